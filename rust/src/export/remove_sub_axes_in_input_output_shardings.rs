@@ -5,34 +5,43 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::ShardingId;
 use crate::ir::Program;
+use crate::sharding::TensorSharding;
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let main = program.main_function()?;
     if let Some(body) = program.func_body(main).get() {
         for arg in program.block_args(body) {
-            let whole = with_whole_axes(program, program.sharding(arg));
+            let whole = trimmed(program, program.sharding(arg));
             program.set_sharding(arg, whole);
         }
     }
     for index in 0..program.func_results(main).len() {
-        let whole = with_whole_axes(program, program.func_results(main)[index].sharding);
+        let whole = trimmed(program, program.func_results(main)[index].sharding);
         program.set_func_result_sharding(main, index, whole);
     }
     Ok(())
 }
 
-/// `sharding` without the first sub-axis of each open dim and the axes after it.
-fn with_whole_axes(program: &mut Program, sharding: ShardingId) -> ShardingId {
-    let Some(old) = program.shardings().get(sharding) else { return sharding };
-    if old.dims.iter().all(|dim| dim.axes.iter().all(|axis| axis.sub.is_none())) {
-        return sharding;
+/// The sharding that `sharding` becomes.
+fn trimmed(program: &mut Program, sharding: ShardingId) -> ShardingId {
+    let old = program.shardings().get(sharding);
+    match old.and_then(with_whole_axes) {
+        Some(new) => program.intern_sharding(new),
+        None => sharding,
     }
-    let mut new = old.clone();
+}
+
+/// `sharding` without the first sub-axis of each open dim and the axes after it; `None` if it has no sub-axes.
+pub fn with_whole_axes(sharding: &TensorSharding) -> Option<TensorSharding> {
+    if sharding.dims.iter().all(|dim| dim.axes.iter().all(|axis| axis.sub.is_none())) {
+        return None;
+    }
+    let mut new = sharding.clone();
     for dim in new.dims.iter_mut().filter(|dim| !dim.is_closed) {
         if let Some(end) = dim.axes.iter().position(|axis| axis.sub.is_some()) {
             dim.axes.truncate(end);
         }
     }
-    program.intern_sharding(new)
+    Some(new)
 }

@@ -12,7 +12,7 @@ use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Port, Program, ValueDef};
 use crate::mesh::Mesh;
 use crate::projection::gcd;
-use crate::sharding::DimSharding;
+use crate::sharding::{DimSharding, TensorSharding};
 use rustc_hash::FxHashMap;
 
 /// The trimmed shardings, by sharding and type.
@@ -77,10 +77,18 @@ fn evenly_sharded(
     if let Some(&known) = trimmed.get(&(sharding, ty)) {
         return known;
     }
-    let mut even = program.shardings()[sharding].clone();
-    let mesh = program.mesh(even.mesh);
+    let old = &program.shardings()[sharding];
     let shape = program.types()[ty].static_shape().unwrap_or_default();
-    for (dim, size) in even.dims.iter_mut().zip(shape) {
+    let even = even(old, &shape, program.mesh(old.mesh));
+    let even = program.intern_sharding(even);
+    trimmed.insert((sharding, ty), even);
+    even
+}
+
+/// `sharding` trimmed so that it shards a tensor of `shape` evenly.
+pub fn even(sharding: &TensorSharding, shape: &[i64], mesh: &Mesh) -> TensorSharding {
+    let mut even = sharding.clone();
+    for (dim, &size) in even.dims.iter_mut().zip(shape) {
         let count = total_size(&dim.axes, mesh);
         if count == 0 || size % count == 0 {
             continue;
@@ -91,8 +99,6 @@ fn evenly_sharded(
             priority: None,
         };
     }
-    let even = program.intern_sharding(even);
-    trimmed.insert((sharding, ty), even);
     even
 }
 

@@ -4,6 +4,7 @@ use super::arguments::Limit;
 use super::completion::{strategy_named, Request};
 use super::edited::{Edit, Edited};
 use super::module::PyModule;
+use super::replay::Replay;
 use super::result::PyPropagationResult;
 use super::room::copy;
 use super::session_runs::{Annotated, SessionRuns};
@@ -66,16 +67,11 @@ impl PyAnnotatedProgram {
         };
         let options = RunOptions { how, legalize_chlo, max_ops: max_ops.map(Limit::count) };
         let edited = &self.edited;
-        let edits = edited.edits().iter();
-        let annotations = edits.map(|edit| (edit.target, edit.sharding.clone()));
-        let annotated = Annotated {
-            annotations: annotations.collect(),
-            original: &|target| edited.original(target),
-            resolved: &|sharding| edited.resolved(sharding),
-            program: &|| copy(py, &*edited.program(py)?),
-        };
-        if let Some(outcome) = self.runs.outcome(py, &annotated, &options, &edited.filename)? {
-            return Ok(PyPropagationResult::replayed(outcome, edited.clone()));
+        let program = || Ok((copy(py, &*edited.program(py)?)?, None));
+        let annotated = Annotated::new(edited, &program);
+        if let Some(outcome) = self.runs.given.outcome(py, &annotated, &options)? {
+            let (edited, runs) = (edited.clone(), self.runs.clone());
+            return Ok(PyPropagationResult::replayed(Replay::new(outcome, edited, runs)));
         }
         let (before, filename) = (edited.program(py)?, edited.filename.clone());
         Request { before, filename, options }.result(py, None)

@@ -9,12 +9,12 @@ use super::module::PyModule;
 use super::room::{copy, room_for_copy};
 use super::rules::registry;
 use super::work::run;
-use crate::context::RuleSource;
+use super::xla_form::{as_in_xla, same_axes};
 use crate::cost::inline::{Inlined, Originals};
-use crate::import::{hlo_form, hlo_order};
 use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
 use crate::pipeline::{Completion, Pipeline};
+use crate::session::{annotate, placements, Target};
 use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
 
@@ -45,10 +45,7 @@ impl Request {
         completed: &Program,
     ) -> PyResult<(PyModule, Originals)> {
         room_for_copy(py, &self.before)?;
-        let (mut program, mut originals) = Inlined::new(&self.before).into_parts();
-        hlo_form::run(&mut program, &mut originals);
-        hlo_order::run(&mut program);
-        registry().legalizing_chlo().sign(&mut program);
+        let (mut program, originals) = as_in_xla(&self.before);
         let found = self.finish(py, copy(py, &program)?)?;
         if same_ports(&*found.program(py)?, completed) || !place_ports(&mut program, completed) {
             return Ok((found, originals));
@@ -69,19 +66,16 @@ impl Request {
 
 /// Whether arguments and results of the entry functions are sharded alike.
 fn same_ports(program: &Program, other: &Program) -> bool {
-    let ports = |program: &Program| {
-        let func = program.entry_function()?;
-        let axes = |id: ShardingId| {
-            let sharding =
-                program.shardings().get(id).filter(|sharding| !sharding.has_no_axes())?;
-            Some(sharding.dims.iter().map(|dim| dim.axes.clone()).collect::<Vec<_>>())
-        };
-        let args = 0..program.func_args(func).len();
-        let args = args.map(|index| axes(program.func_arg_sharding(func, index)));
-        let results = program.func_results(func).iter().map(|port| axes(port.sharding));
-        Some(args.chain(results).collect::<Vec<_>>())
-    };
-    ports(program) == ports(other)
+    same_axes(&ports(program), &ports(other))
+}
+
+/// The shardings of the arguments and the results of the entry function.
+fn ports(program: &Program) -> Vec<Option<TensorSharding>> {
+    let Some(func) = program.entry_function() else { return Vec::new() };
+    let sharding = |id: ShardingId| program.shardings().get(id).cloned();
+    let args = 0..program.func_args(func).len();
+    let args = args.map(|index| sharding(program.func_arg_sharding(func, index)));
+    args.chain(program.func_results(func).iter().map(|port| sharding(port.sharding))).collect()
 }
 
 /// Whether a value is resharded for a call, or behind one.
@@ -93,32 +87,14 @@ fn has_resharded_calls(program: &Program) -> bool {
     })
 }
 
-/// Gives arguments and results of the entry function of `program` the shardings that they have in `completed`, closed;
-/// those without sharding are replicated. False if there is no entry function, or no mesh.
+/// Gives arguments and results of the entry function of `program` the shardings that they have in `completed`, as
+/// [`placements`] says. False if there is no entry function.
 fn place_ports(program: &mut Program, completed: &Program) -> bool {
-    let entries = program.entry_function().zip(completed.entry_function());
-    let Some((func, known)) = entries else { return false };
-    let shardings: Vec<&TensorSharding> =
-        completed.shardings().ids().map(|id| &completed.shardings()[id]).collect();
-    let Some(mesh) = shardings.first().map(|sharding| sharding.mesh) else { return false };
-    let given = |id: ShardingId, rank: usize| match completed.shardings().get(id) {
-        Some(sharding) => sharding.closed(),
-        None => TensorSharding::fully_replicated(mesh, rank, true),
-    };
-    for index in 0..program.func_results(func).len() {
-        let port = &completed.func_results(known)[index];
-        let Some(rank) = completed.types()[port.ty].rank() else { continue };
-        let sharding = program.intern_sharding(given(port.sharding, rank));
-        program.set_func_result_sharding(func, index, sharding);
-    }
-    let Some(body) = program.func_body(func).get() else { return false };
-    for index in 0..program.func_args(func).len() {
-        let ty = completed.func_args(known)[index].ty;
-        let Some(rank) = completed.types()[ty].rank() else { continue };
-        let sharding = given(completed.func_arg_sharding(known, index), rank);
-        let sharding = program.intern_sharding(sharding);
-        let arg = program.block_arg(body, index);
-        program.set_sharding(arg, sharding);
-    }
-    true
+    let Some(func) = program.entry_function() else { return false };
+    let placements = placements(program, func, &ports(completed));
+    let annotations: Vec<(Target, ShardingId)> = placements
+        .into_iter()
+        .map(|(target, sharding)| (target, program.intern_sharding(sharding)))
+        .collect();
+    annotate(program, &annotations).is_ok()
 }

@@ -66,6 +66,7 @@ mod partition;
 mod pass_manager;
 mod picture;
 mod port;
+mod replay;
 mod reshard_plans;
 mod result;
 mod room;
@@ -81,6 +82,7 @@ mod user_code;
 mod value;
 mod why;
 mod work;
+mod xla_form;
 
 use crate::error::Code;
 use pyo3::prelude::*;

@@ -1,10 +1,14 @@
 //! `shardcore.Port`: an argument or a result of a module's entry function.
 
+use super::session_runs::Outcome;
 use super::sharding::PyTensorSharding;
-use crate::index::{ShardingId, TypeId};
+use crate::index::{FuncId, ShardingId, TypeId, ValueId};
 use crate::ir::{AttrRange, Port, Program, Type};
+use crate::propagation::observe::Slot;
+use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// An argument or a result; see the stub.
@@ -12,53 +16,78 @@ use std::sync::Arc;
 pub struct PyPort {
     program: Arc<Program>,
     index: usize,
-    name: String,
-    label: Option<String>,
+    /// The argument; `None` for a result.
+    argument: Option<ValueId>,
     ty: TypeId,
-    sharding: ShardingId,
     attrs: AttrRange,
+    held: Held,
+}
+
+/// What has the sharding of a port.
+enum Held {
+    /// The program.
+    Program(ShardingId),
+    /// The outcome of a replay, of this slot.
+    Outcome(Arc<Outcome>, Slot),
 }
 
 impl PyPort {
     /// The arguments of the entry function of `program`.
     pub(super) fn arguments(program: &Arc<Program>) -> Vec<Self> {
-        let Some(entry) = program.entry_function() else { return Vec::new() };
-        let Some(body) = program.func_body(entry).get() else { return Vec::new() };
-        let arguments = program.block_args(body).enumerate();
-        arguments
-            .map(|(index, value)| Self {
-                program: program.clone(),
-                index,
-                name: program.value_name(value),
-                label: program.value_location(value),
-                ty: program.type_of(value),
-                sharding: program.sharding(value),
-                attrs: program.func_args(entry).get(index).map(|arg| arg.attrs).unwrap_or_default(),
-            })
-            .collect()
+        Self::arguments_of(program, |value| Held::Program(program.sharding(value)))
     }
     /// The results of the entry function of `program`.
     pub(super) fn results(program: &Arc<Program>) -> Vec<Self> {
+        Self::results_of(program, |_, _, port| Held::Program(port.sharding))
+    }
+    /// The arguments of the completed program that `outcome` leads to, which is readable.
+    pub(super) fn completed_arguments(outcome: &Arc<Outcome>) -> Vec<Self> {
+        let held = |value| Held::Outcome(outcome.clone(), Slot::Value(value));
+        Self::arguments_of(outcome.prepared.imported(), held)
+    }
+    /// The results of the completed program that `outcome` leads to, which is readable.
+    pub(super) fn completed_results(outcome: &Arc<Outcome>) -> Vec<Self> {
+        let held =
+            |func, index, _: &Port| Held::Outcome(outcome.clone(), Slot::FuncResult(func, index));
+        Self::results_of(outcome.prepared.imported(), held)
+    }
+    fn arguments_of(program: &Arc<Program>, held: impl Fn(ValueId) -> Held) -> Vec<Self> {
+        let Some(entry) = program.entry_function() else { return Vec::new() };
+        let Some(body) = program.func_body(entry).get() else { return Vec::new() };
+        let arguments = program.block_args(body).enumerate();
+        let port = |(index, value)| Self {
+            program: program.clone(),
+            index,
+            argument: Some(value),
+            ty: program.type_of(value),
+            attrs: program.func_args(entry).get(index).map(|arg| arg.attrs).unwrap_or_default(),
+            held: held(value),
+        };
+        arguments.map(port).collect()
+    }
+    fn results_of(
+        program: &Arc<Program>,
+        held: impl Fn(FuncId, usize, &Port) -> Held,
+    ) -> Vec<Self> {
         let Some(entry) = program.entry_function() else { return Vec::new() };
         let results = program.func_results(entry).iter().enumerate();
-        results
-            .map(|(index, &Port { ty, sharding, attrs, .. })| {
-                let info = program
-                    .attr_list(attrs)
-                    .iter()
-                    .find(|attr| program.str(attr.name) == "jax.result_info");
-                let label = info.map(|attr| program.text().get(attr.value).trim_matches('"'));
-                Self {
-                    program: program.clone(),
-                    index,
-                    name: format!("result {index}"),
-                    label: label.filter(|label| !label.is_empty()).map(str::to_owned),
-                    ty,
-                    sharding,
-                    attrs,
-                }
-            })
-            .collect()
+        let port = |(index, port): (usize, &Port)| Self {
+            program: program.clone(),
+            index,
+            argument: None,
+            ty: port.ty,
+            attrs: port.attrs,
+            held: held(entry, index, port),
+        };
+        results.map(port).collect()
+    }
+    fn held_sharding(&self) -> Option<Cow<'_, TensorSharding>> {
+        match &self.held {
+            Held::Program(id) => self.program.shardings().get(*id).map(Cow::Borrowed),
+            Held::Outcome(outcome, slot) => {
+                outcome.prepared.completed_port(&outcome.replayed, *slot).map(Cow::Owned)
+            }
+        }
     }
 }
 
@@ -69,12 +98,21 @@ impl PyPort {
         self.index
     }
     #[getter]
-    fn name(&self) -> &str {
-        &self.name
+    fn name(&self) -> String {
+        match self.argument {
+            Some(value) => self.program.value_name(value),
+            None => format!("result {}", self.index),
+        }
     }
     #[getter]
-    fn label(&self) -> Option<&str> {
-        self.label.as_deref()
+    fn label(&self) -> Option<String> {
+        if let Some(value) = self.argument {
+            return self.program.value_location(value);
+        }
+        let mut attrs = self.program.attr_list(self.attrs).iter();
+        let info = attrs.find(|attr| self.program.str(attr.name) == "jax.result_info")?;
+        let label = self.program.text().get(info.value).trim_matches('"');
+        (!label.is_empty()).then(|| label.to_owned())
     }
     #[getter]
     fn r#type(&self) -> &str {
@@ -96,11 +134,11 @@ impl PyPort {
     }
     #[getter]
     fn sharding(&self) -> Option<PyTensorSharding> {
-        self.sharding.get().map(|id| PyTensorSharding::from_program(&self.program, id))
+        self.held_sharding().map(|sharding| PyTensorSharding::of(&self.program, &sharding))
     }
     #[getter]
     fn local_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let shape = self.program.local_shape(self.ty, self.program.shardings().get(self.sharding));
+        let shape = self.program.local_shape(self.ty, self.held_sharding().as_deref());
         shape.map(|shape| PyTuple::new(py, shape)).transpose()
     }
     #[getter]
@@ -110,8 +148,7 @@ impl PyPort {
     }
     #[getter]
     fn bytes_per_device(&self) -> Option<u128> {
-        let shape =
-            self.program.local_shape(self.ty, self.program.shardings().get(self.sharding))?;
+        let shape = self.program.local_shape(self.ty, self.held_sharding().as_deref())?;
         self.program.tensor_bytes(self.ty, &shape)
     }
     #[getter]
@@ -123,11 +160,11 @@ impl PyPort {
         Ok(dict)
     }
     fn __repr__(&self) -> String {
-        let label = self.label.as_deref().map_or_else(String::new, |label| format!(" {label}"));
-        let sharding = self.sharding.get().map_or_else(
+        let label = self.label().map_or_else(String::new, |label| format!(" {label}"));
+        let sharding = self.held_sharding().map_or_else(
             || "no sharding".to_owned(),
-            |id| crate::attribute::print_sharding(&self.program.shardings()[id], &*self.program),
+            |sharding| crate::attribute::print_sharding(&sharding, &*self.program),
         );
-        format!("<shardcore.Port {}{label}: {} {sharding}>", self.name, self.r#type())
+        format!("<shardcore.Port {}{label}: {} {sharding}>", self.name(), self.r#type())
     }
 }

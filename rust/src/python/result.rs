@@ -1,11 +1,11 @@
 //! `shardcore.Result`: what `module.propagate()` returns.
 
 use super::completion::Request;
-use super::edited::Edited;
 use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
 use super::port::PyPort;
+use super::replay::Replay;
 use super::room::copy;
 use super::session_runs::Outcome;
 use super::totals::totals_dict;
@@ -34,7 +34,7 @@ enum Origin {
     /// A run of this request, which made this module.
     Run(Request, Py<PyModule>),
     /// A replay. The module is made when somebody asks for more than shardings.
-    Replay { outcome: Outcome, edited: Arc<Edited>, module: Once<PyModule> },
+    Replay(Replay),
 }
 
 impl PyPropagationResult {
@@ -42,9 +42,9 @@ impl PyPropagationResult {
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
         Self::of(Origin::Run(request, module))
     }
-    /// The result of a replay for the annotations of `edited`.
-    pub(super) fn replayed(outcome: Outcome, edited: Arc<Edited>) -> Self {
-        Self::of(Origin::Replay { outcome, edited, module: Once::new() })
+    /// The result of a replay.
+    pub(super) fn replayed(replay: Replay) -> Self {
+        Self::of(Origin::Replay(replay))
     }
     fn of(origin: Origin) -> Self {
         let (collectives, legalized, as_xla, explainer) =
@@ -56,24 +56,21 @@ impl PyPropagationResult {
     fn request(&self, py: Python<'_>) -> PyResult<Request> {
         match &self.origin {
             Origin::Run(request, _) => Ok(request.clone()),
-            Origin::Replay { outcome, edited, .. } => Ok(Request {
-                before: edited.program(py)?,
-                filename: edited.filename.clone(),
-                options: outcome.options.clone(),
-            }),
+            Origin::Replay(replay) => replay.request(py),
+        }
+    }
+    /// The outcome of the replay that this result is of, if shardings can be read from it.
+    fn readable(&self) -> Option<&Arc<Outcome>> {
+        match &self.origin {
+            Origin::Run(..) => None,
+            Origin::Replay(replay) => replay.readable(),
         }
     }
     /// The completed program.
     fn completed(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         match &self.origin {
             Origin::Run(_, module) => Ok(module.clone_ref(py)),
-            Origin::Replay { outcome, edited, module } => {
-                let make = || {
-                    let program = outcome.complete(py, &edited.filename)?;
-                    Py::new(py, PyModule::new(program, edited.filename.clone()))
-                };
-                module.get(py, "the completed program of this result", make)
-            }
+            Origin::Replay(replay) => replay.module(py),
         }
     }
 }
@@ -119,10 +116,14 @@ impl PyPropagationResult {
     /// The program completed as XLA does, which inlines calls and gives ops another order, and the originals of what is
     /// inlined; computed once.
     fn _as_xla(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let completed = self.completed(py)?.get().program(py)?;
-        let request = self.request(py)?;
         let make = || {
-            let (module, originals) = request.complete_as_xla(py, &completed)?;
+            if let Origin::Replay(replay) = &self.origin {
+                if let Some(made) = replay.as_xla(py)? {
+                    return Ok(made);
+                }
+            }
+            let completed = self.completed(py)?.get().program(py)?;
+            let (module, originals) = self.request(py)?.complete_as_xla(py, &completed)?;
             let made = (Py::new(py, module)?, Py::new(py, PyOriginals(Arc::new(originals)))?);
             Ok(made.into_pyobject(py)?.unbind())
         };
@@ -241,11 +242,17 @@ impl PyPropagationResult {
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Py<PyAny>> {
         self.completed(py)?.call_method1(py, "at", (place,))
     }
-    fn arguments(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.completed(py)?.call_method0(py, "arguments")
+    fn arguments(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
+        match self.readable() {
+            Some(outcome) => Ok(PyPort::completed_arguments(outcome)),
+            None => Ok(PyPort::arguments(&self.completed(py)?.get().program(py)?)),
+        }
     }
-    fn results(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.completed(py)?.call_method0(py, "results")
+    fn results(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
+        match self.readable() {
+            Some(outcome) => Ok(PyPort::completed_results(outcome)),
+            None => Ok(PyPort::results(&self.completed(py)?.get().program(py)?)),
+        }
     }
     /// Compares the result with `expect`, a file or a mapping.
     #[pyo3(signature = (expect, *, update = false))]

@@ -3,12 +3,14 @@
 //!
 //! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
 
+use super::edited::Edited;
 use super::errors::raise;
 use super::room::room_for_copy;
 use super::rules::registry_version;
 use super::sharding::PyTensorSharding;
 use super::work::{work, RunOptions};
 use crate::context::Context;
+use crate::cost::inline::Originals;
 use crate::error::{Error, Result as EngineResult};
 use crate::ir::Program;
 use crate::propagation::observe::Slot;
@@ -22,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The annotations of targets, `None` where there is none.
-pub(super) type Annotations = BTreeMap<Target, Option<PyTensorSharding>>;
+type Annotations = BTreeMap<Target, Option<PyTensorSharding>>;
 
 /// A run that is kept, with the annotations that it started from.
 struct KeptRun {
@@ -35,9 +37,16 @@ struct KeptRun {
     prepared: Arc<Prepared>,
     /// What replays, while no thread does.
     replayer: Mutex<Option<Replayer>>,
+    /// The originals of the clones in the program, if its calls were inlined.
+    originals: Option<Arc<Originals>>,
 }
 
 impl KeptRun {
+    fn outcome(&self, replayed: Replayed, is_edited: bool) -> Outcome {
+        let (prepared, options) = (self.prepared.clone(), self.options.clone());
+        let originals = self.originals.clone();
+        Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
+    }
     fn replayer(&self) -> MutexGuard<'_, Option<Replayer>> {
         self.replayer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,6 +69,15 @@ impl KeptRun {
 /// The runs of a session.
 #[derive(Default)]
 pub(super) struct SessionRuns {
+    /// Those of the program as it is given.
+    pub given: Runs,
+    /// Those of the program as XLA has it; see [`super::session_as_xla`].
+    pub as_xla: Runs,
+}
+
+/// The runs of one form of the program, of which one is kept.
+#[derive(Default)]
+pub(super) struct Runs {
     kept: Mutex<Kept>,
 }
 
@@ -80,20 +98,30 @@ pub(super) struct Outcome {
     pub replayed: Arc<Replayed>,
     is_edited: bool,
     pub options: RunOptions,
+    pub originals: Option<Arc<Originals>>,
 }
+
+/// A program, and the originals of the clones in it if its calls were inlined.
+pub(super) type Made = (Program, Option<Arc<Originals>>);
 
 /// The annotations to propagate, and the program that has them.
 pub(super) struct Annotated<'a> {
-    pub annotations: Annotations,
-    /// The annotation that the program came with at a target, where there are annotations now.
-    pub original: &'a dyn Fn(Target) -> Option<PyTensorSharding>,
-    /// The sharding of a target over a mesh of the program, if its mesh is one.
-    pub resolved: &'a dyn Fn(&PyTensorSharding) -> Option<TensorSharding>,
+    edited: &'a Edited,
+    annotations: Annotations,
     /// Makes the annotated program.
-    pub program: &'a dyn Fn() -> PyResult<Program>,
+    program: &'a dyn Fn() -> PyResult<Made>,
 }
 
-impl SessionRuns {
+impl<'a> Annotated<'a> {
+    /// Those of `edited`, of which `program` makes the form of the program that is propagated.
+    pub fn new(edited: &'a Edited, program: &'a dyn Fn() -> PyResult<Made>) -> Self {
+        let edits = edited.edits().iter();
+        let annotations = edits.map(|edit| (edit.target, edit.sharding.clone())).collect();
+        Self { edited, annotations, program }
+    }
+}
+
+impl Runs {
     fn kept(&self) -> Kept {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -109,7 +137,6 @@ impl SessionRuns {
         py: Python<'_>,
         annotated: &Annotated<'_>,
         options: &RunOptions,
-        filename: &str,
     ) -> PyResult<Option<Outcome>> {
         let version = registry_version();
         match self.kept() {
@@ -123,13 +150,15 @@ impl SessionRuns {
             }
             Kept::Run(_) | Kept::Nothing => {}
         }
-        let mut program = (annotated.program)()?;
+        let (mut program, originals) = (annotated.program)()?;
         let rules = options.rules();
         rules.install_edges(&mut program);
         let made = work(py, rules, options.limits(), None, |context| {
             Prepared::prepare(&program, options.how, context)
         })?;
-        let made = made.map_err(|error| raise(py, &error, program.text().source(), filename))?;
+        let made = made.map_err(|error| {
+            raise(py, &error, program.text().source(), &annotated.edited.filename)
+        })?;
         let (prepared, replayer) = match made {
             Preparation::Ready(prepared) => *prepared,
             Preparation::HasPriorities => return Ok(None),
@@ -146,17 +175,36 @@ impl SessionRuns {
             is_edited: is_edited(annotated, &prepared),
             prepared: prepared.clone(),
             replayer: Mutex::new(Some(replayer)),
+            originals,
         };
+        let outcome = run.outcome(Replayed::default(), false);
         self.keep(Kept::Run(Arc::new(run)));
-        let (replayed, options) = (Arc::default(), options.clone());
-        Ok(Some(Outcome { prepared, replayed, is_edited: false, options }))
+        Ok(Some(outcome))
+    }
+    /// What `outcome`, of the run that is kept, becomes where arguments and results of the main function have `ports` as
+    /// annotations instead; `None` if a run of its own has to say that.
+    pub fn placed(
+        &self,
+        py: Python<'_>,
+        outcome: &Outcome,
+        ports: &[Option<TensorSharding>],
+    ) -> PyResult<Option<Outcome>> {
+        let Kept::Run(kept) = self.kept() else { return Ok(None) };
+        if !Arc::ptr_eq(&kept.prepared, &outcome.prepared) {
+            return Ok(None);
+        }
+        let Some(edits) = kept.prepared.placed(ports) else { return Ok(None) };
+        match replay_edits(py, &kept, edits, true)? {
+            Replay::Done(outcome) => Ok(Some(outcome)),
+            Replay::Busy | Replay::NotPossible => Ok(None),
+        }
     }
 }
 
 /// Whether an argument or a result has another annotation than the program came with.
 fn is_edited(annotated: &Annotated<'_>, prepared: &Prepared) -> bool {
     annotated.annotations.iter().any(|(&target, sharding)| {
-        prepared.slot(target).is_some() && *sharding != (annotated.original)(target)
+        prepared.slot(target).is_some() && *sharding != annotated.edited.original(target)
     })
 }
 
@@ -177,6 +225,16 @@ fn replay(py: Python<'_>, kept: &KeptRun, annotated: &Annotated<'_>) -> PyResult
         // The text of the header is that of the source again.
         return Ok(Replay::NotPossible);
     }
+    replay_edits(py, kept, edits, is_edited)
+}
+
+/// What `edits` of the annotations of `kept` lead to.
+fn replay_edits(
+    py: Python<'_>,
+    kept: &KeptRun,
+    edits: Vec<(Slot, Option<TensorSharding>)>,
+    is_edited: bool,
+) -> PyResult<Replay> {
     let Some(mut replayer) = kept.take(py)? else { return Ok(Replay::Busy) };
     let prepared = kept.prepared.clone();
     let (replayed, replayer) = py.detach(|| {
@@ -186,8 +244,7 @@ fn replay(py: Python<'_>, kept: &KeptRun, annotated: &Annotated<'_>) -> PyResult
     let is_full = replayer.is_full();
     *kept.replayer() = Some(replayer);
     let Some(replayed) = replayed.filter(|_| !is_full) else { return Ok(Replay::NotPossible) };
-    let (replayed, options) = (Arc::new(replayed), kept.options.clone());
-    Ok(Replay::Done(Outcome { prepared, replayed, is_edited, options }))
+    Ok(Replay::Done(kept.outcome(replayed, is_edited)))
 }
 
 /// The slots whose annotations differ from those of `kept`, with the annotations; `None` if others differ too.
@@ -198,7 +255,7 @@ fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Vec<(Slot, Option<
         let sharding = match sharding {
             None => None,
             Some(sharding) => {
-                let sharding = (annotated.resolved)(sharding)?;
+                let sharding = annotated.edited.resolved(sharding)?;
                 Some(kept.prepared.may_have(&sharding).then_some(sharding)?)
             }
         };
@@ -212,19 +269,21 @@ fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Vec<(Slot, Option<
     }
     for &target in kept.annotations.keys() {
         if !annotated.annotations.contains_key(&target) {
-            add(target, (annotated.original)(target).as_ref())?;
+            add(target, annotated.edited.original(target).as_ref())?;
         }
     }
     Some(edits)
 }
 
 impl Outcome {
-    /// The completed program, which is verified.
-    pub fn complete(&self, py: Python<'_>, filename: &str) -> PyResult<Program> {
-        let Self { prepared, replayed, is_edited, options } = self;
+    /// The completed program, which is verified if `verifies`.
+    pub fn complete(&self, py: Python<'_>, filename: &str, verifies: bool) -> PyResult<Program> {
+        let Self { prepared, replayed, is_edited, options, .. } = self;
         let complete = |context: &mut Context<'_>| -> EngineResult<Program> {
             let program = prepared.complete(replayed, *is_edited, context)?;
-            Error::check(verify_made(&program))?;
+            if verifies {
+                Error::check(verify_made(&program))?;
+            }
             Ok(program)
         };
         room_for_copy(py, prepared.imported())?;

@@ -8,9 +8,11 @@
 //! Source: Shardy's sharding representation; JAX's `with_sharding_constraint`.
 
 mod annotate;
+mod completed;
 mod meshes;
 mod prepared;
 
 pub use annotate::{annotate, annotation, Target};
+pub use completed::placements;
 pub use meshes::{mesh_for, with_mesh};
 pub use prepared::{Preparation, Prepared};

@@ -15,6 +15,7 @@ use crate::propagation::replay::{has_priorities, has_priority, Recording, Replay
 use crate::sharding::TensorSharding;
 use crate::verify::is_at_risk;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// What preparing a program comes to.
 pub enum Preparation {
@@ -28,11 +29,13 @@ pub enum Preparation {
 
 /// A program, imported and propagated.
 pub struct Prepared {
-    how: Completion,
+    pub(super) how: Completion,
     /// The imported program, as it was annotated.
-    imported: Program,
-    recording: Recording,
-    main: FuncId,
+    imported: Arc<Program>,
+    pub(super) recording: Recording,
+    pub(super) main: FuncId,
+    /// Whether export leaves arguments and results of the main function as [`Prepared::completed_port`] says.
+    pub(super) is_readable: bool,
     /// The arguments whose annotations import looks at.
     fixed: Vec<bool>,
 }
@@ -67,11 +70,13 @@ impl Prepared {
         if imported.main_function().ok() != Some(main) {
             return Ok(Preparation::NotCovered);
         }
-        let prepared = Self { how, imported, recording, main, fixed };
+        let is_readable = is_readable(program, &imported, how);
+        let imported = Arc::new(imported);
+        let prepared = Self { how, imported, recording, main, is_readable, fixed };
         Ok(Preparation::Ready(Box::new((prepared, replayer))))
     }
     /// The imported program.
-    pub fn imported(&self) -> &Program {
+    pub fn imported(&self) -> &Arc<Program> {
         &self.imported
     }
     /// What has the sharding of `target`, if that may be edited.
@@ -115,7 +120,7 @@ impl Prepared {
         is_edited: bool,
         context: &mut Context<'_>,
     ) -> Result<Program> {
-        let mut program = self.imported.clone();
+        let mut program = Program::clone(&self.imported);
         for sharding in replayed.added() {
             program.intern_sharding(sharding.clone());
         }
@@ -135,6 +140,15 @@ impl Prepared {
         Pipeline::after_propagation(self.how)?.run(&mut program, context)?;
         Ok(program)
     }
+}
+
+/// Whether the shardings of arguments and results are worked out as [`super::completed`] says once `program` is `imported`:
+/// unreduced axes are checked and reduced by export, functions that are merged may be mistyped.
+fn is_readable(program: &Program, imported: &Program, how: Completion) -> bool {
+    let mut shardings = imported.shardings().ids().map(|id| &imported.shardings()[id]);
+    !how.dedup_functions_fully
+        && !program.has_any(&[OpKind::NamedComputation])
+        && shardings.all(|sharding| sharding.unreduced.is_empty())
 }
 
 /// Whether import leaves all meshes of `program`, and shardings over them, as they are.

@@ -1,28 +1,40 @@
 //! The orders of devices that the shardings of a program are over.
 
 use super::super::devices::Devices;
+use crate::bitset::BitSet;
 use crate::error::Result;
+use crate::index::{MeshId, ShardingId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
-/// For each sharding the order of its devices. Maximal shardings, and those over no mesh, have none.
+/// For each sharding the order of its devices. Maximal shardings, those over no mesh, and those over a mesh that nothing is
+/// sharded over, have none. Orders are numbered by the meshes, whichever shardings the program had before.
 pub(super) fn orders(program: &Program, devices: &mut Devices) -> Result<Vec<Option<u32>>> {
-    let mut orders = Vec::with_capacity(program.shardings().len());
-    let mut by_mesh = FxHashMap::default();
-    for id in program.shardings().ids() {
-        let sharding = &program.shardings()[id];
-        let mesh = program.mesh(sharding.mesh);
-        if mesh.is_maximal() || mesh.device_count() <= 1 {
-            orders.push(None);
-            continue;
+    let used = used_meshes(program);
+    let mut by_mesh: FxHashMap<MeshId, u32> = FxHashMap::default();
+    for id in program.meshes().ids().filter(|&id| used.contains(id)) {
+        let mesh = program.mesh(id);
+        if !mesh.is_maximal() && mesh.device_count() > 1 {
+            by_mesh.insert(id, devices.order_of(mesh)?);
         }
-        let known = by_mesh.get(&sharding.mesh).copied();
-        let order = match known {
-            Some(order) => order,
-            None => devices.order_of(mesh)?,
-        };
-        by_mesh.insert(sharding.mesh, order);
-        orders.push(Some(order));
     }
-    Ok(orders)
+    let shardings = program.shardings().ids();
+    Ok(shardings.map(|id| by_mesh.get(&program.mesh_of(id)).copied()).collect())
+}
+
+/// The meshes that values, and arguments and results of functions are sharded over.
+fn used_meshes(program: &Program) -> BitSet<MeshId> {
+    let mut used = BitSet::new(program.meshes().len());
+    let mut add = |id: ShardingId| {
+        if let Some(mesh) = program.mesh_of(id).get() {
+            used.insert(mesh);
+        }
+    };
+    program.value_ids().for_each(|value| add(program.sharding(value)));
+    for func in program.func_ids() {
+        (0..program.func_args(func).len())
+            .for_each(|index| add(program.func_arg_sharding(func, index)));
+        program.func_results(func).iter().for_each(|port| add(port.sharding));
+    }
+    used
 }

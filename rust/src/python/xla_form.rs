@@ -1,0 +1,31 @@
+//! The form in which XLA propagates a program.
+
+use super::rules::registry;
+use crate::axis::AxisRef;
+use crate::context::RuleSource;
+use crate::cost::inline::{Inlined, Originals};
+use crate::import::{hlo_form, hlo_order};
+use crate::ir::Program;
+use crate::sharding::TensorSharding;
+
+/// `program` in the form and the order in which XLA propagates, and the originals of what is inlined.
+pub(super) fn as_in_xla(program: &Program) -> (Program, Originals) {
+    let (mut program, mut originals) = Inlined::new(program).into_parts();
+    hlo_form::run(&mut program, &mut originals);
+    hlo_order::run(&mut program);
+    registry().legalizing_chlo().sign(&mut program);
+    (program, originals)
+}
+
+/// Whether all dims are sharded along the same axes; what has no sharding is replicated.
+pub(super) fn same_axes(
+    ports: &[Option<TensorSharding>],
+    other: &[Option<TensorSharding>],
+) -> bool {
+    fn axes(port: Option<&TensorSharding>) -> Option<Vec<&[AxisRef]>> {
+        let sharding = port.filter(|sharding| !sharding.has_no_axes())?;
+        Some(sharding.dims.iter().map(|dim| &*dim.axes).collect())
+    }
+    let ports = ports.iter().map(Option::as_ref).map(axes);
+    ports.eq(other.iter().map(Option::as_ref).map(axes))
+}

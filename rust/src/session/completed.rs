@@ -1,0 +1,84 @@
+//! The shardings of arguments and results in the completed program, worked out from those that a replay leads to.
+//!
+//! Of the passes after propagation three change these shardings, one sharding at a time: those that trim what does not
+//! divide and what is sub-axes, and the one that closes dims. So they are known before the program is exported.
+
+use super::{annotation, Prepared, Target};
+use crate::export::remove_sub_axes_in_input_output_shardings::with_whole_axes;
+use crate::export::update_non_divisible_input_output_shardings::even;
+use crate::index::{FuncId, TypeId};
+use crate::ir::Program;
+use crate::propagation::observe::Slot;
+use crate::propagation::replay::Replayed;
+use crate::sharding::TensorSharding;
+
+impl Prepared {
+    /// Whether [`Prepared::completed_port`] holds for what `replayed` is about, and the program can be exported.
+    pub fn is_readable(&self, replayed: &Replayed) -> bool {
+        self.is_readable && replayed.added().iter().all(|sharding| sharding.unreduced.is_empty())
+    }
+    /// The sharding that an argument or a result of the main function has in the completed program.
+    pub fn completed_port(&self, replayed: &Replayed, slot: Slot) -> Option<TensorSharding> {
+        let imported = self.imported();
+        let propagated = self.recording.sharding_in(replayed, imported, slot)?;
+        if self.how.keep_non_divisible_on_io {
+            return Some(propagated.closed());
+        }
+        let ty = match slot {
+            Slot::Value(value) => imported.type_of(value),
+            Slot::FuncResult(func, index) => imported.func_results(func)[index].ty,
+        };
+        let shape = imported.types()[ty].static_shape();
+        let trimmed = shape.map(|shape| even(propagated, &shape, imported.mesh(propagated.mesh)));
+        let trimmed = trimmed.as_ref().unwrap_or(propagated);
+        Some(with_whole_axes(trimmed).as_ref().unwrap_or(trimmed).closed())
+    }
+    /// The shardings that the arguments, then the results of the main function have in the completed program.
+    pub fn completed_ports(&self, replayed: &Replayed) -> Vec<Option<TensorSharding>> {
+        let (imported, main) = (self.imported(), self.main);
+        let body = imported.func_body(main).get();
+        let args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
+        let results = 0..imported.func_results(main).len();
+        let results = results.map(|index| Slot::FuncResult(main, index));
+        args.chain(results).map(|slot| self.completed_port(replayed, slot)).collect()
+    }
+    /// The edits after which arguments and results are annotated as [`placements`] says; `None` if one may not be made.
+    pub fn placed(
+        &self,
+        ports: &[Option<TensorSharding>],
+    ) -> Option<Vec<(Slot, Option<TensorSharding>)>> {
+        let imported = self.imported();
+        let edit = |(target, sharding): (Target, TensorSharding)| {
+            let given = imported.shardings().get(annotation(imported, target));
+            if given == Some(&sharding) {
+                return Some(None);
+            }
+            let slot = self.slot(target).filter(|_| self.may_have(&sharding))?;
+            Some(Some((slot, Some(sharding))))
+        };
+        let edits = placements(imported, self.main, ports).into_iter().map(edit);
+        let edits = edits.collect::<Option<Vec<_>>>()?;
+        Some(edits.into_iter().flatten().collect())
+    }
+}
+
+/// The annotations that place arguments and results of `func` as `ports` says, closed, arguments first; those without
+/// sharding are replicated over the mesh of the first that has one. What is no ranked tensor gets none.
+pub fn placements(
+    program: &Program,
+    func: FuncId,
+    ports: &[Option<TensorSharding>],
+) -> Vec<(Target, TensorSharding)> {
+    let first = ports.iter().flatten().map(|sharding| sharding.mesh).next();
+    let Some(mesh) = first.or_else(|| program.meshes().ids().next()) else { return Vec::new() };
+    let args = program.func_args(func).iter().enumerate();
+    let args = args.map(|(index, port)| (Target::Argument(func, index), port.ty));
+    let results = program.func_results(func).iter().enumerate();
+    let results = results.map(|(index, port)| (Target::Result(func, index), port.ty));
+    let place = |((target, ty), port): ((Target, TypeId), &Option<TensorSharding>)| {
+        let rank = program.types()[ty].rank()?;
+        let replicated = || TensorSharding::fully_replicated(mesh, rank, true);
+        Some((target, port.as_ref().map_or_else(replicated, TensorSharding::closed)))
+    };
+    args.chain(results).zip(ports).filter_map(place).collect()
+}
