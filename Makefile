@@ -71,6 +71,7 @@ bench: build  ## measure against jaxlib in one run; write table, figures and plo
 	$(BIN)/python benches/vs_shardy.py --out out/bench
 	$(BIN)/python -m benches.bytes_sent
 	$(BIN)/python -m benches.vs_xla
+	$(BIN)/python -m benches.edits
 	cargo bench --quiet
 
 wheel: $(STAMPS)/python  ## build the wheel of this machine into dist, install it into an empty environment, run it

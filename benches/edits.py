@@ -1,0 +1,108 @@
+"""How long do edits of a session take, beside runs from scratch and Shardy inside jaxlib?
+
+For the GPT step: milliseconds from an edit of one argument, and of one role in all layers, until
+shardings can be read, and until the cost is known, as median and 99th percentile; and rows a second
+of ``Session.evaluate``. From scratch are a new run of shardcore on the program, parsed already, and
+one of jaxlib. Run it with `python -m benches.edits [--layers N ...]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from shardcore import Module, Port, Session
+
+from benches.engines import PIPELINE, Reference
+from benches.programs import gpt
+
+HARDWARE = "tpu-v5p"
+SHARDINGS = ('[{"fsdp"}, {}]', '[{}, {"tensor"}]', '[{"tensor"}, {"fsdp"}]', "[{}, {}]")
+
+
+def milliseconds(runs: int, run: Callable[[int], object]) -> tuple[float, float]:
+    """The median and the 99th percentile of the processor time of ``run``, called with 0, 1, ..."""
+    times = []
+    for number in range(runs):
+        start = time.process_time()
+        run(number)
+        times.append((time.process_time() - start) * 1e3)
+    times.sort()
+    return statistics.median(times), times[min(len(times) - 1, len(times) * 99 // 100)]
+
+
+def role(arguments: list[Port]) -> list[str]:
+    """The weights of one role: those of the type of the third argument."""
+    return [port.name for port in arguments if port.type == arguments[2].type]
+
+
+def edit(targets: list[str], number: int) -> dict[str, object]:
+    """Another sharding of ``targets`` for each number."""
+    return dict.fromkeys(targets, SHARDINGS[number % len(SHARDINGS)])
+
+
+def rows_a_second(session: Session, targets: list[str], rows: int, hardware: str | None) -> float:
+    """Rows a second of one role each."""
+    edits = [edit(targets, number) for number in range(rows)]
+    start = time.perf_counter()
+    list(session.evaluate(edits, hardware))
+    return rows / (time.perf_counter() - start)
+
+
+def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
+    """The figures of a step of ``layers`` layers, by name."""
+    text = gpt(layers)
+    module = Module.parse(text)
+    session, reference = module.session(), Reference()
+    targets = role(module.arguments())
+    fewer = max(3, runs // 20)
+
+    def read(names: list[str]) -> Callable[[int], object]:
+        def run(number: int) -> Any:
+            session.set(edit(names, number))
+            return [port.sharding for port in session.result.arguments()[:4]]
+
+        return run
+
+    def cost(number: int) -> object:
+        session.set(edit(targets, number))
+        return session.cost(HARDWARE).step_seconds_upper
+
+    def timed(run: Callable[[int], object], times: int) -> tuple[float, float]:
+        session.reset()
+        milliseconds(len(SHARDINGS), run)
+        return milliseconds(times, run)
+
+    def theirs(_: int) -> None:
+        parsed = reference.parse(text)
+        reference.run(parsed, PIPELINE)
+
+    return {
+        "one argument": timed(read(targets[:1]), runs),
+        "one role": timed(read(targets), runs),
+        "one role, with cost": timed(cost, fewer),
+        "from scratch": milliseconds(fewer, lambda _: module.propagate()),
+        "from scratch, with cost": milliseconds(fewer, lambda _: module.propagate().cost(HARDWARE)),
+        "jaxlib, with parsing": milliseconds(3, theirs),
+        "rows a second": (rows_a_second(session, targets, runs, None),),
+        "rows a second, with cost": (rows_a_second(session, targets, fewer, HARDWARE),),
+    }
+
+
+def main() -> None:
+    """Print the figures of each number of layers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, nargs="*", default=[12, 96])
+    parser.add_argument("--runs", type=int, default=200)
+    args = parser.parse_args()
+    for layers in args.layers:
+        print(f"GPT step, {layers} layers")
+        for name, found in figures(layers, args.runs).items():
+            print(f"  {name:26}", *(f"{figure:10.3f}" for figure in found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Edits take no memory that stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+from shardcore import Module
+
+from tests.session.edits import random_sharding
+from tests.session.test_session import TEXT
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_GROWTH = 4 << 20
+
+
+def resident_bytes() -> int:
+    """The memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def grown(first: int, edits: int) -> int:
+    """The bytes by which the process grows in ``edits`` edits after ``first`` others."""
+    session, rng, before = Module.parse(TEXT).session(), Random(16), 0
+    (symbol, mesh), *_ = session.module.meshes.items()
+    ranks = {port.name: len(port.shape or ()) for port in session.module.arguments()}
+    for number in range(first + edits):
+        if number == first:
+            before = resident_bytes()
+        name = rng.choice(list(ranks))
+        session.set(name, random_sharding(rng, mesh, symbol, ranks[name]))
+        [port.sharding for port in session.result.arguments()]
+    return resident_bytes() - before
+
+
+def test_memory_stays_flat_over_ten_thousand_edits() -> None:
+    # What other tests have freed is not given back, so the edits have a process of their own.
+    if not Path("/proc/self/statm").exists():
+        return
+    code = "from tests.session.test_memory import grown; print(grown(3_000, 10_000))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < MOST_GROWTH
