@@ -42,6 +42,8 @@ __all__ = [
     "ReshardPlans",
     "Result",
     "SessionProgram",
+    "StrategyProblem",
+    "StrategySolution",
     "TensorSharding",
     "Value",
     "__version__",
@@ -1238,6 +1240,116 @@ class FactorTable:
     @property
     def after(self) -> dict[str, dict[str, str]]:
         """For each tensor its cells by factor symbol, with the shardings after the visit."""
+
+@final
+class StrategyProblem:
+    """One strategy is to be chosen for each node, as XLA's automatic sharding states it.
+
+    The sum of the costs of nodes and edges is to be least, while the usages of the nodes that are
+    live never sum to more than ``limit``. ``docs/solver.md`` says how it is solved.
+
+    Args:
+        nodes: for each node the cost of each strategy, the memory that each strategy takes, and
+            the times from which on and up to which, exclusively, the node is live. An infinite cost
+            forbids a strategy.
+        edges: the numbers of two nodes, and a cost for each pair of their strategies, by rows of
+            the first. An infinite cost forbids a pair.
+        limit: the most memory that may be live at any time, in the unit of the usages.
+
+    Raises:
+        ShardcoreError: tables do not fit each other (``invalid-problem``).
+    """
+
+    def __new__(
+        cls,
+        nodes: Sequence[tuple[Sequence[float], Sequence[int], tuple[int, int]]],
+        edges: Sequence[tuple[tuple[int, int], Sequence[float]]],
+        limit: int | None = None,
+    ) -> StrategyProblem: ...
+    @staticmethod
+    def from_json(text: str, filename: str = "<string>") -> StrategyProblem:
+        """Return the problem that ``text`` states in the format of the IOPDDL contest.
+
+        Costs of 10^17 and more are forbidden ones there.
+
+        Raises:
+            ShardcoreError: the text is no such problem.
+        """
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+
+    @property
+    def limit(self) -> int | None:
+        """The most memory that may be live at any time."""
+
+    def with_limit(self, limit: int | None) -> StrategyProblem:
+        """Return the same problem with another limit."""
+
+    def evaluate(self, strategies: Sequence[int]) -> tuple[float, int]:
+        """Return the cost of a choice, and the most memory that is live at any time.
+
+        Raises:
+            ShardcoreError: there is no such choice (``invalid-problem``).
+        """
+
+    def solve(
+        self,
+        seconds: float | None = None,
+        *,
+        rounds: int | None = None,
+        seed: int = 0,
+        threads: int = 2,
+        progress: Callable[[float | None, float], object] | None = None,
+    ) -> StrategySolution:
+        """Return the best choice found.
+
+        Args:
+            seconds: the time to take; 10 unless ``rounds`` is given.
+            rounds: the most rounds. A search that ends by rounds finds the same each time, for a
+                seed and a number of threads.
+            seed: of the pseudo-random numbers.
+            threads: number of threads.
+            progress: called after each round with the lowest cost of a feasible choice so far, and
+                the bound; the search ends where it returns a false value that is not ``None``.
+        """
+
+@final
+class StrategySolution:
+    """A choice of a strategy for each node of a :class:`StrategyProblem`."""
+
+    @property
+    def strategies(self) -> list[int]:
+        """The strategy of each node: the best found, even where it is not feasible."""
+
+    @property
+    def cost(self) -> float:
+        """The sum of the costs of nodes and edges."""
+
+    @property
+    def peak(self) -> int:
+        """The most memory that is live at any time."""
+
+    @property
+    def bound(self) -> float:
+        """No feasible choice costs less; infinite if there is none."""
+
+    @property
+    def least_peak(self) -> int:
+        """No choice without forbidden costs has a lower peak: no lower limit can be met."""
+
+    @property
+    def status(self) -> str:
+        """``"feasible"``; ``"unknown"``: nothing feasible found; ``"infeasible"``: there is none."""
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds."""
 
 def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
     """Return ``module`` with its ``mhlo.sharding`` strings as ``sdy`` shardings over ``mesh``.

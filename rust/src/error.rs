@@ -68,6 +68,8 @@ codes! {
     NoConvergence = "no-convergence",
     /// A pass or pipeline that does not exist, or a malformed pipeline text.
     InvalidPipeline = "invalid-pipeline",
+    /// A problem of choosing strategies, or a choice, that is malformed.
+    InvalidProblem = "invalid-problem",
     /// A place in the user's program that no value comes from.
     UnknownLocation = "unknown-location",
     /// An op or a program that cannot be split over devices.

@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | 0 | [`index`] |
 //! | 1 | [`bitset`], [`error`], [`kept`], [`suggest`] |
-//! | 2 | [`mesh`], [`diagnostics`], [`memory`] |
+//! | 2 | [`mesh`], [`diagnostics`], [`memory`], [`solver`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`], [`layout`], [`projection`] |
@@ -66,6 +66,7 @@ pub mod rule;
 pub mod rules;
 pub mod session;
 pub mod sharding;
+pub mod solver;
 pub mod spmd;
 pub mod stablehlo;
 pub mod suggest;

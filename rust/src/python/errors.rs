@@ -33,7 +33,7 @@ fn class_name(code: Code) -> &'static str {
         Code::Unpartitionable => "PartitionError",
         Code::ProgramTooLarge => "ProgramTooLargeError",
         Code::Busy => "BusyError",
-        Code::Io | Code::Interrupted | Code::Internal => "ShardcoreError",
+        Code::InvalidProblem | Code::Io | Code::Interrupted | Code::Internal => "ShardcoreError",
     }
 }
 

@@ -19,6 +19,7 @@
 //! | [`port`] | `Port` |
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
+//! | [`strategies`] | `StrategyProblem`, `StrategySolution` |
 //! | [`session`] | the program behind `Session` |
 //! | [`annotated`], [`edited`] | the same with annotations on it, made when somebody looks at it |
 //! | [`session_runs`] | runs that are kept to be replayed for other annotations |
@@ -76,6 +77,7 @@ mod session;
 mod session_runs;
 mod sharding;
 mod source;
+mod strategies;
 mod text;
 mod totals;
 mod user_code;
@@ -135,6 +137,8 @@ mod _core {
     use super::session::PySessionProgram;
     #[pymodule_export]
     use super::sharding::PyTensorSharding;
+    #[pymodule_export]
+    use super::strategies::{PyStrategyProblem, PyStrategySolution};
     #[pymodule_export]
     use super::user_code::{after_fork_in_child, finish};
     #[pymodule_export]

@@ -1,0 +1,164 @@
+//! `shardcore._core.StrategyProblem`: one strategy for each node, by `crate::solver`.
+
+use super::errors::{raise, raise_unlocated};
+use super::user_code;
+use crate::error::Result;
+use crate::solver::problem::Problem;
+use crate::solver::{json, solve, Effort, Solution, Status};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::time::{Duration, Instant};
+
+type Node = (Vec<f64>, Vec<i64>, (i64, i64));
+type Edge = ((i64, i64), Vec<f64>);
+
+/// Nodes with strategies, edges between them, a limit on memory.
+#[pyclass(name = "StrategyProblem", module = "shardcore._core", frozen)]
+pub struct PyStrategyProblem {
+    problem: Problem,
+}
+
+#[pymethods]
+impl PyStrategyProblem {
+    #[new]
+    #[pyo3(signature = (nodes, edges, limit=None))]
+    fn new(
+        py: Python<'_>,
+        nodes: Vec<Node>,
+        edges: Vec<Edge>,
+        limit: Option<i64>,
+    ) -> PyResult<Self> {
+        let made = py.detach(|| -> Result<Problem> {
+            let mut problem = Problem::new(limit);
+            for (costs, usages, (start, end)) in nodes {
+                problem.add_node(&costs, &usages, [start, end])?;
+            }
+            for ((first, second), costs) in edges {
+                problem.add_edge([first, second], &costs)?;
+            }
+            Ok(problem)
+        });
+        let problem = made.map_err(|error| raise_unlocated(py, error.diagnostics))?;
+        Ok(Self { problem })
+    }
+    #[staticmethod]
+    #[pyo3(signature = (text, filename="<string>"))]
+    fn from_json(py: Python<'_>, text: &str, filename: &str) -> PyResult<Self> {
+        let read = py.detach(|| json::read(text));
+        let problem = read.map_err(|error| raise(py, &error, text, filename))?;
+        Ok(Self { problem })
+    }
+    #[getter]
+    fn num_nodes(&self) -> usize {
+        self.problem.nodes().len()
+    }
+    #[getter]
+    fn num_edges(&self) -> usize {
+        self.problem.edges().len()
+    }
+    #[getter]
+    fn limit(&self) -> Option<i64> {
+        self.problem.limit()
+    }
+    fn with_limit(&self, limit: Option<i64>) -> Self {
+        let mut problem = self.problem.clone();
+        problem.set_limit(limit);
+        Self { problem }
+    }
+    fn evaluate(&self, py: Python<'_>, strategies: Vec<u32>) -> PyResult<(f64, i64)> {
+        let evaluated = py.detach(|| self.problem.evaluate(&strategies));
+        evaluated.map_err(|error| raise_unlocated(py, error.diagnostics))
+    }
+    #[pyo3(signature = (seconds=None, *, rounds=None, seed=0, threads=2, progress=None))]
+    fn solve(
+        &self,
+        py: Python<'_>,
+        seconds: Option<f64>,
+        rounds: Option<u64>,
+        seed: u64,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyStrategySolution> {
+        /// What a search takes unless told otherwise.
+        const SECONDS: f64 = 10.0;
+        /// The most threads.
+        const THREADS: usize = 64;
+        user_code::check_depth().map_err(|error| raise_unlocated(py, error.diagnostics))?;
+        let seconds = seconds.or_else(|| rounds.is_none().then_some(SECONDS));
+        let wait = seconds.map(Duration::try_from_secs_f64).transpose();
+        let wait = wait
+            .map_err(|_| PyValueError::new_err("seconds is a number of seconds, not negative"))?;
+        if !(1..=THREADS).contains(&threads) {
+            return Err(PyValueError::new_err(format!("threads is a number from 1 to {THREADS}")));
+        }
+        let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let effort = Effort { deadline, rounds: rounds.map(|rounds| rounds.max(1)), seed, threads };
+        let mut raised: Option<PyErr> = None;
+        let solution = py.detach(|| {
+            solve(&self.problem, &effort, &mut |cost, bound| {
+                let called = user_code::attach(|py| {
+                    py.check_signals()?;
+                    let Some(progress) = &progress else { return Ok(true) };
+                    let answer = progress.bind(py).call1((cost, bound))?;
+                    Ok(answer.is_none() || answer.is_truthy()?)
+                });
+                called.map_err(|error| raised = Some(error)).unwrap_or(false)
+            })
+        });
+        match raised {
+            Some(error) => Err(error),
+            None => Ok(PyStrategySolution { solution }),
+        }
+    }
+    fn __repr__(&self) -> String {
+        let (nodes, edges) = (self.num_nodes(), self.num_edges());
+        let limit = self.limit().map_or_else(|| "None".to_owned(), |limit| limit.to_string());
+        format!("<StrategyProblem of {nodes} nodes, {edges} edges, limit {limit}>")
+    }
+}
+
+/// A choice of strategies.
+#[pyclass(name = "StrategySolution", module = "shardcore._core", frozen)]
+pub struct PyStrategySolution {
+    solution: Solution,
+}
+
+#[pymethods]
+impl PyStrategySolution {
+    #[getter]
+    fn strategies(&self) -> Vec<u32> {
+        self.solution.strategies.clone()
+    }
+    #[getter]
+    fn cost(&self) -> f64 {
+        self.solution.cost
+    }
+    #[getter]
+    fn peak(&self) -> i64 {
+        self.solution.peak
+    }
+    #[getter]
+    fn bound(&self) -> f64 {
+        self.solution.bound
+    }
+    #[getter]
+    fn least_peak(&self) -> i128 {
+        self.solution.least_peak
+    }
+    #[getter]
+    fn status(&self) -> &'static str {
+        match self.solution.status {
+            Status::Feasible => "feasible",
+            Status::Unknown => "unknown",
+            Status::Infeasible => "infeasible",
+        }
+    }
+    #[getter]
+    fn rounds(&self) -> u64 {
+        self.solution.rounds
+    }
+    fn __repr__(&self) -> String {
+        let Solution { cost, bound, .. } = &self.solution;
+        format!("<StrategySolution {}: cost {cost}, bound {bound}>", self.status())
+    }
+}

@@ -1,0 +1,97 @@
+//! Chooses one strategy for each node of a graph, as XLA's automatic sharding states the problem.
+//!
+//! A node has a cost and a usage of memory for each of its strategies and is live during an interval of time; an edge
+//! has a cost for each pair of strategies of its two nodes. The sum of all costs is to be least while the usages of
+//! the nodes that are live never sum to more than a limit.
+//!
+//! The steps, from the lowest file to the highest:
+//!
+//! 1. [`json`] reads a [`problem`]; equal tables are kept once.
+//! 2. `contract` merges nodes whose strategies follow from each other to variables, and removes strategies that no
+//!    choice of finite cost contains; `timeline` keeps the times at which the limit can bind; `graph` lays out what
+//!    is left.
+//! 3. `dual` finds a price for memory at each time. `messages` gives a bound at these prices, and a choice.
+//! 4. `walk` improves a choice: it frees a set of variables (`neighbourhood`) and finds their best values by
+//!    elimination (`order`, `eliminate`), with prices of memory of its own.
+//! 5. `search` runs both on some threads that exchange their best choices.
+
+mod contract;
+mod dual;
+mod eliminate;
+mod graph;
+pub mod json;
+mod messages;
+mod neighbourhood;
+mod order;
+pub mod problem;
+mod random;
+mod search;
+mod timeline;
+mod walk;
+
+use graph::Graph;
+use problem::Problem;
+pub use search::Effort;
+
+/// What is known of the limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// The choice meets the limit and has no forbidden cost.
+    Feasible,
+    /// No such choice was found.
+    Unknown,
+    /// There is none.
+    Infeasible,
+}
+
+/// A choice of strategies.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// The strategy of each node: the best found, even where it is not feasible.
+    pub strategies: Vec<u32>,
+    /// Its cost.
+    pub cost: f64,
+    /// The most memory that is live at any time.
+    pub peak: i64,
+    /// No feasible choice costs less; infinite if there is none.
+    pub bound: f64,
+    /// No choice without forbidden costs has a lower peak.
+    pub least_peak: i128,
+    /// Whether it is feasible.
+    pub status: Status,
+    /// Number of rounds.
+    pub rounds: u64,
+}
+
+/// The best choice found for `problem`. After each round `progress` is told the lowest cost of a feasible choice so
+/// far and the bound, and says whether to go on.
+pub fn solve(
+    problem: &Problem,
+    effort: &Effort,
+    progress: &mut dyn FnMut(Option<f64>, f64) -> bool,
+) -> Solution {
+    let Some(graph) = Graph::new(problem) else {
+        return solution(problem, vec![0; problem.nodes().len()], Status::Infeasible);
+    };
+    let is_too_large = problem.limit().is_some_and(|limit| graph.least_peak > i128::from(limit));
+    let found = (!is_too_large).then(|| search::search(&graph, effort, progress));
+    let values =
+        found.as_ref().map_or_else(|| graph.least_usages(), |found| found.best.values.clone());
+    let mut solution = solution(problem, graph.strategies(&values), Status::Infeasible);
+    solution.least_peak = graph.least_peak;
+    if let Some(found) = found {
+        let is_feasible = found.best.excess == 0 && found.best.cost < graph.forbidden;
+        solution.status = if is_feasible { Status::Feasible } else { Status::Unknown };
+        // The bound is a sum of rounded numbers.
+        let bound = found.bound - 1e-9 * found.bound.abs();
+        solution.bound = if is_feasible { bound.min(solution.cost) } else { bound };
+        solution.rounds = found.rounds;
+    }
+    solution
+}
+
+fn solution(problem: &Problem, strategies: Vec<u32>, status: Status) -> Solution {
+    let (cost, peak) = problem.evaluate(&strategies).unwrap_or((f64::INFINITY, i64::MAX));
+    let (bound, least_peak) = (f64::INFINITY, 0);
+    Solution { strategies, cost, peak, bound, least_peak, status, rounds: 0 }
+}
