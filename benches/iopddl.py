@@ -13,7 +13,7 @@ import json
 import time
 from pathlib import Path
 
-from shardcore._core import StrategyProblem
+from shardcore import StrategyProblem
 
 
 def read(path: Path) -> StrategyProblem:
@@ -40,7 +40,9 @@ def main() -> None:
     def progress(cost: float | None, bound: float) -> None:
         if options.verbose and cost != best[0]:
             best[0] = cost
-            print(f"{time.monotonic() - start:.1f} s: cost {cost:.0f}, bound {bound:.0f}", flush=True)
+            print(
+                f"{time.monotonic() - start:.1f} s: cost {cost:.0f}, bound {bound:.0f}", flush=True
+            )
 
     # What is left for the end: writing the list, and the last round.
     left = options.seconds - (time.monotonic() - start) - 0.1

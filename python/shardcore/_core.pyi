@@ -1345,7 +1345,7 @@ class StrategySolution:
 
     @property
     def status(self) -> str:
-        """``"feasible"``; ``"unknown"``: nothing feasible found; ``"infeasible"``: there is none."""
+        """``"feasible"``, ``"infeasible"`` (there is none), ``"unknown"`` (none was found)."""
 
     @property
     def rounds(self) -> int:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardcore import ShardcoreError
-from shardcore._core import StrategyProblem
+from shardcore import ShardcoreError, StrategyProblem
 
 ROOT = Path(__file__).resolve().parents[2]
 Node = tuple[list[float], list[int], tuple[int, int]]
@@ -83,7 +82,8 @@ def problems(draw: st.DrawFn) -> tuple[list[Node], list[Edge], int | None]:
         rows, columns = len(nodes[a][0]), len(nodes[b][0])
         if draw(st.booleans()):
             image = draw(st.lists(st.integers(0, columns - 1), min_size=rows, max_size=rows))
-            costs = [0.0 if image[i] == j else math.inf for i in range(rows) for j in range(columns)]
+            pairs = itertools.product(range(rows), range(columns))
+            costs = [0.0 if image[row] == column else math.inf for row, column in pairs]
         else:
             costs = draw(st.lists(entry, min_size=rows * columns, max_size=rows * columns))
         edges.append(((a, b), costs))
@@ -251,7 +251,7 @@ def test_mistakes_in_arguments() -> None:
         with pytest.raises(ShardcoreError, match="node 0 has the cost"):
             StrategyProblem([([cost], [1], (0, 1))], [])
     for arguments in ({"seconds": -1.0}, {"seconds": math.nan}, {"threads": 0}):
-        with pytest.raises(ValueError, match="seconds|threads"):
+        with pytest.raises(ValueError, match=r"seconds|threads"):
             problem.solve(**arguments)  # type: ignore[arg-type]
     assert problem.limit is None
     assert "1 nodes" in repr(problem)

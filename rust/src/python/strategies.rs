@@ -1,4 +1,4 @@
-//! `shardcore._core.StrategyProblem`: one strategy for each node, by `crate::solver`.
+//! `shardcore.StrategyProblem`: one strategy for each node, by `crate::solver`.
 
 use super::errors::{raise, raise_unlocated};
 use super::user_code;
@@ -13,7 +13,7 @@ type Node = (Vec<f64>, Vec<i64>, (i64, i64));
 type Edge = ((i64, i64), Vec<f64>);
 
 /// Nodes with strategies, edges between them, a limit on memory.
-#[pyclass(name = "StrategyProblem", module = "shardcore._core", frozen)]
+#[pyclass(name = "StrategyProblem", module = "shardcore", frozen)]
 pub struct PyStrategyProblem {
     problem: Problem,
 }
@@ -118,7 +118,7 @@ impl PyStrategyProblem {
 }
 
 /// A choice of strategies.
-#[pyclass(name = "StrategySolution", module = "shardcore._core", frozen)]
+#[pyclass(name = "StrategySolution", module = "shardcore", frozen)]
 pub struct PyStrategySolution {
     solution: Solution,
 }
