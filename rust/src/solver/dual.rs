@@ -14,7 +14,7 @@ const SWEEPS: u64 = 4;
 const PLAN_STEPS: u64 = 6;
 /// The largest table of the elimination that improves a choice.
 const LARGEST: u64 = 10_000;
-/// The same for graphs of more than `MANY` variables.
+/// The largest table of the elimination in graphs of more than `MANY` variables.
 const LARGEST_OF_MANY: u64 = 1_500;
 const MANY: usize = 2_000;
 

@@ -16,7 +16,7 @@ struct Factor {
     source: Source,
     /// How far apart the entries of two values of the variable lie.
     stride: usize,
-    /// The same for each variable of the scope: a range of `Plan::strides`.
+    /// How far apart the entries of two values of each variable of the scope lie: a range of `Plan::strides`.
     strides: usize,
 }
 
