@@ -27,6 +27,8 @@ pub(super) struct Walk<'g> {
     /// Sums of the trial prices before each slot.
     sums: Vec<f64>,
     trial: Vec<i64>,
+    /// The slots in which a variable of the move has memory.
+    span: std::ops::Range<usize>,
     base: Vec<f64>,
     costs: Vec<f64>,
     chosen: Vec<u16>,
@@ -64,6 +66,7 @@ impl<'g> Walk<'g> {
             trial_prices: vec![0.0; slots],
             sums: vec![0.0; slots + 1],
             trial: vec![0; slots + 1],
+            span: 0..slots,
             base: Vec::new(),
             costs: Vec::new(),
             chosen: Vec::new(),
@@ -120,7 +123,13 @@ impl<'g> Walk<'g> {
     /// Starts a move.
     pub fn start(&mut self, plan: &Plan) {
         plan.costs(self.graph, &self.values, &mut self.base);
-        self.trial_prices.copy_from_slice(&self.prices);
+        let mut span = self.usage.len()..0;
+        for load in plan.variables.iter().flat_map(|&variable| self.graph.loads(variable)) {
+            span = span.start.min(load.from as usize)..span.end.max(load.to as usize);
+        }
+        self.span = if span.is_empty() { 0..0 } else { span };
+        let span = self.span.clone();
+        self.trial_prices[span.clone()].copy_from_slice(&self.prices[span]);
     }
 
     /// The slot in which the limit is exceeded most.
@@ -138,6 +147,7 @@ impl<'g> Walk<'g> {
 
     /// Adds the prices of memory to the own costs of all variables.
     pub fn priced(&mut self, costs: &mut Vec<f64>) {
+        self.span = 0..self.usage.len();
         self.trial_prices.copy_from_slice(&self.prices);
         self.sum_prices();
         costs.clone_from(&self.graph.costs);
@@ -156,9 +166,11 @@ impl<'g> Walk<'g> {
 
     fn sum_prices(&mut self) {
         let mut sum = 0.0;
-        for (slot, price) in self.trial_prices.iter().enumerate() {
+        self.sums[self.span.start] = sum;
+        let prices = &self.trial_prices[self.span.clone()];
+        for (after, price) in self.sums[self.span.start + 1..].iter_mut().zip(prices) {
             sum += price;
-            self.sums[slot + 1] = sum;
+            *after = sum;
         }
     }
 
@@ -174,7 +186,7 @@ impl<'g> Walk<'g> {
 
     /// Finds the best values under the trial prices, and makes them the trial values.
     pub fn evaluate(&mut self, plan: &Plan) -> Trial {
-        self.work += plan.work() + 4 * self.prices.len() as u64;
+        self.work += plan.work() + 4 * self.span.len() as u64;
         self.sum_prices();
         let mut costs = std::mem::take(&mut self.costs);
         costs.clone_from(&self.base);
@@ -195,7 +207,7 @@ impl<'g> Walk<'g> {
 
     /// What the trial values change.
     fn measure(&mut self) -> Trial {
-        self.trial.fill(0);
+        self.trial[self.span.start..=self.span.end].fill(0);
         let mut cost = 0.0;
         for &variable in &self.changed {
             let [old, new] = [&self.before, &self.values].map(|values| values[variable as usize]);
@@ -215,12 +227,16 @@ impl<'g> Walk<'g> {
                 self.trial[load.to as usize] -= more;
             }
         }
-        let mut trial = Trial { cost, excess: 0, bound: cost, slope: 0.0 };
+        let mut trial = Trial { cost, excess: self.excess, bound: cost, slope: 0.0 };
         let mut more = 0;
-        for (slot, usage) in self.usage.iter().enumerate() {
+        for slot in self.span.clone() {
             more += self.trial[slot];
-            let over = usage + more - self.graph.capacities[slot];
+            let before = self.over(slot);
+            let over = before + more;
             self.trial[slot] = over;
+            if before > 0 {
+                trial.excess -= i128::from(before);
+            }
             let price = self.trial_prices[slot];
             if over > 0 {
                 trial.excess += i128::from(over);
@@ -237,7 +253,9 @@ impl<'g> Walk<'g> {
     pub fn reprice(&mut self, trial: &Trial, rise: f64) {
         if trial.slope > 0.0 {
             let step = rise / trial.slope;
-            for (price, &over) in self.trial_prices.iter_mut().zip(&self.trial) {
+            let span = self.span.clone();
+            for (price, &over) in self.trial_prices[span.clone()].iter_mut().zip(&self.trial[span])
+            {
                 *price = (*price + step * over as f64).max(0.0);
             }
         }
@@ -247,8 +265,8 @@ impl<'g> Walk<'g> {
     pub fn accept(&mut self, trial: &Trial) {
         self.cost += trial.cost;
         self.excess = trial.excess;
-        for (slot, usage) in self.usage.iter_mut().enumerate() {
-            *usage = self.trial[slot] + self.graph.capacities[slot];
+        for slot in self.span.clone() {
+            self.usage[slot] = self.trial[slot] + self.graph.capacities[slot];
         }
         for variable in self.changed.drain(..) {
             self.before[variable as usize] = self.values[variable as usize];
