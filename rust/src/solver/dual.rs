@@ -59,8 +59,11 @@ impl Dual {
         let graph = walk.graph;
         walk.priced(&mut self.costs);
         let mut bound = 0.0;
-        let usual = if graph.len() > MANY { SWEEPS / 2 } else { SWEEPS };
-        let sweeps = if self.steps == 0 { FIRST_SWEEPS } else { usual };
+        let sweeps = match self.steps {
+            0 => FIRST_SWEEPS,
+            _ if graph.len() > MANY => 1,
+            _ => SWEEPS,
+        };
         walk.work += sweeps * self.messages.work();
         for _ in 0..sweeps {
             bound = self.messages.sweep(graph, &self.costs);
