@@ -17,7 +17,8 @@ from shardcore.costs.program import Cost
 from shardcore.costs.records import LoopTrips, PeakOp, UncountedOp
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
-from shardcore.partition.partitioned import Partitioned, partition
+from shardcore.partition.counted import counted
+from shardcore.partition.partitioned import Partitioned
 from shardcore.why.trial import Trial
 
 SATURATED = (
@@ -66,7 +67,7 @@ def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitio
     if not isinstance(program, (Module, Result)):
         raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
     result = program.propagate() if isinstance(program, Module) else program
-    return partition(result, policy, replicates_unknown=True)
+    return counted(result, policy)
 
 
 def timed(

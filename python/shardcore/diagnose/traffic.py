@@ -28,10 +28,10 @@ def traffic_diagnostics(
     result: Result, hardware: str | Hardware | None, hardware_file: str | Path | None
 ) -> list[Diagnostic]:
     """Return warnings about collectives, and with ``hardware`` about memory."""
-    from shardcore.partition.partitioned import partition
+    from shardcore.partition.counted import counted
 
     try:
-        local = partition(result, "xla", replicates_unknown=True)
+        local = counted(result, "xla")
     except PartitionError:
         return []
     found = first_of(list(_resharded(local.collectives)))
@@ -39,8 +39,8 @@ def traffic_diagnostics(
         return found
     from shardcore.costs import cost
 
-    counted = cost(local, hardware, hardware_file=hardware_file)
-    return [*_too_large(counted), *found]
+    found_cost = cost(local, hardware, hardware_file=hardware_file)
+    return [*_too_large(found_cost), *found]
 
 
 def _resharded(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:

@@ -44,6 +44,20 @@ class Signature(NamedTuple):
 F = TypeVar("F", bound="RuleFunction")
 
 
+_changes = 0
+
+
+def _set(name: str, rule: str | Callable[..., Any] | None) -> None:
+    global _changes
+    _core.set_rule(name, rule)
+    _changes += 1
+
+
+def changes() -> int:
+    """Return how often a rule was registered or removed."""
+    return _changes
+
+
 @overload
 def rule(name: str) -> Callable[[F], F]: ...
 @overload
@@ -62,7 +76,7 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
     ``None`` for no rule.
     """
     if notation is not None:
-        _core.set_rule(name, notation)
+        _set(name, notation)
         return None
 
     def register(function: F) -> F:
@@ -77,7 +91,7 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
                 Signature(op, _types(operands), _types(results), attributes, conservative)
             )
 
-        _core.set_rule(name, call)
+        _set(name, call)
         return function
 
     return register
@@ -89,7 +103,7 @@ def _types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType | None
 
 def unregister(name: str) -> None:
     """Remove the registered rule of the op ``name``; a built-in rule applies again."""
-    _core.set_rule(name, None)
+    _set(name, None)
 
 
 def registered() -> dict[str, str]:

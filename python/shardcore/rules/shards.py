@@ -65,6 +65,11 @@ def unregister_partition_rule(target: str) -> None:
     _rules.pop(target, None)
 
 
+def registered_shard_rules() -> tuple[tuple[str, ShardFunction], ...]:
+    """Return the functions that are registered, with their targets."""
+    return tuple(_rules.items())
+
+
 _Row = tuple[int, "_core.OpShardingRule", "str | None", list[tuple[str, str]]]
 
 

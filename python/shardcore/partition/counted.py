@@ -1,0 +1,29 @@
+"""Per-device programs that are counted, not run: those that are still in use are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from weakref import WeakValueDictionary
+
+from shardcore._core import Result
+from shardcore.partition.partitioned import Partitioned, partition
+from shardcore.rules.registry import changes
+from shardcore.rules.shards import registered_shard_rules
+
+_alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
+"""Programs by result, policy and the rules that they are made by. A program refers to its result,
+so that the ``id`` in its key is not that of another result."""
+
+
+def counted(result: Result, policy: str) -> Partitioned:
+    """Return the per-device program of ``result`` under ``policy``, to be counted.
+
+    Every device computes the ops of which nothing is known, so that the program may not run. A cost
+    refers to its program; as long as there is one, other costs and the diagnostics of the same
+    result are counted from it. Nobody may change its module.
+    """
+    key = (id(result), policy, changes(), registered_shard_rules())
+    known = _alive.get(key)
+    if known is None:
+        known = _alive[key] = partition(result, policy, replicates_unknown=True)
+    return known

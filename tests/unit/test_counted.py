@@ -1,0 +1,70 @@
+"""The per-device program that costs and diagnostics are counted from is made once."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import shardcore
+from shardcore.partition import counted
+
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.add %a, %a : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}"""
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made: list[str] = []
+    partition = counted.partition
+
+    def counting(
+        result: shardcore.Result, policy: str, *, replicates_unknown: bool
+    ) -> shardcore.Partitioned:
+        made.append(policy)
+        return partition(result, policy, replicates_unknown=replicates_unknown)
+
+    monkeypatch.setattr(counted, "partition", counting)
+    return made
+
+
+def test_costs_and_diagnostics_share_one_program(calls: list[str]) -> None:
+    result = shardcore.Module.parse(PROGRAM).propagate()
+    first = result.cost("tpu-v5p")
+    assert result.cost("tpu-v5p").record() == first.record()
+    result.diagnostics()
+    result.diagnostics("tpu-v5p")
+    assert calls == ["xla"]
+    result.cost("tpu-v5p", policy="least")
+    assert calls == ["xla", "least"]
+
+
+def test_other_rules_make_another_program(calls: list[str]) -> None:
+    result = shardcore.Module.parse(PROGRAM).propagate()
+    costs = [result.cost("tpu-v5p")]
+    shardcore.rule("my.op", "i -> i")
+    try:
+        costs.append(result.cost("tpu-v5p"))
+        shardcore.partition_rule("my_target", "i -> i")
+        costs.append(result.cost("tpu-v5p"))
+    finally:
+        shardcore.rules.unregister("my.op")
+        shardcore.rules.shards.unregister_partition_rule("my_target")
+    assert len(calls) == 3
+    assert len({str(cost.record()) for cost in costs}) == 1
+
+
+def test_a_program_is_freed_with_the_last_cost(calls: list[str]) -> None:
+    result = shardcore.Module.parse(PROGRAM).propagate()
+    before = len(counted._alive)
+    cost = result.cost("tpu-v5p")
+    assert len(counted._alive) == before + 1
+    del cost
+    gc.collect()
+    assert len(counted._alive) == before
+    result.diagnostics()
+    assert calls == ["xla", "xla"]
