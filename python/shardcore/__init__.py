@@ -57,7 +57,14 @@ from shardcore.errors import (
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.plan import Plan, plan
-from shardcore.rules import PartitionRule, data_flow_edges, partition_rule, rule
+from shardcore.rules import (
+    CostEstimate,
+    PartitionRule,
+    cost_rule,
+    data_flow_edges,
+    partition_rule,
+    rule,
+)
 from shardcore.session import Evaluation, Session
 from shardcore.why import WHY_NOT, Why, WhyNot
 
@@ -72,6 +79,7 @@ __all__ = [
     "CalculusError",
     "Comparison",
     "Cost",
+    "CostEstimate",
     "Diagnostic",
     "DimSharding",
     "Evaluation",
@@ -120,6 +128,7 @@ __all__ = [
     "clear_caches",
     "compare",
     "cost",
+    "cost_rule",
     "data_flow_edges",
     "import_hlo_shardings",
     "partition_rule",

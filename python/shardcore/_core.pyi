@@ -1133,6 +1133,9 @@ class Result:
         exact: bool = False,
         efficiency: float = 1.0,
         one_way: bool = False,
+        slices: int | None = None,
+        dcn: float | None = None,
+        tokens: int | None = None,
     ) -> Cost:
         """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.
 
@@ -1415,8 +1418,14 @@ def collective_traffic(module: Module, origin: Origin) -> list[tuple[str, int, i
     gathered array, and how often they run.
     """
 
-def program_figures(module: Module, origin: Origin) -> Figures:
-    """Return the figures of ``module``, the program of one device, made from ``origin``."""
+def program_figures(
+    module: Module, origin: Origin, estimates: list[tuple[int, int, int, int | None]]
+) -> Figures:
+    """Return the figures of ``module``, the program of one device, made from ``origin``.
+
+    ``estimates`` has signature, flops, transcendentals and bytes of custom calls whose cost a user
+    registered.
+    """
 
 @final
 class Figures:
@@ -1429,7 +1438,11 @@ class Figures:
     def memory(self) -> list[int]:
         """Bytes of arguments, outputs, donated outputs, at the peak, and at the least peak."""
 
-    def work(self) -> list[tuple[str | None, int, int, int, bool, int, int]]:
+    def work(
+        self,
+    ) -> list[
+        tuple[str | None, str, tuple[int, int, int, int] | None, int, int, int, bool, int, int]
+    ]:
         """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""
 
     def traffic(
@@ -1442,6 +1455,19 @@ class Figures:
 
     def collectives(self) -> list[dict[str, Any]]:
         """The collectives in program order; ``kind`` is the place in :meth:`traffic`."""
+
+    def timeline(
+        self,
+        work: list[float],
+        traffic: list[tuple[float, int, float]],
+        contention: float,
+    ) -> tuple[float, list[float]]:
+        """Seconds of the program, and exposed seconds of each row of :meth:`collectives`.
+
+        ``work`` has seconds for each row of :meth:`work`, ``traffic`` seconds, stream and number of
+        chunks for each row of :meth:`traffic`; ``contention`` is the share of the time of
+        collectives that overlapping ops lose.
+        """
 
     def name_stacks(self) -> tuple[list[str], list[str]]:
         """The names around the lines of the ops, and of the ops that required the collectives, in

@@ -50,7 +50,7 @@ def test_a_plan_is_as_good_as_the_annotations_of_an_expert(name: str) -> None:
     plan = shardcore.plan(shardcore.Module.parse(text), CHIP, seconds=60)
     given = plan.alternatives[0]
     assert given.kind == "given"
-    assert given.figures.step_seconds_upper is not None
-    assert plan.value <= given.figures.step_seconds_upper * 1.0001
+    assert given.figures.serial_seconds is not None
+    assert plan.value <= given.figures.serial_seconds * 1.0001
     assert plan.cost.peak_bytes <= plan.limit
     assert len(plan.specs) <= 12

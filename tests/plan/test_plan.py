@@ -53,7 +53,7 @@ def test_each_alternative_is_what_its_annotations_cost() -> None:
         if each.annotations:
             session.set(dict(each.annotations))
         cost = session.cost(CHIP)
-        assert each.figures.step_seconds_upper == cost.step_seconds_upper
+        assert each.figures.serial_seconds == cost.serial_seconds
         assert each.figures.peak_bytes == cost.peak_bytes
         assert each.reason
 
@@ -69,11 +69,11 @@ def test_no_random_plan_is_better_or_below_the_bound() -> None:
         for _ in range(200)
     ]
     for row in session.evaluate(edits, CHIP):
-        assert row.step_seconds_upper is not None
+        assert row.serial_seconds is not None
         assert row.peak_bytes is not None
-        assert row.step_seconds_upper >= plan.bound
+        assert row.serial_seconds >= plan.bound
         if row.peak_bytes <= plan.limit:
-            assert row.step_seconds_upper >= plan.value * 0.999, row.edit
+            assert row.serial_seconds >= plan.value * 0.999, row.edit
 
 
 def test_a_limit_below_the_arguments_is_refused_at_once() -> None:
@@ -144,7 +144,7 @@ def test_the_plan_that_a_program_came_with_is_compared() -> None:
     plan = shardcore.plan(session.module, CHIP)
     given = plan.alternatives[0]
     assert given.kind == "given"
-    assert given.figures.step_seconds_upper == session.cost(CHIP).step_seconds_upper
+    assert given.figures.serial_seconds == session.cost(CHIP).serial_seconds
     assert "longer" in given.reason
 
 
@@ -177,7 +177,7 @@ def test_the_best_so_far_is_returned_when_the_time_is_up_or_interrupted() -> Non
 @pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])
 def test_what_is_minimized_is_the_least_of_all_tried(minimize: str) -> None:
     plan = shardcore.plan(mlp(), CHIP, devices=4, minimize=minimize)
-    figure = {"time": "step_seconds_upper", "memory": "peak_bytes", "bytes": "comm_bytes"}[minimize]
+    figure = {"time": "serial_seconds", "memory": "peak_bytes", "bytes": "comm_bytes"}[minimize]
     others = [
         getattr(each.figures, figure) for each in plan.alternatives if "fit" not in each.reason
     ]

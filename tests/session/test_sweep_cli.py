@@ -25,7 +25,7 @@ def test_rows_are_sorted(program: str, capsys: pytest.CaptureFixture[str]) -> No
     command = ["sweep", program, *ARGUMENTS, *meshes, "--hardware", "tpu-v5e", "--json"]
     assert main(command) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    seconds = [row["step_seconds_upper"] for row in rows]
+    seconds = [row["step_seconds"] for row in rows]
     assert len(rows) == 8
     assert seconds == sorted(seconds)
     assert len({(row["mesh"], *map(str, row["edit"].values())) for row in rows}) == 8

@@ -153,7 +153,7 @@ def test_array(run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "shown"),
     [
-        ([*GATHER[:-1], "tpu-v7x"], "unknown-hardware", "^^^^^^^"),
+        ([*GATHER[:-1], "tpu-v9x"], "unknown-hardware", "^^^^^^^"),
         (["collective", "all_gather", "--array", "bf16[8_Q]", *GATHER[4:]], "unknown-axis", "^"),
         (["collective", "all_gather", "--array", "bf16[8_Y", *GATHER[4:]], "notation", "^"),
         (

@@ -58,7 +58,8 @@ def test_a_block_by_hand() -> None:
     assert first.seconds == pytest.approx((2 * x + w) / 2.8e12)
     assert cost.compute_seconds == pytest.approx(sum(row.seconds for row in cost.ops))
     assert cost.step_seconds_lower == max(cost.compute_seconds, cost.comm_seconds)
-    assert cost.step_seconds_upper == cost.compute_seconds + cost.comm_seconds
+    assert cost.serial_seconds == cost.compute_seconds + cost.comm_seconds
+    assert cost.step_seconds_lower <= cost.step_seconds <= cost.step_seconds_upper
     # %0, then %1, are in the memory of the output, the sum; the second product stands beside it.
     assert cost.peak_bytes == cost.argument_bytes + 2 * x
     [*arguments, _, product] = [row.name for row in cost.live_at_peak]
@@ -163,7 +164,17 @@ def test_collectives_of_one_line_are_one_row() -> None:
     ]
     start = str(cost).index("most expensive collectives")
     title, columns, first, *_ = str(cost)[start:].splitlines()
-    assert columns.split() == ["kind", "axes", "count", "sent", "time", "because", "of", "source"]
+    assert columns.split() == [
+        "kind",
+        "axes",
+        "count",
+        "sent",
+        "time",
+        "exposed",
+        "because",
+        "of",
+        "source",
+    ]
     assert first.split() == [
         "all_reduce",
         "y",
@@ -171,6 +182,8 @@ def test_collectives_of_one_line_are_one_row() -> None:
         "96.0",
         "KiB",
         "8",
+        "us",
+        "11.2",
         "us",
         "dot_general",
         "mlp.py:5:8",
@@ -472,6 +485,7 @@ def test_json_has_everything() -> None:
             "bytes": 32768,
             "wire_bytes": 49152,
             "seconds": pytest.approx(4e-6),
+            "exposed_seconds": pytest.approx(cost.exposed_seconds),
         }
     }
     assert data["collectives"][0]["cause_location"] == "mlp.py:5:8"

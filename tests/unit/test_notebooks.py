@@ -24,7 +24,7 @@ def shown() -> dict[str, tuple[Any, str]]:
         "Module": (module, "5 ops; 1 of 3 values are sharded"),
         "Result": (result, "values are sharded"),
         "Cost": (cost, "values that are live at the peak"),
-        "Comparison": (shardcore.compare(cost, cost), "step, full overlap"),
+        "Comparison": (shardcore.compare(cost, cost), "step, at least"),
         "Check": (
             result.check({"shardings": {"%0": "[{}, {}]"}}),
             "1 of 1 expectation does not hold",

@@ -172,7 +172,7 @@ def test_edits_remove_what_they_say() -> None:
             after = session.cost("tpu-v5p")
             kind = row.kind if why.edit.is_replaced else None
             assert _runs(after, row, kind) <= _runs(cost, row, kind) - row.count, (name, why)
-            change = after.step_seconds_upper - cost.step_seconds_upper
+            change = after.serial_seconds - cost.serial_seconds
             assert change == pytest.approx(why.edit.seconds), (name, why)
             assert after.peak_bytes - cost.peak_bytes == why.edit.peak_bytes, (name, why)
     assert asked > NUM_MODULES // 2

@@ -13,6 +13,7 @@ permute                   the bytes of a block over the bandwidth of the links t
 slice                     0
 in a node                 ``V * (N - 1) / (N * W)``; AllToAll ``V * (N - 1) / (N**2 * W)``
 across M nodes            ``V / W_node``; AllToAll ``V * (M - 1) / (M**2 * W_node)``
+across M slices           that in a slice of n of its chips, and ``V * (M - 1) / (M * n * W_dcn)``
 =======================  ==================================================================
 
 Cases that the book does not define:
@@ -214,6 +215,10 @@ def rates_of(
         wraps = all(part.wraps_around for part in topology.along(axes))
         return Rates(devices, 0, 0.0, 0.0, "", "", wraps, 0.0)
     if topology.hardware.is_torus:
+        if topology.slices > 1:
+            slices, inside = topology.slices_of(axes)
+            if slices > 1:
+                return _across_slices(op, axes, (slices, inside), topology, options)
         return _torus(op, topology.along(axes), devices, topology, options, shift)
     return switched(op, axes, devices, topology, options)
 
@@ -259,6 +264,43 @@ def _torus(
         f"{prefix}{hops} * {format_seconds(hop, 4)}" if latency else "",
         is_ring,
         link_share,
+    )
+
+
+def _across_slices(
+    op: str,
+    axes: tuple[AxisRef, ...],
+    group: tuple[int, int],
+    topology: Topology,
+    options: TimeOptions,
+) -> Rates:
+    """A collective among chips of several slices: within each, and between them on the network.
+
+    Each chip of a group sends its own part of what leaves the slice.
+    """
+    slices, inside = group
+    out = topology.hardware.dcn_bytes_per_second * options.efficiency
+    share = {
+        "all_to_all": (slices - 1) / (slices * slices * inside),
+        "permute": 1.0,
+    }.get(op, (slices - 1) / (slices * inside))
+    times = 2 if op == "all_reduce" else 1
+    network = times * share / out
+    formula = f"{'2 * ' if times == 2 else ''}{{V}} B * {share:.4g} / {out:.4g} B/s"
+    devices = slices * inside
+    if inside == 1 or op == "permute":
+        return Rates(devices, 0, network, 0.0, formula, "", False, 0.0, network)
+    within = _torus(op, topology.along(axes), inside, topology, options, 1)
+    return Rates(
+        devices,
+        within.hops,
+        within.seconds_per_byte + network,
+        within.latency_seconds,
+        f"{within.formula} + {formula}",
+        within.latency_formula,
+        within.wraparound,
+        within.link_share,
+        network,
     )
 
 

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from shardcore import files
+from shardcore.calculus.achieved import Achieved, read_achieved
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
 from shardcore.calculus.mistakes import choices, mistake, shown
 from shardcore.errors import CalculusError
@@ -32,6 +33,7 @@ _FIGURES = {
     "link_bytes_per_second",
     "hop_seconds",
     "node_bytes_per_second",
+    "dcn_bytes_per_second",
 }
 _REQUIRED = {
     "torus": ("flops", "link_bytes_per_second"),
@@ -68,6 +70,10 @@ class Hardware:
     """Chips on one switch."""
     node_bytes_per_second: float = 0.0
     """In one direction, out of a node."""
+    dcn_bytes_per_second: float = float("inf")
+    """In one direction, from a chip of a torus out of its slice."""
+    achieved: Achieved = field(default_factory=Achieved)
+    """What programs achieve of these figures."""
     source: Mapping[str, str] = field(default_factory=dict)
     """The source of each figure; ``"default"`` is that of all others."""
 
@@ -241,9 +247,19 @@ def _merged(base: dict[str, Any], table: dict[str, Any], filename: str) -> dict[
     merged = {**base, **table, "source": source}
     if "flops" in base and isinstance(table.get("flops"), dict):
         merged["flops"] = {**base["flops"], **table["flops"]}
+    if isinstance(base.get("achieved"), dict) and isinstance(table.get("achieved"), dict):
+        merged["achieved"] = _merged_shares(base["achieved"], table["achieved"])
     if {"wraparound_sizes", "wraparound_multiple_of"} & table.keys():
         for key in {"wraparound_sizes", "wraparound_multiple_of"} - table.keys():
             merged.pop(key, None)
+    return merged
+
+
+def _merged_shares(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+    """The shares of ``base`` with those of ``table``."""
+    merged = {**base, **table}
+    if isinstance(base.get("products"), dict) and isinstance(table.get("products"), dict):
+        merged["products"] = {**base["products"], **table["products"]}
     return merged
 
 
@@ -297,6 +313,10 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
         if not _is_count(values[key]):
             message = f"{key} of {name} is {shown(values[key])}, no whole number above 0"
             raise wrong(message, f"write {key} = 4", key)
+    values["achieved"] = read_achieved(
+        values.get("achieved", {}),
+        lambda problem, hint, key: wrong(f"achieved of {name} {problem}", hint, key),
+    )
     source = values.get("source", {})
     if not isinstance(source, dict) or not all(isinstance(text, str) for text in source.values()):
         raise wrong(

@@ -18,6 +18,7 @@ CODES = (
     "invalid-option",
     "invalid-sub-axis",
     "invalid-topology",
+    "measurements",
     "missing-size",
     "notation",
     "size-mismatch",

@@ -58,6 +58,8 @@ class Rates:
     wraparound: bool
     link_share: float
     """The fraction of V that crosses the busiest link in one direction."""
+    network_seconds_per_byte: float = 0.0
+    """The part of ``seconds_per_byte`` between slices or nodes."""
 
     def seconds(self, num_bytes: float) -> float:
         """Return the time for V = ``num_bytes``."""

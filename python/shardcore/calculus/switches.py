@@ -42,6 +42,7 @@ def switched(
         f"{prefix}{hops} * {format_seconds(chip.hop_seconds, 4)}" if latency else "",
         False,
         times * share * width,
+        times * share if nodes > 1 else 0.0,
     )
 
 

@@ -19,6 +19,7 @@ from shardcore.bounded import items
 from shardcore.calculus.axes import Axis, axis_refs
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
+from shardcore.calculus.slices import placed, sizes_inside, slices_of
 from shardcore.errors import CalculusError, VerificationError
 
 
@@ -51,6 +52,8 @@ class Topology:
     axes: Mapping[str, tuple[PhysicalAxis, ...]]
     notes: tuple[str, ...] = ()
     """Remarks, such as that the mesh is larger than a pod."""
+    slices: int = 1
+    """The number of tori, which a network connects; :attr:`axes` are those within one of them."""
 
     @staticmethod
     def of(
@@ -58,31 +61,37 @@ class Topology:
         hardware: Hardware,
         shape: Sequence[int] | str | None = None,
         mapping: Mapping[str, Sequence[int]] | None = None,
+        slices: int | None = None,
     ) -> Topology:
-        """Map ``mesh`` to a torus of ``shape``, mesh axes to physical axes by ``mapping``.
+        """Map ``mesh`` to tori of ``shape``, mesh axes to physical axes by ``mapping``.
 
-        Without ``mapping`` the mesh axes take physical axes in order.
+        Without ``mapping`` the mesh axes take physical axes in order. Without ``shape`` each mesh
+        axis is a physical axis, or lies on several where that makes no slice of such chips.
+        ``slices`` is the number of tori; without it, as many as pods are needed.
 
         Raises:
             CalculusError: sizes do not match, a physical axis is used twice or does not exist
                 (``invalid-topology``).
             VerificationError: ``mapping`` names an axis that the mesh lacks (``unknown-axis``).
         """
+        count = slices_of(mesh, hardware, slices)
+        inside = sizes_inside(mesh, count)
         if shape is None:
             if mapping:
                 shown = " ".join(map(_show_place, mapping.items()))
                 raise _mistake("a mapping needs a topology", shown, "give --topology, e.g. 4x4x4")
-            sizes = {axis.name: (axis.size,) for axis in mesh.axes}
-            return Topology(mesh, hardware, *_physical(hardware, sizes))
+            alone = {name: (size,) for name, size in inside.items()}
+            sizes = placed(inside, hardware) or alone
+            return Topology(mesh, hardware, *_physical(hardware, sizes), count)
         parts = parse_shape(shape)
-        if math.prod(parts) != mesh.num_devices:
+        if math.prod(parts) != mesh.num_devices // count:
             raise _mistake(
                 f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "
-                f"{mesh.num_devices} devices",
+                f"{mesh.num_devices} devices" + (f" in {count} slices" if count > 1 else ""),
                 _show(parts),
                 "both have to be the same",
             )
-        places = _mapped(mesh, parts, mapping) if mapping else _in_order(mesh, parts)
+        places = _mapped(mesh, inside, parts, mapping) if mapping else _in_order(inside, parts)
         return Topology(
             mesh,
             hardware,
@@ -90,6 +99,7 @@ class Topology:
                 hardware,
                 {name: tuple(parts[place] for place in used) for name, used in places.items()},
             ),
+            count,
         )
 
     def __repr__(self) -> str:
@@ -121,6 +131,11 @@ class Topology:
                 found.append(PhysicalAxis(high // low, closes, low // below))
             below = above
         return reversed(found)
+
+    def slices_of(self, axes: Iterable[Axis]) -> tuple[int, int]:
+        """Return the number of slices of a group along ``axes``, and its devices in each."""
+        refs = axis_refs(axes)
+        return self.mesh.group_nodes(refs, self.mesh.num_devices // self.slices)
 
     def nodes_of(self, axes: Iterable[Axis]) -> tuple[int, int]:
         """Return the number of nodes of a group along ``axes``, and its most devices in one node.
@@ -182,7 +197,10 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _mapped(
-    mesh: Mesh, parts: tuple[int, ...], mapping: Mapping[str, Sequence[int]]
+    mesh: Mesh,
+    inside: Mapping[str, int],
+    parts: tuple[int, ...],
+    mapping: Mapping[str, Sequence[int]],
 ) -> dict[str, tuple[int, ...]]:
     used: dict[int, str] = {}
     for name, places in mapping.items():
@@ -212,15 +230,15 @@ def _mapped(
                 )
             used[place] = name
         chips = math.prod(parts[place] for place in places)
-        if chips != mesh.axis_size(name):
+        if chips != inside[name]:
             raise _mistake(
-                f"{name} has {mesh.axis_size(name)} devices, its physical axes {chips} chips",
+                f"{name} has {inside[name]} devices, its physical axes {chips} chips",
                 _show_place((name, places)),
                 "both have to be the same",
             )
     found = {name: tuple(places) for name, places in mapping.items()}
     for axis in mesh.axes:
-        if axis.name not in found and axis.size > 1:
+        if axis.name not in found and inside[axis.name] > 1:
             raise _mistake(
                 f"the mapping does not say where {axis.name} lies",
                 " ".join(map(_show_place, mapping.items())),
@@ -230,28 +248,28 @@ def _mapped(
     return found
 
 
-def _in_order(mesh: Mesh, parts: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+def _in_order(inside: Mapping[str, int], parts: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Give each mesh axis the next physical axes that make up its size."""
     found: dict[str, tuple[int, ...]] = {}
     place = 0
-    for axis in mesh.axes:
+    for name, size in inside.items():
         taken: list[int] = []
         chips = 1
         while (
             place < len(parts)
-            and chips * parts[place] <= axis.size
-            and (chips < axis.size or parts[place] == 1)
+            and chips * parts[place] <= size
+            and (chips < size or parts[place] == 1)
         ):
             chips *= parts[place]
             taken.append(place)
             place += 1
-        if chips != axis.size:
+        if chips != size:
             raise _mistake(
-                f"{axis.name} of {axis.size} devices does not lie on whole axes of {_show(parts)}",
+                f"{name} of {size} devices does not lie on whole axes of {_show(parts)}",
                 _show(parts),
-                f"give a mapping, e.g. {axis.name}=0",
+                f"give a mapping, e.g. {name}=0",
             )
-        found[axis.name] = tuple(taken)
+        found[name] = tuple(taken)
     return found
 
 

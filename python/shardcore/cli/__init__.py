@@ -111,6 +111,7 @@ def _not_utf8(error: UnicodeError) -> str:
 def _parser() -> Parser:
     from shardcore.cli import (
         array,
+        calibrate,
         check,
         collective,
         completion,
@@ -138,6 +139,7 @@ def _parser() -> Parser:
     # `opt` takes passes as flags, in order, so it reads its own arguments; this is for --help.
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
+    calibrate.add(commands)
     partition.add(commands)
     report.add(commands)
     sweep.add(commands)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from shardcore.cli.options import count, print_json, progress_bar, read_module
-from shardcore.cli.where import add_hardware, mesh
+from shardcore.cli.where import add_hardware, cost_options, mesh
 
 
 def add(commands: Any) -> None:
@@ -46,7 +46,6 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    from shardcore.calculus.topology import parse_mapping
     from shardcore.session.sweep import sweep
 
     choices: dict[str, list[str | None]] = {}
@@ -66,12 +65,7 @@ def run(options: argparse.Namespace) -> int:
             options.mesh,
             options.hardware,
             progress=progress,
-            topology=options.topology,
-            mapping=parse_mapping(options.map),
-            hardware_file=options.hardware_file,
-            exact=options.exact,
-            efficiency=options.efficiency,
-            one_way=options.one_way,
+            **cost_options(options),
         )
     if options.json:
         print_json({"rows": [row.record() for row in rows]})

@@ -62,6 +62,19 @@ def add_hardware(parser: argparse.ArgumentParser, default: str | None = None) ->
         help="the fraction of the bandwidth that is reached [1]",
     )
     parser.add_argument("--one-way", action="store_true", help="rings send in one direction only")
+    parser.add_argument(
+        "--slices",
+        type=int,
+        metavar="N",
+        help="the number of tori, each of --topology, that a network connects; without it, as many "
+        "as pods are needed",
+    )
+    parser.add_argument(
+        "--dcn",
+        type=float,
+        metavar="BYTES",
+        help="bytes a second that a chip sends to other slices or nodes, e.g. 6.25e9",
+    )
 
 
 def mesh(text: str) -> Mesh:
@@ -112,10 +125,12 @@ def check_sizes(options: argparse.Namespace, arrays: Iterable[NamedArray]) -> No
 def topology_of(options: argparse.Namespace, mesh: Mesh) -> Topology:
     """The topology that the flags describe."""
     from shardcore.calculus.hardware import hardware
+    from shardcore.calculus.slices import networked
     from shardcore.calculus.topology import Topology, parse_mapping
 
     chip = hardware(options.hardware, options.hardware_file)
-    return Topology.of(mesh, chip, options.topology, parse_mapping(options.map))
+    chip = networked(chip, options.dcn)
+    return Topology.of(mesh, chip, options.topology, parse_mapping(options.map), options.slices)
 
 
 def time_options(options: argparse.Namespace) -> TimeOptions:
@@ -136,4 +151,6 @@ def cost_options(options: argparse.Namespace) -> dict[str, Any]:
         "exact": options.exact,
         "efficiency": options.efficiency,
         "one_way": options.one_way,
+        "slices": options.slices,
+        "dcn": options.dcn,
     }

@@ -6,7 +6,9 @@
 :mod:`~.figures`       the figures of the engine, which do not depend on hardware
 :mod:`~.rows`          the rows of a cost, made when somebody looks at them
 :mod:`~.scopes`        the sums by scope, as those of JAX's ``named_scope``
+:mod:`~.usage`         MFU, HFU, tokens a second
 :mod:`~.build`         computes times from these figures
+:mod:`~.rates`         times of ops on a chip
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
 :mod:`~.chips`         the cost on every chip
 :mod:`~.compare`       differences between two costs, by line
@@ -30,6 +32,7 @@ from shardcore.costs.records import (
     UncountedOp,
 )
 from shardcore.costs.scopes import ScopeCost
+from shardcore.costs.usage import Usage
 
 if TYPE_CHECKING:
     from shardcore._core import Module, Result
@@ -46,6 +49,7 @@ __all__ = [
     "ScopeCost",
     "Totals",
     "UncountedOp",
+    "Usage",
     "compare",
     "cost",
 ]
@@ -62,6 +66,9 @@ def cost(
     exact: bool = False,
     efficiency: float = 1.0,
     one_way: bool = False,
+    slices: int | None = None,
+    dcn: float | None = None,
+    tokens: int | None = None,
 ) -> Cost:
     """Return time, memory and communication of one device, which runs the per-device program.
 
@@ -82,6 +89,12 @@ def cost(
         exact: count that a device has its own block already, ``(N - 1) / N`` on rings.
         efficiency: the fraction of a link's bandwidth that is reached.
         one_way: rings send in one direction only.
+        slices: the number of tori, each of ``topology``, which the network of the data center
+            connects; without it, as many as pods are needed.
+        dcn: bytes per second that each chip sends to other slices or nodes, in one direction;
+            without it, the figure of the chip.
+        tokens: the number of tokens of a step, of all devices; without it, the elements of the
+            first argument of integers with two dims, batch and time.
 
     Raises:
         PartitionError: there is no per-device program (``unpartitionable``).
@@ -104,4 +117,7 @@ def cost(
         mapping=mapping,
         hardware_file=hardware_file,
         options=options,
+        slices=slices,
+        dcn=dcn,
+        tokens=tokens,
     )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shardcore._core import Figures, Module, Result
 from shardcore.calculus.collective_time import TimeOptions
-from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
+from shardcore.calculus.slices import networked
 from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
-from shardcore.costs.links import OPS, Links
+from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
+from shardcore.costs.rates import Rates
 from shardcore.costs.records import LoopTrips, PeakOp, UncountedOp
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
@@ -26,6 +28,9 @@ SATURATED = (
     "what is said"
 )
 """The note of a cost with such figures."""
+
+INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
+"""The element types of tokens."""
 
 UNKNOWN_AXES = "the axes along which it runs are not known"
 UNKNOWN_TIME = "its time is not known"
@@ -41,19 +46,32 @@ def build(
     mapping: Mapping[str, Sequence[int]] | str | None,
     hardware_file: str | Path | None,
     options: TimeOptions,
+    slices: int | None = None,
+    dcn: float | None = None,
+    tokens: int | None = None,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
     local = partitioned(program, policy)
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
-    known = chip
+    known = networked(chip, dcn)
 
     def count(local: Partitioned) -> Cost:
-        links = Links(known, topology, mapping, options)
+        links = Links(known, topology, mapping, options, slices)
         links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
-        return timed(local, known, links, count)
+        found = timed(local, known, links, count)
+        return replace(found, tokens=tokens_of(local) if tokens is None else tokens)
 
     return count(local)
+
+
+def tokens_of(local: Partitioned) -> int | None:
+    """Return the elements of the first argument that is a batch of sequences of integers."""
+    for port in local.arguments:
+        shape = port.shape
+        if shape and port.dtype in INTEGERS and len(shape) == 2 and all(shape):
+            return math.prod(size or 0 for size in shape)
+    return None
 
 
 def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitioned:
@@ -75,13 +93,14 @@ def timed(
 ) -> Cost:
     """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted."""
     figures = local.figures
-    rates = _Rates(chip)
-    work = [(kind, *rates.seconds(kind)) for kind in work_kinds(figures)]
+    rates = Rates(chip)
+    work = [(kind, *rates.peak(kind)) for kind in work_kinds(figures)]
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
-    traffic = [(row.kind, row.bytes, row.seconds) for row in sent]
+    traffic = [(row.kind, row.run.bytes, row.run.seconds) for row in sent]
+    step = _step(figures, work, sent, rates)
     arguments, outputs, aliased, peak, least_peak = figures.memory()
     at = figures.peak_op()
-    rows = Rows(figures, work, traffic, Trial(local, count))
+    rows = Rows(figures, work, traffic, Trial(local, count), step.exposed)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
@@ -102,6 +121,10 @@ def timed(
         peak_op=None if at is None else PeakOp(**at),
         compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
         comm_seconds=sum(seconds * kind.count for kind, _, seconds in traffic),
+        step_seconds=step.seconds,
+        step_seconds_lower=step.lower,
+        step_seconds_upper=step.upper,
+        exposed_seconds=sum(step.exposed),
         rows=rows,
         uncounted=tuple(uncounted),
         loops=tuple(LoopTrips(**row) for row in figures.loops()),
@@ -110,32 +133,16 @@ def timed(
     )
 
 
-class _Rates:
-    """How long ops take on a chip."""
-
-    def __init__(self, chip: Hardware) -> None:
-        self._chip = chip
-        self._known: dict[str | None, float] = {}
-
-    def seconds(self, kind: WorkKind) -> tuple[float, float]:
-        """Seconds of computation and of memory traffic of one run; none for collectives."""
-        if kind.is_collective:
-            return 0.0, 0.0
-        if kind.dtype not in self._known:
-            known = kind.dtype is not None and is_dtype(kind.dtype)
-            dtype = kind.dtype if known and kind.dtype else "bf16"
-            self._known[kind.dtype] = self._chip.flops_per_second(dtype)
-        compute = (kind.flops + kind.transcendentals) / self._known[kind.dtype]
-        return compute, kind.bytes / self._chip.hbm_bytes_per_second
+NOTHING = Transfer(0, 0.0, 0.0, 0.0, LINKS, True, 1)
+"""A collective whose time is not known."""
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """What a device sends in one run of some collectives."""
+    """Some collectives, and one run of them."""
 
     kind: TrafficKind
-    bytes: int = 0
-    seconds: float = 0.0
+    run: Transfer = NOTHING
     reason: str | None = None
     """Why the time is not known; ``None`` if it is."""
 
@@ -147,10 +154,47 @@ def _sent(kind: TrafficKind, links: Links) -> _Sent:
     if kind.mesh is None or kind.axes is None:
         return _Sent(kind, reason=UNKNOWN_AXES)
     try:
-        return _Sent(kind, *links.cost(kind.kind, kind.mesh, tuple(kind.axes), kind.bytes))
+        return _Sent(kind, links.cost(kind.kind, kind.mesh, tuple(kind.axes), kind.bytes))
     except (CalculusError, VerificationError):
         # Some mesh of the program lies on the topology, this one does not.
         return _Sent(kind, reason=OFF_TOPOLOGY)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The time of a step."""
+
+    lower: float
+    seconds: float
+    upper: float
+    exposed: list[float]
+    """Exposed seconds of each row of collectives, over all their runs."""
+
+
+def _step(
+    figures: Figures,
+    work: Sequence[tuple[WorkKind, float, float]],
+    sent: Sequence[_Sent],
+    rates: Rates,
+) -> _Step:
+    """Schedule the program, and bound its time from both sides."""
+    shares = rates.chip.achieved
+    seconds = [rates.achieved(kind) for kind, *_ in work]
+    transfers = [
+        (row.run.achieved, row.run.stream if row.run.overlaps else 0, float(row.run.chunks))
+        for row in sent
+    ]
+    point, exposed = figures.timeline(seconds, transfers, shares.contention)
+    busy = [sum(max(compute, memory) * kind.count for kind, compute, memory in work)]
+    busy += [
+        sum(row.run.fastest * row.kind.count for row in sent if row.run.stream == stream)
+        for stream in (LINKS, NETWORK)
+    ]
+    serial = sum(each * kind.count for each, (kind, *_) in zip(seconds, work, strict=True))
+    moved = sum(row.run.achieved * row.kind.count for row in sent)
+    serial += moved * (1 + shares.contention)
+    start = shares.step_seconds
+    return _Step(max(busy), start + point, start + serial / shares.slowest, exposed)
 
 
 def _untimed(figures: Figures, sent: Sequence[_Sent]) -> list[UncountedOp]:

@@ -35,6 +35,7 @@ class ChipCost:
             "fits": None if cost is None else cost.fits,
             "compute_seconds": None if cost is None else cost.compute_seconds,
             "comm_seconds": None if cost is None else cost.comm_seconds,
+            "step_seconds": None if cost is None else cost.step_seconds,
             "step_seconds_lower": None if cost is None else cost.step_seconds_lower,
             "step_seconds_upper": None if cost is None else cost.step_seconds_upper,
         }

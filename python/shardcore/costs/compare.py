@@ -82,6 +82,7 @@ class Comparison:
 
 
 TOTALS = (
+    "step_seconds",
     "step_seconds_lower",
     "step_seconds_upper",
     "compute_seconds",

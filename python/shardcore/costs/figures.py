@@ -16,6 +16,11 @@ class WorkKind:
 
     dtype: str | None
     """The element type that they compute in, as MLIR writes it."""
+    unit: str
+    """What computes them: ``product``, ``kernel``, ``vector``, or ``scattered`` for those that read
+    or write out of order."""
+    sizes: tuple[int, int, int, int] | None
+    """Of a product: batch, rows, columns, and the size that is summed over."""
     flops: int
     transcendentals: int
     bytes: int

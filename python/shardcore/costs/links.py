@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import TimeOptions, rates_of, wire_bytes
@@ -20,6 +21,32 @@ OPS = {
 }
 """The collective of the calculus that each kind is timed as."""
 
+LINKS, NETWORK = 1, 2
+"""The streams of collectives on links within slices or nodes, and on the network between them."""
+
+SPLIT = ("all_gather", "reduce_scatter")
+"""Collectives that compilers overlap with the product next to them, chunk by chunk."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One run of a collective."""
+
+    bytes: int
+    """Bytes that a device sends."""
+    seconds: float
+    """Seconds at the full bandwidth, by the formulas of the calculus."""
+    fastest: float
+    """Seconds at the full bandwidth that nothing goes below."""
+    achieved: float
+    """Seconds at the bandwidth that programs achieve."""
+    stream: int
+    """:data:`LINKS` or :data:`NETWORK`."""
+    overlaps: bool
+    """Whether something is computed meanwhile."""
+    chunks: int
+    """The number of chunks in which it overlaps with a product; 1 if it does not."""
+
 
 class Links:
     """The links of a chip, for the meshes of one program."""
@@ -30,13 +57,15 @@ class Links:
         shape: str | Sequence[int] | None = None,
         mapping: Mapping[str, Sequence[int]] | str | None = None,
         options: TimeOptions | None = None,
+        slices: int | None = None,
     ) -> None:
         self._chip = chip
+        self._slices = slices
         self._shape = None if shape is None else parse_shape(shape)
         self._mapping = parse_mapping([mapping]) if isinstance(mapping, str) else mapping
         self._options = options or TimeOptions()
         self._topologies: dict[Mesh, Topology] = {}
-        self._known: dict[tuple[str, Mesh, tuple[AxisRef, ...], int], tuple[int, float]] = {}
+        self._known: dict[tuple[str, Mesh, tuple[AxisRef, ...], int], Transfer] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -53,7 +82,7 @@ class Links:
         problem: ShardcoreError | None = None
         for mesh in meshes:
             try:
-                Topology.of(mesh, self._chip, self._shape, self._mapping)
+                self._place(mesh)
             except (CalculusError, VerificationError) as error:
                 problem = problem or error
             else:
@@ -78,20 +107,43 @@ class Links:
             VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
         """
         if mesh not in self._topologies:
-            self._topologies[mesh] = Topology.of(mesh, self._chip, self._shape, self._mapping)
+            self._topologies[mesh] = self._place(mesh)
         return self._topologies[mesh]
 
-    def cost(
-        self, kind: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int
-    ) -> tuple[int, float]:
-        """Return the bytes that a device sends in one run, and its seconds, for V = ``num_bytes``.
+    def _place(self, mesh: Mesh) -> Topology:
+        return Topology.of(mesh, self._chip, self._shape, self._mapping, self._slices)
+
+    def cost(self, kind: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int) -> Transfer:
+        """Return what a device sends in one run, and how long it takes, for V = ``num_bytes``.
 
         Raises:
             CalculusError, VerificationError: as for :meth:`topology`.
         """
         key = (kind, mesh, axes, num_bytes)
         if key not in self._known:
-            rates = rates_of(OPS[kind], axes, self.topology(mesh), self._options)
-            sent = wire_bytes(OPS[kind], num_bytes, rates.devices)
-            self._known[key] = (sent, rates.seconds(num_bytes))
+            self._known[key] = self._transfer(OPS[kind], mesh, axes, num_bytes)
         return self._known[key]
+
+    def _transfer(self, op: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int) -> Transfer:
+        topology = self.topology(mesh)
+        rates = rates_of(op, axes, topology, self._options)
+        sent = wire_bytes(op, num_bytes, rates.devices)
+        shares = self._chip.achieved
+        # What a group has to share with others is no matter of choice.
+        exact = rates_of(op, axes, topology, replace(self._options, exact=True))
+        network = exact.network_seconds_per_byte
+        inside = (exact.seconds_per_byte - network) / shares.links + network / shares.network
+        message = shares.message_share(sent) if sent else 1.0
+        seconds = num_bytes * inside / message + exact.latency_seconds
+        if sent:
+            seconds += shares.collective_seconds
+        peak = rates.seconds(num_bytes)
+        return Transfer(
+            bytes=sent,
+            seconds=peak,
+            fastest=min(peak, exact.seconds(num_bytes)),
+            achieved=max(seconds, exact.seconds(num_bytes)),
+            stream=NETWORK if network > 0 else LINKS,
+            overlaps=shares.overlaps_network or network == 0,
+            chunks=rates.devices if shares.splits_collectives and op in SPLIT else 1,
+        )

@@ -19,6 +19,7 @@ from shardcore.costs.records import (
     UncountedOp,
 )
 from shardcore.costs.scopes import ScopeCost, merged
+from shardcore.costs.usage import Usage, usage
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
@@ -57,9 +58,18 @@ class Cost:
     peak_op: PeakOp | None
     """The op at which that many bytes are live."""
     compute_seconds: float
-    """Seconds of all ops: the sum of their roofline times."""
+    """Seconds of all ops: the sum of their roofline times at the peak of the chip."""
     comm_seconds: float
-    """Seconds of all collectives: the sum of their times."""
+    """Seconds of all collectives: the sum of their times at the full bandwidth."""
+    step_seconds: float
+    """Seconds of the step, by a schedule of ops and collectives at the rates that programs
+    achieve."""
+    step_seconds_lower: float
+    """Seconds that no step goes below: the chip at its peak, communication overlapped entirely."""
+    step_seconds_upper: float
+    """Seconds that no step goes above: nothing overlapped, at the rates of the slowest run."""
+    exposed_seconds: float
+    """The part of :attr:`step_seconds` in which nothing is computed, but a collective awaited."""
     rows: Rows
     """What :attr:`collectives`, :attr:`ops` and :attr:`live_at_peak` are made from."""
     uncounted: tuple[UncountedOp, ...]
@@ -67,6 +77,8 @@ class Cost:
     loops: tuple[LoopTrips, ...]
     notes: tuple[str, ...] = ()
     """Remarks on the mapping of the mesh to the chips, or on the figures."""
+    tokens: int | None = None
+    """The number of tokens of a step, of all devices; ``None`` if it is not known."""
     is_saturated: bool = False
     """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
@@ -87,14 +99,15 @@ class Cost:
         return self.rows.ops
 
     @property
-    def step_seconds_lower(self) -> float:
-        """Seconds of the step with communication and computation overlapped entirely."""
-        return max(self.compute_seconds, self.comm_seconds)
+    def serial_seconds(self) -> float:
+        """Seconds of all ops and collectives one after the other, the chip at its peak."""
+        return self.compute_seconds + self.comm_seconds
 
     @property
-    def step_seconds_upper(self) -> float:
-        """Seconds of the step with nothing overlapped."""
-        return self.compute_seconds + self.comm_seconds
+    def usage(self) -> Usage:
+        """How well the step uses the chip: MFU, HFU, what is recomputed, tokens a second."""
+        peak = self.hardware.flops["bf16"]
+        return usage(self.rows.product_flops, self.step_seconds, peak, self.tokens)
 
     @property
     def not_in_step(self) -> NotInStep:
@@ -164,8 +177,12 @@ class Cost:
             "peak_op": None if self.peak_op is None else asdict(self.peak_op),
             "compute_seconds": self.compute_seconds,
             "comm_seconds": self.comm_seconds,
+            "exposed_seconds": self.exposed_seconds,
+            "serial_seconds": self.serial_seconds,
+            "step_seconds": self.step_seconds,
             "step_seconds_lower": self.step_seconds_lower,
             "step_seconds_upper": self.step_seconds_upper,
+            "usage": self.usage.record(),
             "not_in_step": asdict(self.not_in_step),
             "by_kind": {kind: asdict(sums) for kind, sums in self.by_kind().items()},
             "by_axis": {axis: asdict(sums) for axis, sums in self.by_axis().items()},
@@ -191,8 +208,8 @@ class Cost:
         return (
             f"<shardcore.Cost on {self.hardware.name}, policy {self.policy}: "
             f"{self.flops:.4g} flops, "
-            f"{self.peak_bytes} bytes at the peak, {self.step_seconds_lower:.4g} to "
-            f"{self.step_seconds_upper:.4g} s>"
+            f"{self.peak_bytes} bytes at the peak, {self.step_seconds:.4g} s, "
+            f"{self.step_seconds_lower:.4g} to {self.step_seconds_upper:.4g}>"
         )
 
     def _repr_html_(self) -> str:

@@ -39,7 +39,9 @@ class Totals:
     wire_bytes: int = 0
     """Bytes that a device sends."""
     seconds: float = 0.0
-    """The sum of their times."""
+    """The sum of their times at the full bandwidth."""
+    exposed_seconds: float = 0.0
+    """The sum of the times in which the device waits for them and computes nothing."""
 
     def plus(self, collective: CollectiveCost) -> Totals:
         """Return the sums with ``collective`` added."""
@@ -48,6 +50,7 @@ class Totals:
             self.bytes + collective.total_bytes,
             self.wire_bytes + collective.total_wire_bytes,
             self.seconds + collective.total_seconds,
+            self.exposed_seconds + collective.exposed_seconds,
         )
 
 
@@ -68,6 +71,9 @@ class CollectiveCost:
     """Bytes that a device sends, including blocks that it forwards in a gather."""
     seconds: float
     """Seconds of one run; 0 where that is not known, which ``Cost.uncounted`` lists."""
+    exposed_seconds: float
+    """Seconds of all runs in which the device waits for it and computes nothing, in the schedule
+    of ``Cost.step_seconds``."""
     op: str | None
     """Name of its result, in the per-device program if the source program does not have it."""
     location: str | None

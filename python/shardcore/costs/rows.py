@@ -22,7 +22,7 @@ class Rows:
 
     ``work`` and ``traffic`` have the time of one run of each kind of op and of collective: seconds
     of computation and of memory traffic; bytes that a device sends, and seconds. ``trial`` is what
-    collectives ask why they are there.
+    collectives ask why they are there; ``exposed`` has their exposed seconds, row by row.
     """
 
     def __init__(
@@ -31,18 +31,21 @@ class Rows:
         work: Sequence[tuple[WorkKind, float, float]],
         traffic: Sequence[tuple[TrafficKind, int, float]],
         trial: Trial | None = None,
+        exposed: Sequence[float] = (),
     ) -> None:
         self._figures = figures
         self._work = work
         self._traffic = traffic
         self._trial = trial
+        self._exposed = exposed
 
     @cached_property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives, in program order."""
         found = []
-        for row in self._figures.collectives():
+        for place, row in enumerate(self._figures.collectives()):
             kind, sent, seconds = self._traffic[row.pop("kind")]
+            exposed = self._exposed[place] if self._exposed else 0.0
             found.append(
                 CollectiveCost(
                     kind=kind.kind,
@@ -50,6 +53,7 @@ class Rows:
                     bytes=kind.bytes,
                     wire_bytes=sent,
                     seconds=seconds,
+                    exposed_seconds=exposed,
                     op=row.pop("value"),
                     trial=self._trial,
                     **row,
@@ -112,6 +116,21 @@ class Rows:
             )
         return tuple(sums.values())
 
+    @cached_property
+    def product_flops(self) -> tuple[int, int]:
+        """FLOPs of products and kernels: those that are computed first, and once more."""
+        first = again = 0
+        stacks, _ = self._figures.name_stacks()
+        for stack, row in zip(stacks, self._figures.ops(), strict=True):
+            kind, *_ = self._work[row["kind"]]
+            if kind.unit not in ("product", "kernel"):
+                continue
+            if scope_of(stack)[1] == "recomputed":
+                again += kind.flops * row["count"]
+            else:
+                first += kind.flops * row["count"]
+        return first, again
+
     def _key(self) -> tuple[Any, ...]:
         return self.collectives, self.ops, self.live_at_peak
 
@@ -122,7 +141,7 @@ class Rows:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rows, (*self._key(), self.steps, self.scopes)
+        return _rows, (*self._key(), self.steps, self.scopes, self.product_flops)
 
 
 def _rows(
@@ -131,11 +150,12 @@ def _rows(
     live_at_peak: tuple[LiveValue, ...],
     steps: tuple[TimedStep, ...],
     scopes: tuple[ScopeCost, ...],
+    product_flops: tuple[int, int],
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
     vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
-    vars(rows).update(steps=steps, scopes=scopes)
+    vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
     return rows
 
 

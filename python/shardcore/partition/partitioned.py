@@ -19,6 +19,7 @@ from shardcore._core import (
     partition_program,
     program_figures,
 )
+from shardcore.rules.costs import cost_estimates
 from shardcore.rules.shards import shard_rules
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Partitioned:
     def figures(self) -> Figures:
         """The figures that costs are computed from."""
         if self._figures is None:
-            self._figures = program_figures(self.module, self.origin)
+            self._figures = program_figures(self.module, self.origin, cost_estimates(self.module))
         return self._figures
 
     @property

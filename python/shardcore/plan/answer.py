@@ -90,7 +90,7 @@ class Plan:
             return self.cost.peak_bytes
         if self.objective == "bytes":
             return sum(row.total_wire_bytes for row in self.cost.collectives)
-        return self.cost.step_seconds_upper
+        return self.cost.serial_seconds
 
     @property
     def gap(self) -> float | None:

@@ -178,7 +178,7 @@ class Model:
         key = (kind, mesh, axis, num_bytes)
         found = self._seconds.get(key)
         if found is None:
-            _, found = self._links.cost(kind, mesh, (AxisRef(axis),), math.ceil(num_bytes))
+            found = self._links.cost(kind, mesh, (AxisRef(axis),), math.ceil(num_bytes)).seconds
             self._seconds[key] = found
         return found
 

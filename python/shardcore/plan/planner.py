@@ -12,6 +12,7 @@ from typing import Any
 from shardcore._core import Mesh, Result
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.slices import networked
 from shardcore.costs import Cost
 from shardcore.costs.links import Links
 from shardcore.errors import Diagnostic, PlanError
@@ -71,7 +72,9 @@ def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
         options.get("efficiency", 1.0),
         options.get("one_way", False),
     )
-    return Links(chip, options.get("topology"), options.get("mapping"), timed)
+    chip = networked(chip, options.get("dcn"))
+    topology, mapping = options.get("topology"), options.get("mapping")
+    return Links(chip, topology, mapping, timed, options.get("slices"))
 
 
 class Planner:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from shardcore.costs.chips import ChipCost
     from shardcore.report.console import Part
 
-COLUMNS = ("hardware", ">memory", "fits", ">step from", ">to", ">compute", ">collectives")
+COLUMNS = ("hardware", ">memory", "fits", ">step", ">from", ">to", ">compute", ">collectives")
 
 
 def chips_parts(rows: Sequence[ChipCost]) -> list[Part]:
@@ -28,9 +28,10 @@ def _cells(rows: Iterable[ChipCost]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         cost = row.cost
         if cost is None:
-            yield (row.hardware, "", "", "", "", "", "")
+            yield (row.hardware, "", "", "", "", "", "", "")
             continue
         seconds = (
+            cost.step_seconds,
             cost.step_seconds_lower,
             cost.step_seconds_upper,
             cost.compute_seconds,

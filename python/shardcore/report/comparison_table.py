@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 NAMES = {
-    "step_seconds_lower": "step, full overlap",
-    "step_seconds_upper": "step, no overlap",
+    "step_seconds": "step",
+    "step_seconds_lower": "step, at least",
+    "step_seconds_upper": "step, at most",
     "compute_seconds": "compute",
     "comm_seconds": "collectives",
     "flops": "FLOPs",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Site,
         Totals,
     )
+    from shardcore.costs.usage import Usage
     from shardcore.report.console import Part
 
 
@@ -93,17 +94,32 @@ def _overview(cost: Cost) -> str:
         [
             f"peak {format_bytes(cost.peak_bytes)}: {fits} {chip}",
             f"per device, on {cost.hardware.name}, policy {cost.policy}",
-            f"  step         {format_seconds(cost.step_seconds_lower)} with full overlap, "
-            f"{format_seconds(cost.step_seconds_upper)} without",
-            f"  compute      {format_seconds(cost.compute_seconds)} for "
+            f"  step         {format_seconds(cost.step_seconds)}, between "
+            f"{format_seconds(cost.step_seconds_lower)} and "
+            f"{format_seconds(cost.step_seconds_upper)}",
+            *_usage(cost.usage),
+            f"  compute      {format_seconds(cost.compute_seconds)} at the peak, for "
             f"{format_count(cost.flops)}FLOPs and {format_bytes(cost.hbm_bytes)} moved",
-            f"  collectives  {format_seconds(cost.comm_seconds)}",
+            f"  collectives  {format_seconds(cost.comm_seconds)} at the peak, "
+            f"{format_seconds(cost.exposed_seconds)} exposed",
             f"  arguments    {format_bytes(cost.argument_bytes)}",
             f"  outputs      {format_bytes(cost.output_bytes)}{aliased}",
             f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}{order}",
             *_not_in_step(cost.not_in_step),
         ]
     )
+
+
+def _usage(found: Usage) -> list[str]:
+    """The line on how well the step uses the chip; none if it has no products."""
+    if not found.model_flops + found.recomputed_flops:
+        return []
+    parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"]
+    if found.recomputed_flops:
+        parts.append(f"{found.recomputed_share:.1%} recomputed")
+    if found.tokens_per_second is not None:
+        parts.append(f"{found.tokens_per_second:.4g} tokens/s")
+    return [f"  use          {', '.join(parts)}"]
 
 
 def _not_in_step(missing: NotInStep) -> list[str]:
@@ -175,12 +191,13 @@ def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:
             str(sums.count),
             format_bytes(sums.wire_bytes),
             format_seconds(sums.seconds),
+            format_seconds(sums.exposed_seconds),
             (site.cause or "").removeprefix("stablehlo."),
             _file_line(site.location),
         )
         for site, sums in sites
     )
-    columns = ("kind", "axes", ">count", ">sent", ">time", "because of", "source")
+    columns = ("kind", "axes", ">count", ">sent", ">time", ">exposed", "because of", "source")
     return table(columns, rows)
 
 

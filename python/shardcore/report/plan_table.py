@@ -24,7 +24,7 @@ def plan_parts(plan: Plan) -> list[Part]:
     cost = plan.cost
     lines = [
         f"{plan.kind} over {_mesh(plan.mesh.shape)}, on {cost.hardware.name}, policy {cost.policy}",
-        f"  step         {format_seconds(cost.step_seconds_upper)}: "
+        f"  step         {format_seconds(cost.serial_seconds)}: "
         f"{format_seconds(cost.compute_seconds)} of ops and "
         f"{format_seconds(cost.comm_seconds)} of collectives",
         f"  {_bound(plan)}",
@@ -63,7 +63,7 @@ def _alternatives(plan: Plan) -> list[tuple[str, ...]]:
         figures = ("", "", "", "")
         if found.error is None:
             figures = (
-                format_seconds(found.step_seconds_upper or 0.0),
+                format_seconds(found.serial_seconds or 0.0),
                 format_seconds(found.compute_seconds or 0.0),
                 format_seconds(found.comm_seconds or 0.0),
                 format_bytes(found.peak_bytes or 0),

@@ -35,7 +35,7 @@ def _cells(row: SweepRow, has_meshes: bool) -> list[str]:
     cells = [str(row.mesh)] if has_meshes else []
     cells += ["none" if value is None else str(value) for value in found.edit.values()]
     if (
-        found.step_seconds_upper is None
+        found.step_seconds is None
         or found.compute_seconds is None
         or found.comm_seconds is None
         or found.comm_bytes is None
@@ -44,7 +44,7 @@ def _cells(row: SweepRow, has_meshes: bool) -> list[str]:
         return [*cells, "refused", "", "", "", ""]
     return [
         *cells,
-        format_seconds(found.step_seconds_upper),
+        format_seconds(found.step_seconds),
         format_seconds(found.compute_seconds),
         format_seconds(found.comm_seconds),
         format_bytes(found.comm_bytes),

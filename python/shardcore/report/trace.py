@@ -1,7 +1,7 @@
 """The predicted step as a Chrome trace, for Perfetto and ``chrome://tracing``.
 
 Computation and the links of each set of mesh axes are tracks; steps follow each other in the order
-of the program, with nothing overlapped, as in ``Cost.step_seconds_upper``. Live memory is a
+of the program, with nothing overlapped, as in ``Cost.serial_seconds``. Live memory is a
 counter.
 
 Source: "Trace Event Format" (Google, 2016): complete events (``X``), counters (``C``) and metadata

@@ -93,7 +93,7 @@ def shard_rules(module: _core.Module) -> list[_Row] | None:
 
 
 def _row(module: _core.Module, op: _core.Op, number: int, function: ShardFunction) -> _Row | None:
-    operands, results = _types(op.operands), _types(op.results)
+    operands, results = tensor_types(op.operands), tensor_types(op.results)
     signature = Signature(op.name, operands, results, dict(op.attributes))
     try:
         answer = function(signature)
@@ -121,7 +121,7 @@ def _at(module: _core.Module, op: _core.Op, problem: str, hint: str | None) -> P
     return PartitionError(Diagnostic("invalid-rule", message, hint, module.filename, op.place))
 
 
-def _types(values: Sequence[_core.Value]) -> tuple[TensorType | None, ...]:
+def tensor_types(values: Sequence[_core.Value]) -> tuple[TensorType | None, ...]:
     return tuple(
         None
         if value.shape is None or value.dtype is None

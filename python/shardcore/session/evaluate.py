@@ -38,10 +38,14 @@ class Evaluation:
     """Bytes of the results."""
     value_bytes: int | None = None
     """Bytes of all values of the completed program together; only without hardware."""
+    step_seconds: float | None = None
+    """Seconds of a step."""
     step_seconds_lower: float | None = None
-    """Seconds of a step with communication and computation overlapped entirely."""
+    """Seconds that no step goes below."""
     step_seconds_upper: float | None = None
-    """Seconds of a step with nothing overlapped."""
+    """Seconds that no step goes above."""
+    serial_seconds: float | None = None
+    """Seconds of all ops and collectives one after the other, the chip at its peak."""
     compute_seconds: float | None = None
     """Seconds of all ops."""
     comm_seconds: float | None = None
@@ -87,8 +91,10 @@ def figures(
         edit,
         argument_bytes=cost.argument_bytes,
         output_bytes=cost.output_bytes,
+        step_seconds=cost.step_seconds,
         step_seconds_lower=cost.step_seconds_lower,
         step_seconds_upper=cost.step_seconds_upper,
+        serial_seconds=cost.serial_seconds,
         compute_seconds=cost.compute_seconds,
         comm_seconds=cost.comm_seconds,
         comm_bytes=sum(row.total_wire_bytes for row in cost.collectives),

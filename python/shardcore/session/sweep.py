@@ -84,5 +84,5 @@ def sweep(
 
 
 def _seconds(row: SweepRow) -> float:
-    seconds = row.row.step_seconds_upper
+    seconds = row.row.step_seconds
     return math.inf if seconds is None else seconds

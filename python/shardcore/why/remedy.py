@@ -81,7 +81,7 @@ def remedy(search: Search) -> Remedy | None:
             continue
         if _runs(after, row, row.kind) > same - row.count:
             continue
-        change = after.step_seconds_upper - before.step_seconds_upper
+        change = after.serial_seconds - before.serial_seconds
         is_replaced = _runs(after, row) > runs - row.count
         if is_replaced and change >= 0:
             continue

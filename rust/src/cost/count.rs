@@ -1,6 +1,7 @@
 //! The walk over a program that sums the costs of its ops.
 
 use super::collectives::collective;
+use super::dataflow::Dataflow;
 use super::donation::donated_arguments;
 use super::execution::Execution;
 use super::fusion::Fusion;
@@ -11,6 +12,8 @@ use super::local::Local;
 use super::memory::Liveness;
 use super::schedule::Schedule;
 use super::steps::{Order, RowsOfOp};
+use super::work::estimate::Estimates;
+use super::work::unit::Unit;
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Uncounted};
@@ -21,8 +24,8 @@ use rustc_hash::FxHashMap;
 
 const MISSING_CALLEE: &str = "what it calls is not there";
 
-/// The key of a row: ops with the same name, location, element type, work and traffic share one.
-type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
+/// The key of a row: ops with the same name, location, element type, work, unit and traffic share one.
+type RowKey<'a> = (StrId, &'a str, StrId, Work, Unit, u128);
 
 /// The sums of a walk so far.
 pub(super) struct Count<'a> {
@@ -42,10 +45,10 @@ pub(super) struct Count<'a> {
 
 impl<'a> Count<'a> {
     /// The cost of `inlined`, which is the program of `local`.
-    pub fn of(local: Local<'a>, inlined: &'a Inlined<'a>) -> ProgramCost {
+    pub fn of(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> ProgramCost {
         let program = &*inlined.program;
         let Some(entry) = program.entry_function() else { return ProgramCost::default() };
-        let mut works = Works::new(program);
+        let mut works = Works::with_estimates(program, estimates);
         let execution = Execution::new(program, &mut works);
         let mut functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
@@ -66,7 +69,7 @@ impl<'a> Count<'a> {
         };
         // Callers first, so that rows of the entry function come first.
         functions.reverse();
-        for func in functions {
+        for &func in &functions {
             for op in program.pre_order(func).skip(1) {
                 if count.execution.times_once(program.parent_block(op)) > 0
                     && !program.has_traits(op, OpTraits::TERMINATOR)
@@ -75,6 +78,7 @@ impl<'a> Count<'a> {
                 }
             }
         }
+        count.cost.flow = Dataflow::new(program, &count.execution, &functions, &count.rows_of);
         count.finish(entry, depth_first)
     }
     /// Adds one op.
@@ -105,18 +109,24 @@ impl<'a> Count<'a> {
     }
     fn add_row(&mut self, op: OpId, work: Work, is_collective: bool) {
         let program = self.program;
-        let traffic = self.fusion.traffic(program, &mut self.works, op);
+        let estimate = self.works.estimate(op);
+        let traffic = match estimate.and_then(|known| known.bytes) {
+            Some(bytes) => bytes,
+            None => self.fusion.traffic(program, &mut self.works, op),
+        };
         let is_free = work == Work::default() && traffic == 0;
         if is_free || self.works.movement(op) == Movement::Alias {
             return;
         }
         let element = self.element(op);
         let place = program.text().get(program.loc(op));
-        let key = (program.op_name_id(op), place, element, work, traffic);
+        let unit = self.works.unit(op);
+        let key = (program.op_name_id(op), place, element, work, unit, traffic);
         let ops = &mut self.cost.ops;
         let index = *self.rows.entry(key).or_insert_with(|| {
             let loc = program.loc(op);
-            ops.push(OpRow { op, loc, element, work, traffic, count: 0, once: 0, is_collective });
+            let (count, once) = (0, 0);
+            ops.push(OpRow { op, loc, element, work, unit, traffic, count, once, is_collective });
             ops.len() - 1
         });
         self.rows_of[op.index()].row = Some(index as u32);

@@ -10,10 +10,11 @@
 //! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`]).
 //! 6. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
 //! 7. [`steps`]: the ops in the order in which they run.
+//! 8. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
 //!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
-//! This module has no times: `python/shardcore/costs` computes them for given hardware.
+//! How long an op or a collective takes `python/shardcore/costs` computes, for given hardware.
 //!
 //! All sums are 128 bits wide and saturate. All of it takes linear time in the program, except for values that
 //! are captured by nested regions, which take time in proportion to the nesting depth.
@@ -22,6 +23,7 @@ mod buffers;
 pub mod calls;
 pub mod collectives;
 mod count;
+pub mod dataflow;
 pub mod donation;
 pub mod execution;
 pub mod fusion;
@@ -33,6 +35,7 @@ pub mod memory;
 pub mod schedule;
 pub mod steps;
 pub mod tensors;
+pub mod timeline;
 pub mod traffic;
 pub mod trips;
 pub mod work;
@@ -45,11 +48,14 @@ use crate::error::Span;
 use crate::index::{OpId, StrId};
 use collectives::Collective;
 use count::Count;
+use dataflow::Dataflow;
 use execution::Loop;
 use inline::Inlined;
 use local::Local;
 use memory::Memory;
 use steps::Step;
+use work::estimate::Estimates;
+use work::unit::Unit;
 use work::Work;
 
 /// Ops with equal costs: same name, location, element type and figures.
@@ -63,6 +69,8 @@ pub struct OpRow {
     pub element: StrId,
     /// Work of one run of one of them.
     pub work: Work,
+    /// What computes it.
+    pub unit: Unit,
     /// Bytes that one run of one of them reads and writes.
     pub traffic: u128,
     /// Number of runs of such ops.
@@ -105,18 +113,20 @@ pub struct ProgramCost {
     pub memory: Memory,
     /// The ops in the order in which they run.
     pub steps: Vec<Step>,
+    /// Which ops need which, for schedules.
+    pub flow: Dataflow,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
     pub is_saturated: bool,
 }
 
 /// The cost of the program of `local`, whose ops have signatures, on one device. Ops and values are those of that program, or,
-/// where calls were inlined, the originals of the clones.
-pub fn local_cost(local: Local<'_>) -> ProgramCost {
-    inlined_cost(local, &Inlined::new(local.program))
+/// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered.
+pub fn local_cost(local: Local<'_>, estimates: &Estimates) -> ProgramCost {
+    inlined_cost(local, &Inlined::new(local.program), estimates)
 }
 
-fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>) -> ProgramCost {
-    let mut cost = Count::of(local, inlined);
+fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) -> ProgramCost {
+    let mut cost = Count::of(local, inlined, estimates);
     let originals = &inlined.originals;
     for row in &mut cost.ops {
         row.op = originals.op(row.op);

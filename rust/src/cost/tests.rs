@@ -22,7 +22,7 @@ fn local(program: &Program) -> Local<'_> {
 }
 
 fn cost_of(text: &str) -> ProgramCost {
-    local_cost(local(&signed(text)))
+    local_cost(local(&signed(text)), &Estimates::default())
 }
 
 fn flops(cost: &ProgramCost) -> u128 {
@@ -70,7 +70,11 @@ fn doubling(depth: usize) -> String {
 fn calls_cost_the_same_inlined_or_not() {
     let program = signed(&doubling(6));
     for limit in [0, 10, 100, usize::MAX] {
-        let cost = inlined_cost(local(&program), &Inlined::with_limit(&program, limit));
+        let cost = inlined_cost(
+            local(&program),
+            &Inlined::with_limit(&program, limit),
+            &Estimates::default(),
+        );
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
         assert!(cost.memory.peak_bytes >= 64, "limit {limit}");
@@ -78,7 +82,7 @@ fn calls_cost_the_same_inlined_or_not() {
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
         assert!(cost.memory.live.iter().all(|live| live.value.index() < program.num_value_ids()));
     }
-    let inlined = local_cost(local(&program));
+    let inlined = local_cost(local(&program), &Estimates::default());
     assert_eq!(inlined.memory.peak_bytes, 64);
 }
 
@@ -113,7 +117,9 @@ fn axes(mesh: &str, groups: &str, columns: usize) -> Vec<String> {
         8 / columns
     );
     let program = signed(&text);
-    let [row] = &local_cost(local(&program)).collectives[..] else { panic!("one collective") };
+    let [row] = &local_cost(local(&program), &Estimates::default()).collectives[..] else {
+        panic!("one collective")
+    };
     let mesh = program.mesh(row.mesh);
     let name = |axis: &AxisRef| match axis.sub {
         Some(sub) => format!("{}:({}){}", mesh.axis_name(axis.axis), sub.pre_size, sub.size),

@@ -1,6 +1,8 @@
 //! The work of each op of a program, cached by its signature and local shapes.
 
 use super::tensors::Tensors;
+use super::work::estimate::{estimate, Estimate, Estimates};
+use super::work::unit::Unit;
 use super::work::{call_target, Family, Measure, Movement, Work};
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -38,6 +40,7 @@ pub struct Works<'a> {
     families: Vec<Known>,
     memo: FxHashMap<Box<[u32]>, Option<Work>>,
     key: Vec<u32>,
+    estimates: Estimates,
 }
 
 impl<'a> Works<'a> {
@@ -45,7 +48,12 @@ impl<'a> Works<'a> {
     pub fn new(program: &'a Program) -> Self {
         let tensors = Tensors::new(program);
         let families = vec![Known::NotAsked; program.strings().len()];
-        Self { program, tensors, families, memo: FxHashMap::default(), key: Vec::new() }
+        let (memo, estimates) = (FxHashMap::default(), Estimates::default());
+        Self { program, tensors, families, memo, key: Vec::new(), estimates }
+    }
+    /// The work of the ops of `program`, that of some custom calls as a user registered it.
+    pub fn with_estimates(program: &'a Program, estimates: &Estimates) -> Self {
+        Self { estimates: estimates.clone(), ..Self::new(program) }
     }
     /// The family of `op`, `None` if it has none.
     pub fn family(&mut self, op: OpId) -> Option<&'static Family> {
@@ -64,6 +72,9 @@ impl<'a> Works<'a> {
     }
     /// The work of one run of `op` on one device.
     pub fn of(&mut self, op: OpId) -> Outcome {
+        if let Some(known) = self.estimate(op) {
+            return Outcome::Counted(known.work);
+        }
         let Some(family) = self.family(op) else {
             return Outcome::Unknown("its cost is not known");
         };
@@ -104,6 +115,24 @@ impl<'a> Works<'a> {
             OpKind::CustomCall => "its target is not known",
             _ => "its attributes are not understood",
         }
+    }
+    /// What `op`, a custom call, costs as a user registered it, or as it says itself.
+    pub fn estimate(&self, op: OpId) -> Option<Estimate> {
+        if self.program.kind(op) != OpKind::CustomCall {
+            return None;
+        }
+        let id = self.program.signature(op).get()?;
+        let shapes = Shapes::new(&[], &[]);
+        let given = self.estimates.get(&id).copied();
+        given.or_else(|| estimate(&SignatureView::of(self.program, id, &shapes)))
+    }
+    /// What computes `op`.
+    pub fn unit(&mut self, op: OpId) -> Unit {
+        let program = self.program;
+        if !Unit::reads_shapes(program, op) {
+            return Unit::of(program, op, None);
+        }
+        self.with_view(op, |view| Some(Unit::of(program, op, Some(view)))).unwrap_or_default()
     }
     /// The target of a custom call.
     pub fn target(&self, op: OpId) -> Option<String> {
@@ -167,11 +196,11 @@ impl<'a> Works<'a> {
         work
     }
     /// The result of `measure` for `op` with local shapes; `None` where shapes are not known.
-    fn with_view(
+    fn with_view<T>(
         &mut self,
         op: OpId,
-        measure: impl Fn(&SignatureView<'_>) -> Option<Work>,
-    ) -> Option<Work> {
+        measure: impl Fn(&SignatureView<'_>) -> Option<T>,
+    ) -> Option<T> {
         let program = self.program;
         let id = program.signature(op).get()?;
         let mut ids = Vec::new();

@@ -11,20 +11,31 @@ use super::rules::registry;
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
+use crate::cost::timeline::{timeline, Computation, Times, Transfer};
+use crate::cost::work::estimate::{Estimate, Estimates};
+use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
 use crate::cost::{local_cost, ProgramCost};
-use crate::index::{MeshId, StrId};
+use crate::index::{Id, MeshId, SignatureId, StrId};
 use crate::ir::Program;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// The most streams that collectives run on.
+const MAX_STREAMS: usize = 16;
+
 /// The memory that the figures of an op take.
 const BYTES_PER_OP: usize = 1 << 11;
 
-/// What ops that take equally long have in common: element type, work and traffic of one run, whether they are collectives.
-type WorkKey = (StrId, Work, u128, bool);
+/// What ops that take equally long have in common: element type, what computes them, work and traffic of one run, whether they
+/// are collectives.
+type WorkKey = (StrId, Unit, Work, u128, bool);
+
+/// What one run of the custom calls of a signature costs: the number of the signature, flops, transcendentals, bytes.
+type GivenEstimate = (usize, u128, u128, Option<u128>);
 
 /// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
 type TrafficKey = (CollectiveKind, MeshId, Option<Vec<AxisRef>>, i64, u128);
@@ -73,11 +84,12 @@ pub struct PyFigures {
 
 impl PyFigures {
     /// The figures of `program`, which was made from `origin`.
-    pub(super) fn of(program: Arc<Program>, origin: Arc<Origin>) -> Self {
-        let cost = local_cost(origin.local(&program));
+    fn of(program: Arc<Program>, origin: Arc<Origin>, estimates: &Estimates) -> Self {
+        let cost = local_cost(origin.local(&program), estimates);
         let ops = cost.ops.iter();
-        let work =
-            Kinds::of(ops.map(|row| (row.element, row.work, row.traffic, row.is_collective)));
+        let work = Kinds::of(
+            ops.map(|row| (row.element, row.unit, row.work, row.traffic, row.is_collective)),
+        );
         let collectives = cost.collectives.iter();
         let traffic = Kinds::of(
             collectives.map(|row| (row.kind, row.mesh, row.axes.clone(), row.devices, row.bytes)),
@@ -100,17 +112,24 @@ pub(super) fn signed(py: Python<'_>, module: &PyModule) -> PyResult<Arc<Program>
     Ok(Arc::new(program))
 }
 
-/// The figures of `module`, a per-device program, which was made from `origin`.
+/// The figures of `module`, a per-device program, which was made from `origin`; `estimates` are those of custom calls that a
+/// user registered.
 #[pyfunction]
 pub(super) fn program_figures(
     py: Python<'_>,
     module: &Bound<'_, PyModule>,
     origin: &Bound<'_, PyOrigin>,
+    estimates: Vec<GivenEstimate>,
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
     room(py, program.num_op_ids().saturating_mul(BYTES_PER_OP), "counting the program")?;
-    Ok(py.detach(|| PyFigures::of(program, origin)))
+    let given = estimates.into_iter().map(|(id, flops, transcendentals, bytes)| {
+        let work = Work { flops, transcendentals };
+        (SignatureId::from_index(id), Estimate { work, bytes })
+    });
+    let estimates: Estimates = given.collect();
+    Ok(py.detach(|| PyFigures::of(program, origin, &estimates)))
 }
 
 #[pymethods]
@@ -126,17 +145,28 @@ impl PyFigures {
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }
-    /// For ops that take equally long: element type, flops, transcendentals, bytes, whether they are collectives, how often
-    /// they run, and how often if each loop ran once.
+    /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, bytes,
+    /// whether they are collectives, how often they run, and how often if each loop ran once.
     #[allow(clippy::type_complexity)] // It is a tuple in Python.
-    fn work(&self) -> Vec<(Option<&str>, u128, u128, u128, bool, u128, u128)> {
+    fn work(
+        &self,
+    ) -> Vec<(Option<&str>, &'static str, Option<[u128; 4]>, u128, u128, u128, bool, u128, u128)>
+    {
         let counts = self.cost.ops.iter().map(|row| [row.count, row.once]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
-        let row =
-            |(&(element, work, bytes, is_collective), [count, once]): (&WorkKey, [u128; 2])| {
-                let dtype = element.get().map(|id| self.program.strings().get(id));
-                (dtype, work.flops, work.transcendentals, bytes, is_collective, count, once)
+        let row = |(&(element, unit, work, bytes, is_collective), [count, once]): (
+            &WorkKey,
+            [u128; 2],
+        )| {
+            let dtype = element.get().map(|id| self.program.strings().get(id));
+            let sizes = match unit {
+                Unit::Product(sizes) => Some(sizes.as_array()),
+                _ => None,
             };
+            let Work { flops, transcendentals } = work;
+            let name = unit.as_str();
+            (dtype, name, sizes, flops, transcendentals, bytes, is_collective, count, once)
+        };
         keys.map(row).collect()
     }
     /// For collectives that take equally long: kind, mesh, axes, how many devices talk to each other, bytes, and how often they
@@ -174,6 +204,38 @@ impl PyFigures {
             (step, work, traffic)
         });
         self.tables(py).list(rows, Tables::step)
+    }
+    /// Seconds of the program, and exposed seconds of each row of collectives over all their runs, given the seconds of ops by
+    /// their place in `work()`, the seconds, the stream and the number of chunks of collectives by that in `traffic()`, and the
+    /// share of the time of collectives that overlapping ops lose.
+    #[allow(clippy::needless_pass_by_value)] // Python makes the lists.
+    fn timeline(
+        &self,
+        py: Python<'_>,
+        work: Vec<f64>,
+        traffic: Vec<(f64, usize, f64)>,
+        contention: f64,
+    ) -> PyResult<(f64, Vec<f64>)> {
+        if work.len() != self.work.keys.len() || traffic.len() != self.traffic.keys.len() {
+            return Err(PyValueError::new_err(
+                "expected a time for each kind of ops and collectives",
+            ));
+        }
+        let computation = |&kind: &usize| Computation {
+            seconds: work[kind],
+            is_product: matches!(self.work.keys[kind].1, Unit::Product(_)),
+        };
+        let transfer = |&kind: &usize| {
+            let (seconds, stream, chunks) = traffic[kind];
+            Transfer { seconds, stream: stream.min(MAX_STREAMS), chunks }
+        };
+        let computations: Vec<_> = self.work.of_rows.iter().map(computation).collect();
+        let transfers: Vec<_> = self.traffic.of_rows.iter().map(transfer).collect();
+        let num_streams = transfers.iter().map(|row| row.stream).max().unwrap_or(0) + 1;
+        let (computations, transfers) = (&*computations, &*transfers);
+        let times = Times { computations, transfers, num_streams, contention };
+        let found = py.detach(|| timeline(&self.cost.flow, &times));
+        Ok((found.seconds, found.exposed))
     }
     /// The name stacks of the ops, and of the ops that required the collectives, row by row.
     fn name_stacks(&self, py: Python<'_>) -> (Vec<String>, Vec<String>) {

@@ -195,7 +195,8 @@ impl PyPropagationResult {
         Ok((PyPort::arguments(&before), PyPort::results(&before)))
     }
     #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
-                        exact = false, efficiency = 1.0, one_way = false))]
+                        exact = false, efficiency = 1.0, one_way = false, slices = None, dcn = None,
+                        tokens = None))]
     #[allow(clippy::too_many_arguments)] // They are keywords in Python.
     fn cost<'py>(
         slf: &Bound<'py, Self>,
@@ -207,6 +208,9 @@ impl PyPropagationResult {
         exact: bool,
         efficiency: f64,
         one_way: bool,
+        slices: Option<Bound<'py, PyAny>>,
+        dcn: Option<Bound<'py, PyAny>>,
+        tokens: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
         options.set_item("policy", policy)?;
@@ -216,6 +220,9 @@ impl PyPropagationResult {
         options.set_item("exact", exact)?;
         options.set_item("efficiency", efficiency)?;
         options.set_item("one_way", one_way)?;
+        options.set_item("slices", slices)?;
+        options.set_item("dcn", dcn)?;
+        options.set_item("tokens", tokens)?;
         if let Some(hardware) = hardware {
             options.set_item("hardware", hardware)?;
         }

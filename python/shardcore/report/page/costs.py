@@ -46,6 +46,7 @@ def cost_record(
         "hbm_bytes": cost.hardware.hbm_bytes,
         "policy": cost.policy,
         "fits": cost.fits,
+        "step": cost.step_seconds,
         "lower": cost.step_seconds_lower,
         "upper": cost.step_seconds_upper,
         "compute": cost.compute_seconds,

@@ -5,6 +5,26 @@ use crate::rules::SignatureView;
 use crate::stablehlo::dims::{ConvDims, DotDims, RaggedDotDims};
 use crate::stablehlo::windows::{WindowDim, WindowLists, CONVOLUTION};
 
+/// The sizes of a product of matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Product {
+    /// The number of products.
+    pub batch: u128,
+    /// Rows of the left matrix.
+    pub rows: u128,
+    /// Columns of the right matrix.
+    pub columns: u128,
+    /// The size that is summed over.
+    pub depth: u128,
+}
+
+impl Product {
+    /// The sizes in the order of the fields.
+    pub const fn as_array(self) -> [u128; 4] {
+        [self.batch, self.rows, self.columns, self.depth]
+    }
+}
+
 /// The product of sizes, with negative ones as 0; saturates.
 pub(super) fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
     sizes.into_iter().fold(1, |product: u128, &size| product.saturating_mul(size.max(0) as u128))
@@ -20,6 +40,34 @@ pub(super) fn dot_general(view: &SignatureView<'_>) -> Option<Work> {
     let lhs = view.operand(0)?;
     let sizes: Option<Vec<&i64>> = dims.lhs_contracting.iter().map(|&dim| lhs.get(dim)).collect();
     Some(multiply_adds(product(view.result(0)?).saturating_mul(product(sizes?))))
+}
+
+/// The sizes of a `dot_general`, as of a product of matrices.
+pub(super) fn dot_sizes(view: &SignatureView<'_>) -> Option<Product> {
+    let dims: DotDims = DotDims::read(view.attribute("dot_dimension_numbers")?)?;
+    let (lhs, rhs) = (view.operand(0)?, view.operand(1)?);
+    let of = |shape: &[i64], dims: &[usize]| -> Option<u128> {
+        let sizes: Option<Vec<&i64>> = dims.iter().map(|&dim| shape.get(dim)).collect();
+        Some(product(sizes?))
+    };
+    let (batch, depth) = (of(lhs, &dims.lhs_batching)?, of(lhs, &dims.lhs_contracting)?);
+    let left_over = |shape: &[i64]| product(shape).checked_div(batch.saturating_mul(depth));
+    Some(Product { batch, rows: left_over(lhs)?, columns: left_over(rhs)?, depth })
+}
+
+/// The sizes of a convolution, as of the product of windows and kernels that it is.
+pub(super) fn convolution_sizes(view: &SignatureView<'_>) -> Option<Product> {
+    let dims: ConvDims = ConvDims::read(view.attribute("dimension_numbers")?)?;
+    let (kernel, result) = (view.operand(1)?, view.result(0)?);
+    let features = product([result.get(dims.output_feature)?]);
+    let groups = ["batch_group_count", "feature_group_count"];
+    let groups = groups.map(|name| u128::try_from(view.int(name).unwrap_or(1)).unwrap_or(1).max(1));
+    let batch = groups.into_iter().fold(1, u128::saturating_mul);
+    let columns = features.checked_div(batch)?.max(1);
+    let outputs = product([kernel.get(dims.kernel_output_feature)?]);
+    let rows = product(result).checked_div(features)?;
+    let depth = product(kernel).checked_div(outputs)?;
+    Some(Product { batch, rows, columns, depth })
 }
 
 /// `2 * elements of the result * size of the last dim of the left operand`, which `stablehlo.dot` contracts.

@@ -7,9 +7,11 @@
 //! Ops that are in no row are listed as uncounted.
 
 mod chlo;
-mod contract;
+pub mod contract;
 mod custom_call;
+pub mod estimate;
 mod linalg;
+pub mod unit;
 mod windows;
 
 pub use custom_call::call_target;

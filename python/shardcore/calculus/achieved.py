@@ -1,0 +1,164 @@
+"""What programs achieve of a chip's figures: the shares that a point estimate of time counts with.
+
+``[NAME.achieved]`` in ``hardware.toml`` has them for each chip, calibrated on published runs;
+a user's file overrides single ones, and ``shardcore calibrate`` writes such a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from shardcore.calculus.dtypes import canonical_dtype, is_dtype
+
+SHARES = ("kernels", "memory", "scattered", "links", "network", "slowest")
+"""The figures that are shares of others, above 0 and at most 1."""
+
+_POSITIVE = ("vector_flops", "message_bytes")
+_TIMES = ("op_seconds", "collective_seconds", "step_seconds")
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """The shares of a chip's figures that are reached, and what every op takes besides."""
+
+    products: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """The share of FLOP/s that large products reach, by element type; that of bf16 for others."""
+    tile: tuple[int, int, int] = (1, 1, 1)
+    """Rows, columns and depth of the block that a matrix unit computes; parts count as whole."""
+    units: int = 1
+    """Matrix units, which take one tile each at a time."""
+    kernels: float = 1.0
+    """The share of FLOP/s that custom calls reach, such as those of attention."""
+    vector_flops: float = math.inf
+    """FLOP/s of ops other than products."""
+    memory: float = 1.0
+    """The share of the memory's bandwidth for data in order."""
+    scattered: float = 1.0
+    """The share of the memory's bandwidth for gathers, scatters, transposes and sorts."""
+    links: float = 1.0
+    """The share of the bandwidth of links that long messages reach."""
+    network: float = 1.0
+    """The share of the bandwidth between slices or nodes that long messages reach."""
+    contention: float = 0.0
+    """The share of the time of a collective that ops which overlap with it lose."""
+    overlaps_network: bool = True
+    """Whether something is computed while slices or nodes exchange data."""
+    message_bytes: float = 0.0
+    """Bytes that a device sends in a collective that reaches half of these shares."""
+    op_seconds: float = 0.0
+    """What it takes to start an op."""
+    collective_seconds: float = 0.0
+    """What it takes to start a collective."""
+    step_seconds: float = 0.0
+    """What it takes to start a step."""
+    splits_collectives: bool = False
+    """Whether compilers overlap a collective with the product next to it, chunk by chunk."""
+    slowest: float = 1.0
+    """The share of all of these rates that the slowest run reaches; the upper bound counts it."""
+
+    def __hash__(self) -> int:
+        return hash((self.tile, self.units, self.kernels, self.memory, self.links))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return _made, ({**values, "products": dict(self.products)},)
+
+    def products_of(self, dtype: str) -> float:
+        """Return the share of FLOP/s that large products of elements of type ``dtype`` reach."""
+        return self.products.get(canonical_dtype(dtype), self.products.get("bf16", 1.0))
+
+    def shape_share(self, batch: int, rows: int, columns: int, depth: int) -> float:
+        """Return the share of the tiles that a product of these sizes fills with work.
+
+        >>> Achieved(tile=(128, 128, 1), units=4).shape_share(1, 64, 512, 4096)
+        0.5
+        """
+        sizes = (max(rows, 1), max(columns, 1), max(depth, 1))
+        # Compilers swap operands, so that a skinny one does not waste the longer side of a tile.
+        best = 0.0
+        for across in (sizes, (sizes[1], sizes[0], sizes[2])):
+            counts = [-(-size // tile) for size, tile in zip(across, self.tile, strict=True)]
+            filled = math.prod(
+                size / (count * tile)
+                for size, count, tile in zip(across, counts, self.tile, strict=True)
+            )
+            tiles = max(batch, 1) * counts[0] * counts[1]
+            waves = -(-tiles // self.units)
+            best = max(best, filled * tiles / (waves * self.units))
+        return best
+
+    def message_share(self, num_bytes: float) -> float:
+        """Return the share of the reached bandwidth for a message of ``num_bytes``."""
+        total = num_bytes + self.message_bytes
+        return num_bytes / total if total else 1.0
+
+
+def _made(values: dict[str, Any]) -> Achieved:
+    """Unpickle the shares of a chip."""
+    return Achieved(**{**values, "products": MappingProxyType(values["products"])})
+
+
+def read_achieved(table: object, wrong: Callable[[str, str, str], Exception]) -> Achieved:
+    """Return the shares in ``table``, the part of a file; ``wrong`` makes the error of a figure.
+
+    Raises:
+        CalculusError: a figure is unknown or out of range (``hardware-file``).
+    """
+    if not isinstance(table, dict):
+        raise wrong("is no table", "write achieved = { memory = 0.9 }", "achieved")
+    values = dict(table)
+    known = Achieved.__dataclass_fields__
+    for key, value in values.items():
+        if key not in known:
+            raise wrong(f'has an unknown figure "{key}"', f"known are {', '.join(known)}", key)
+        hint = _problem(key, value)
+        if hint is not None:
+            raise wrong(f"has {key} = {value!r:.60}", hint, key)
+        if key == "products":
+            values[key] = MappingProxyType(
+                {canonical_dtype(name): float(share) for name, share in value.items()}
+            )
+        elif key == "tile":
+            values[key] = tuple(value)
+        elif not isinstance(value, bool) and key != "units":
+            values[key] = float(value)
+    return Achieved(**values)
+
+
+def _problem(key: str, value: object) -> str | None:
+    """What to write instead of ``value``; ``None`` if it is right."""
+    if key == "products":
+        good = isinstance(value, dict) and all(
+            is_dtype(name) and _is_share(share) for name, share in value.items()
+        )
+        return None if good else "write products = { bf16 = 0.8 }, shares of the FLOP/s"
+    if key == "tile":
+        good = isinstance(value, list) and len(value) == 3 and all(map(_is_count, value))
+        return None if good else "write tile = [8, 128, 128]: rows, columns, depth"
+    if key == "units":
+        return None if _is_count(value) else "write units = 132, a whole number above 0"
+    if key in ("splits_collectives", "overlaps_network"):
+        return None if isinstance(value, bool) else f"write {key} = true or false"
+    if key == "contention":
+        return None if value == 0 or _is_share(value) else "write contention = 0.2, at most 1"
+    if key in SHARES:
+        return None if _is_share(value) else f"write {key} = 0.8, above 0 and at most 1"
+    lowest = 0.0 if key in (*_TIMES, "message_bytes") else 1e-30
+    good = _is_number(value) and isinstance(value, (int, float)) and lowest <= value <= 1e30
+    return None if good else f"write a number, as in {key} = 1e-6"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    return _is_number(value) and isinstance(value, (int, float)) and 1e-9 <= value <= 1
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31

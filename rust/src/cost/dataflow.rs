@@ -1,0 +1,177 @@
+//! The dependences among the ops of a program, from which [`super::timeline`] makes a schedule.
+//!
+//! Every op of a block that runs is a task. A task needs the tasks that make its operands, and, if it has regions, those that
+//! make what its regions capture. Linear in the operands of the program, times the nesting depth for captured values.
+
+use super::execution::Execution;
+use super::steps::RowsOfOp;
+use crate::index::{BlockId, Id, OpId};
+use crate::ir::{Program, ValueDef};
+
+/// One op.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Task {
+    /// Its row of `ProgramCost::ops`; `None` if it does no work.
+    pub row: Option<u32>,
+    /// Its row of `ProgramCost::collectives`; `None` if it is no collective.
+    pub collective: Option<u32>,
+    /// The number of tasks that it needs, one that it needs twice counted twice.
+    pub num_needs: u32,
+    /// Where the bodies that it runs begin in [`Dataflow::bodies`], and their number.
+    bodies: (u32, u32),
+}
+
+/// The ops of one block.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskBlock {
+    /// The first task, and the one after the last.
+    pub tasks: (u32, u32),
+    /// Number of runs of the block.
+    pub times: f64,
+}
+
+/// The dependences among the ops of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Dataflow {
+    /// The ops of the blocks that run, block by block, each in the order of the program.
+    pub tasks: Vec<Task>,
+    /// The blocks, each before the blocks inside it and those of functions that it calls.
+    pub blocks: Vec<TaskBlock>,
+    /// For each body that a task runs, the block and the number of its runs each time.
+    bodies: Vec<(u32, f64)>,
+    /// The tasks that need each task, one after the other.
+    users: Vec<u32>,
+    /// For each task where its part of `users` begins; then the end of the last one.
+    starts: Vec<u32>,
+}
+
+/// No task or block.
+const NONE: u32 = u32::MAX;
+
+impl Dataflow {
+    /// The dependences of the ops of `functions`, callers before callees, given by their ops.
+    pub fn new(
+        program: &Program,
+        execution: &Execution,
+        functions: &[OpId],
+        rows: &[RowsOfOp],
+    ) -> Self {
+        let mut builder = Builder {
+            program,
+            task_of: vec![NONE; program.num_op_ids()],
+            block_of: vec![NONE; program.num_block_ids()],
+            edges: Vec::new(),
+            flow: Self::default(),
+        };
+        for &func in functions {
+            builder.add_blocks(execution, func, rows);
+        }
+        for &func in functions {
+            for op in program.pre_order(func).skip(1) {
+                builder.connect(execution, op);
+            }
+        }
+        builder.finish()
+    }
+    /// The tasks that need `task`.
+    pub fn users(&self, task: u32) -> &[u32] {
+        let [first, last] = [task, task + 1].map(|at| self.starts[at as usize] as usize);
+        &self.users[first..last]
+    }
+    /// The blocks that `task` runs, with the number of runs of each.
+    pub fn bodies(&self, task: &Task) -> &[(u32, f64)] {
+        &self.bodies[task.bodies.0 as usize..][..task.bodies.1 as usize]
+    }
+}
+
+struct Builder<'a> {
+    program: &'a Program,
+    task_of: Vec<u32>,
+    block_of: Vec<u32>,
+    /// Pairs of a task and one that needs it.
+    edges: Vec<(u32, u32)>,
+    flow: Dataflow,
+}
+
+impl Builder<'_> {
+    /// Adds the blocks of a function that run.
+    fn add_blocks(&mut self, execution: &Execution, func: OpId, rows: &[RowsOfOp]) {
+        let program = self.program;
+        let ops = std::iter::once(func).chain(program.pre_order(func).skip(1));
+        let regions = ops.flat_map(|op| program.op_regions(op));
+        for block in regions.flat_map(|region| program.region_blocks(region)) {
+            if execution.times_once(block) == 0 {
+                continue;
+            }
+            let first = self.flow.tasks.len() as u32;
+            for op in program.block_ops(block) {
+                self.task_of[op.index()] = self.flow.tasks.len() as u32;
+                let RowsOfOp { row, collective } = rows[op.index()];
+                self.flow.tasks.push(Task { row, collective, ..Task::default() });
+            }
+            self.block_of[block.index()] = self.flow.blocks.len() as u32;
+            let tasks = (first, self.flow.tasks.len() as u32);
+            self.flow.blocks.push(TaskBlock { tasks, times: execution.times(block) as f64 });
+        }
+    }
+    /// Adds what `op` needs, and the bodies that it runs.
+    fn connect(&mut self, execution: &Execution, op: OpId) {
+        let (program, task) = (self.program, self.task_of[op.index()]);
+        if task == NONE {
+            return;
+        }
+        for operand in program.operands(op) {
+            if let ValueDef::Result(def) = program.def(operand) {
+                let user = self.ancestor(op, program.parent_block(def));
+                let made = self.task_of[def.index()];
+                if let (Some(user), true) = (user, made != NONE) {
+                    self.edges.push((made, user));
+                }
+            }
+        }
+        let outside = execution.times(program.parent_block(op)) as f64;
+        let first = self.flow.bodies.len();
+        for block in program.op_regions(op).flat_map(|region| program.region_blocks(region)) {
+            let inner = self.block_of[block.index()];
+            if inner != NONE {
+                self.flow.bodies.push((inner, execution.times(block) as f64 / outside));
+            }
+        }
+        if let Some(callee) = execution.callee(program, op) {
+            let body = program.func_body(callee).get();
+            let inner = body.map_or(NONE, |body| self.block_of[body.index()]);
+            if inner != NONE {
+                self.flow.bodies.push((inner, 1.0));
+            }
+        }
+        let bodies = (first as u32, (self.flow.bodies.len() - first) as u32);
+        self.flow.tasks[task as usize].bodies = bodies;
+    }
+    /// The task of the op in `block` that `op` is, or is inside of.
+    fn ancestor(&self, mut op: OpId, block: BlockId) -> Option<u32> {
+        while self.program.parent_block(op) != block {
+            op = self.program.parent_op(op)?;
+        }
+        Some(self.task_of[op.index()]).filter(|&task| task != NONE)
+    }
+    fn finish(self) -> Dataflow {
+        let Self { edges, mut flow, .. } = self;
+        let mut starts = vec![0_u32; flow.tasks.len() + 1];
+        for &(made, user) in &edges {
+            starts[made as usize + 1] += 1;
+            flow.tasks[user as usize].num_needs += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        flow.users = vec![0; edges.len()];
+        for (made, user) in edges {
+            let place = &mut next[made as usize];
+            flow.users[*place as usize] = user;
+            *place += 1;
+        }
+        flow.starts = starts;
+        flow
+    }
+}

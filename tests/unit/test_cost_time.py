@@ -1,0 +1,328 @@
+"""The point estimate of a step: schedules, bounds, shares of the peak, slices, kernels."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shardcore
+from shardcore import CalculusError, Cost, CostEstimate, Mesh, PartitionError
+from shardcore.calculus.achieved import Achieved
+from shardcore.calculus.hardware import hardware, hardware_names
+from shardcore.calculus.topology import Topology
+from shardcore.cli import main
+from shardcore.rules import Signature, unregister_cost_rule
+
+IDEAL = """
+[ideal]
+kind = "torus"
+flops = { bf16 = 1e12 }
+link_bytes_per_second = 1e9
+physical_axes = 2
+pod = [4, 4]
+dcn_bytes_per_second = 1e8
+"""
+"""A chip on which only FLOPs and links take time."""
+
+
+@pytest.fixture
+def ideal(tmp_path: Path) -> Path:
+    path = tmp_path / "ideal.toml"
+    path.write_text(IDEAL)
+    return path
+
+
+def program(body: str, mesh: str = '"x"=2', result: str = "tensor<1024x1024xbf16>") -> str:
+    return f"""
+sdy.mesh @mesh = <[{mesh}]>
+func.func @main(
+    %x: tensor<1024x1024xbf16>,
+    %w: tensor<1024x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+    -> ({result} {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{}}]>}}) {{
+{body}
+}}"""
+
+
+PRODUCT = """  {out} = stablehlo.dot_general {a}, {b}, contracting_dims = [1] x [0]
+      : (tensor<1024x1024xbf16>, tensor<1024x1024xbf16>) -> tensor<1024x1024xbf16>
+"""
+GATHERED = """  %g = sdy.sharding_constraint %w <@mesh, [{}, {}]> : tensor<1024x1024xbf16>
+"""
+FLOPS_SECONDS = 2 * 1024**3 / 1e12
+GATHER_SECONDS = 1024 * 1024 / 1e9
+
+
+def cost_of(text: str, chip: str = "ideal", **options: object) -> Cost:
+    return shardcore.cost(shardcore.Module.parse(text), chip, **options)  # type: ignore[arg-type]
+
+
+def product(out: str, a: str, b: str) -> str:
+    return PRODUCT.format(out=out, a=a, b=b)
+
+
+def test_a_collective_overlaps_with_what_does_not_need_it(ideal: Path) -> None:
+    body = product("%0", "%x", "%x") + GATHERED + product("%1", "%0", "%g")
+    cost = cost_of(program(body + "  return %1 : tensor<1024x1024xbf16>"), hardware_file=ideal)
+    assert cost.comm_seconds == pytest.approx(GATHER_SECONDS)
+    assert cost.step_seconds == pytest.approx(2 * FLOPS_SECONDS)
+    assert cost.exposed_seconds == 0
+    assert cost.step_seconds_lower == pytest.approx(2 * FLOPS_SECONDS)
+    assert cost.step_seconds_upper == pytest.approx(2 * FLOPS_SECONDS + GATHER_SECONDS)
+
+
+def test_a_collective_that_is_needed_at_once_is_exposed(ideal: Path) -> None:
+    body = GATHERED + product("%0", "%x", "%g") + "  return %0 : tensor<1024x1024xbf16>"
+    cost = cost_of(program(body), hardware_file=ideal)
+    assert cost.step_seconds == pytest.approx(FLOPS_SECONDS + GATHER_SECONDS)
+    (row,) = cost.collectives
+    assert row.exposed_seconds == pytest.approx(GATHER_SECONDS) == cost.exposed_seconds
+    assert cost.by_kind()["all_gather"].exposed_seconds == row.exposed_seconds
+
+
+def test_a_split_collective_overlaps_with_its_product(ideal: Path) -> None:
+    ideal.write_text(IDEAL + "[ideal.achieved]\nsplits_collectives = true\n")
+    body = GATHERED + product("%0", "%x", "%g") + "  return %0 : tensor<1024x1024xbf16>"
+    cost = cost_of(program(body), hardware_file=ideal)
+    # The product starts with the first of two chunks, and takes longer than the other.
+    assert cost.step_seconds == pytest.approx(FLOPS_SECONDS + GATHER_SECONDS / 2)
+
+
+def test_overlap_takes_a_share_of_the_memory(ideal: Path) -> None:
+    ideal.write_text(IDEAL + "[ideal.achieved]\ncontention = 0.5\n")
+    body = product("%0", "%x", "%x") + GATHERED + product("%1", "%0", "%g")
+    cost = cost_of(program(body + "  return %1 : tensor<1024x1024xbf16>"), hardware_file=ideal)
+    assert cost.step_seconds == pytest.approx(2 * FLOPS_SECONDS + GATHER_SECONDS / 2)
+    assert cost.step_seconds_lower <= cost.step_seconds <= cost.step_seconds_upper
+
+
+def test_iterations_of_a_loop_follow_each_other(ideal: Path) -> None:
+    text = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(
+    %x: tensor<1024x1024xbf16>,
+    %w: tensor<1024x1024xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<1024x1024xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %c0, %y = %x) : tensor<i32>, tensor<1024x1024xbf16>
+  cond {
+    %n = stablehlo.constant dense<5> : tensor<i32>
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %s = stablehlo.negate %w : tensor<1024x1024xbf16>
+    %g = sdy.sharding_constraint %s <@mesh, [{}, {}]> : tensor<1024x1024xbf16>
+    %z = stablehlo.dot_general %y, %g, contracting_dims = [1] x [0]
+        : (tensor<1024x1024xbf16>, tensor<1024x1024xbf16>) -> tensor<1024x1024xbf16>
+    stablehlo.return %j, %z : tensor<i32>, tensor<1024x1024xbf16>
+  }
+  return %0#1 : tensor<1024x1024xbf16>
+}"""
+    cost = cost_of(text, hardware_file=ideal)
+    assert [row.trips for row in cost.loops] == [5]
+    assert cost.exposed_seconds == pytest.approx(5 * GATHER_SECONDS, rel=1e-3)
+    assert cost.step_seconds == pytest.approx(5 * (FLOPS_SECONDS + GATHER_SECONDS), rel=1e-3)
+
+
+def test_small_products_reach_less() -> None:
+    shares = Achieved(tile=(128, 128, 1), units=4)
+    assert shares.shape_share(1, 512, 128, 4096) == 1.0
+    assert shares.shape_share(1, 640, 128, 4096) == 5 / 8
+    assert shares.shape_share(1, 1, 512, 4096) == 1 / 128
+    assert shares.shape_share(4, 128, 128, 8) == 1.0
+    assert Achieved(message_bytes=1e6).message_share(3e6) == 0.75
+    assert pickle.loads(pickle.dumps(hardware("h100"))) == hardware("h100")
+
+
+def test_types_have_shares_of_their_own() -> None:
+    text = program(product("%0", "%x", "%x") + "  return %0 : tensor<1024x1024xbf16>")
+    times = {}
+    for dtype in ("bf16", "f32", "f8E4M3FN"):
+        times[dtype] = cost_of(text.replace("xbf16", f"x{dtype}"), "h100").step_seconds
+    assert times["f8E4M3FN"] < times["bf16"] < times["f32"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "memory = 2",
+        "links = 0",
+        "tile = [1, 2]",
+        "units = 0.5",
+        "products = { bf17 = 0.5 }",
+        "splits_collectives = 1",
+        "contention = -1",
+        "op_seconds = -1",
+        "speed = 1",
+    ],
+)
+def test_shares_are_checked(ideal: Path, line: str) -> None:
+    ideal.write_text(f"{IDEAL}[ideal.achieved]\n{line}\n")
+    with pytest.raises(CalculusError) as caught:
+        hardware("ideal", ideal)
+    assert caught.value.code == "hardware-file"
+
+
+def test_a_user_overrides_one_share(ideal: Path) -> None:
+    ideal.write_text("[h100.achieved]\nmemory = 0.5\nproducts = { f32 = 0.1 }\n")
+    found, known = hardware("h100", ideal).achieved, hardware("h100").achieved
+    assert (found.memory, found.products["fp32"]) == (0.5, 0.1)
+    assert (found.links, found.products["bf16"]) == (known.links, known.products["bf16"])
+
+
+@pytest.mark.parametrize("name", hardware_names())
+def test_every_chip_has_a_step_between_bounds(name: str) -> None:
+    body = product("%0", "%x", "%x") + GATHERED + product("%1", "%0", "%g")
+    cost = cost_of(program(body + "  return %1 : tensor<1024x1024xbf16>"), name)
+    assert 0 < cost.step_seconds_lower < cost.step_seconds < cost.step_seconds_upper
+
+
+def test_default_places() -> None:
+    pod = Topology.of(Mesh({"fsdp": 256}), hardware("tpu-v5e"))
+    assert [part.size for part in pod.along(["fsdp"])] == [16, 16]
+    assert not pod.notes
+    cube = Topology.of(Mesh({"fsdp": 16, "tensor": 4}), hardware("tpu-v5p"))
+    assert [part.size for part in cube.along(["fsdp"])] == [4, 4]
+    long = Topology.of(Mesh({"fsdp": 64, "tensor": 8}), hardware("tpu-v5p"))
+    assert [part.size for part in long.along(["fsdp", "tensor"])] == [8, 8, 8]
+
+
+def test_slices_share_a_network(ideal: Path) -> None:
+    mesh = Mesh({"data": 2, "x": 2})
+    chip = hardware("ideal", ideal)
+    two = Topology.of(mesh, chip, slices=2)
+    assert two.slices_of(["data"]) == (2, 1)
+    assert two.slices_of(["data", "x"]) == (2, 2)
+    assert [part.size for part in two.along(["data", "x"])] == [2]
+    # 32 pods of v5e, without being told.
+    assert Topology.of(Mesh({"data": 32, "fsdp": 256}), hardware("tpu-v5e")).slices == 32
+    for slices in (0, 3, 8):
+        with pytest.raises(CalculusError) as caught:
+            Topology.of(mesh, chip, slices=slices)
+        assert caught.value.code == "invalid-topology"
+
+
+def test_bandwidth_between_slices(ideal: Path) -> None:
+    body = product("%0", "%x", "%w") + "  return %0 : tensor<1024x1024xbf16>"
+    text = program(body).replace(
+        "%x: tensor<1024x1024xbf16>,",
+        '%x: tensor<1024x1024xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},',
+    )
+    reduced = 2 * 1024 * 1024
+    inside = cost_of(text, hardware_file=ideal)
+    across = cost_of(text, hardware_file=ideal, slices=2)
+    faster = cost_of(text, hardware_file=ideal, slices=2, dcn=2e8)
+    assert inside.comm_seconds == pytest.approx(reduced / 1e9)
+    assert across.comm_seconds == pytest.approx(reduced / 1e8)
+    assert faster.comm_seconds == pytest.approx(reduced / 2e8)
+    with pytest.raises(CalculusError):
+        cost_of(text, hardware_file=ideal, dcn=0)
+
+
+CALL = """  %0 = stablehlo.custom_call @kernel(%x) {CONFIG} :
+      (tensor<1024x1024xbf16>) -> tensor<1024x1024xbf16>
+  return %0 : tensor<1024x1024xbf16>"""
+
+
+@pytest.fixture
+def no_rule() -> Iterator[None]:
+    yield
+    unregister_cost_rule("kernel")
+
+
+def test_a_kernel_says_what_it_costs() -> None:
+    estimate = {"flops": 1000, "transcendentals": 7, "bytes_accessed": 64}
+    config = json.dumps({"custom_call_config": {"cost_estimate": estimate}}).replace('"', '\\"')
+    cost = cost_of(program(CALL.replace("CONFIG", f'backend_config = "{config}"')), "tpu-v5p")
+    assert (cost.flops, cost.transcendentals, cost.hbm_bytes) == (1000, 7, 64)
+    assert cost.uncounted == ()
+    assert cost.usage.model_flops == 1000
+
+
+def test_a_cost_rule(no_rule: None) -> None:
+    text = program(CALL.replace("CONFIG", ""))
+    (row,) = cost_of(text, "tpu-v5p").uncounted
+    assert row.name == "stablehlo.custom_call @kernel"
+
+    @shardcore.cost_rule("kernel")
+    def estimate(call: Signature) -> CostEstimate:
+        (operand,) = call.operand_types
+        assert operand is not None
+        return CostEstimate(flops=2 * math.prod(operand.shape), bytes=100)
+
+    cost = cost_of(text, "tpu-v5p")
+    assert (cost.flops, cost.hbm_bytes, cost.uncounted) == (2 * 1024 * 1024, 100, ())
+    shardcore.cost_rule("kernel", CostEstimate(5))
+    assert cost_of(text, "tpu-v5p").flops == 5
+    shardcore.cost_rule("kernel", CostEstimate(-1))
+    with pytest.raises(PartitionError) as caught:
+        cost_of(text, "tpu-v5p")
+    assert caught.value.code == "invalid-rule"
+
+
+def test_usage() -> None:
+    text = """
+func.func @main(%t: tensor<4x8xi32>, %x: tensor<512x512xbf16>) -> tensor<512x512xbf16> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+      : (tensor<512x512xbf16>, tensor<512x512xbf16>) -> tensor<512x512xbf16>
+      loc("jit(f)/dot_general"("a.py":1:1))
+  %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0]
+      : (tensor<512x512xbf16>, tensor<512x512xbf16>) -> tensor<512x512xbf16>
+      loc("jit(f)/transpose(jvp(f))/rematted_computation/dot_general"("a.py":1:1))
+  return %1 : tensor<512x512xbf16>
+}"""
+    cost = cost_of(text, "tpu-v5p")
+    used = cost.usage
+    assert used.model_flops == used.recomputed_flops == 2 * 512**3
+    assert used.recomputed_share == 0.5
+    assert used.mfu == pytest.approx(2 * 512**3 / cost.step_seconds / 4.59e14)
+    assert used.hfu == pytest.approx(2 * used.mfu)
+    assert (used.tokens, cost_of(text, "tpu-v5p", tokens=7).usage.tokens) == (32, 7)
+    assert used.tokens_per_second == pytest.approx(32 / cost.step_seconds)
+    assert cost.record()["usage"] == used.record()
+    assert pickle.loads(pickle.dumps(cost)) == cost
+    assert pickle.loads(pickle.dumps(cost)).usage == used
+    assert "50.0% recomputed" in str(cost)
+
+
+def test_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = product("%0", "%x", "%x") + "  return %0 : tensor<1024x1024xbf16>"
+    (tmp_path / "step.mlir").write_text(program(body))
+    known = cost_of(program(body), "tpu-v5p")
+    measured = {"file": "step.mlir", "step_seconds": known.step_seconds * 1.2}
+    path = tmp_path / "measurements.json"
+    path.write_text(json.dumps({"hardware": "tpu-v5p", "runs": [measured]}))
+    fitted = tmp_path / "fitted.toml"
+    assert main(["calibrate", str(path), "-o", str(fitted)]) == 0
+    assert "step.mlir" in capsys.readouterr().out
+    found = cost_of(program(body), "tpu-v5p", hardware_file=fitted)
+    assert found.step_seconds == pytest.approx(measured["step_seconds"], rel=0.06)
+    assert found.step_seconds_upper >= measured["step_seconds"]
+    assert "step.mlir" in found.hardware.source["achieved"]
+    assert main(["calibrate", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["held_out"] is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"hardware": "tpu-v5p"}',
+        '{"hardware": "tpu-v5p", "runs": [3]}',
+        '{"hardware": "tpu-v5p", "runs": [{"file": "a.mlir", "step_seconds": 0}]}',
+        '{"hardware": "tpu-v5p", "runs": [{"file": "a.mlir", "seconds": 1}]}',
+    ],
+)
+def test_measurements_are_checked(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "measurements.json"
+    path.write_text(text)
+    assert main(["calibrate", str(path)]) == 1
+    assert "measurements" in capsys.readouterr().err
