@@ -1,0 +1,42 @@
+"""Prints published runs beside their costs: ``python -m tests.published.report [NAME...]``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import shardcore
+
+from tests.published import attention
+from tests.published.decoder import lowered
+from tests.published.runs import Run, runs
+
+
+def cost_of(run: Run, **options: Any) -> shardcore.Cost:
+    """The cost of the program of ``run`` on its chip."""
+    attention.register()
+    program = lowered(run.config, run.sizes, round(run.batch * run.chips), run.platform)
+    return program.propagate().cost(run.chip, slices=run.slices, **options)
+
+
+def main(names: list[str]) -> None:
+    """Print a row for each run whose name has one of ``names`` in it."""
+    print(f"{'run':24} {'published':>9} {'lower':>6} {'point':>6} {'upper':>6} {'exposed':>7}")
+    for run in runs():
+        if names and not any(name in run.name for name in names):
+            continue
+        cost = cost_of(run)
+        took = run.step_seconds
+        lower, point, upper = (
+            seconds / took
+            for seconds in (cost.step_seconds_lower, cost.step_seconds, cost.step_seconds_upper)
+        )
+        print(
+            f"{run.name:24} {took:8.3f}s {lower:6.2f} {point:6.2f} {upper:6.2f} "
+            f"{cost.exposed_seconds / cost.step_seconds:7.1%}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,113 @@
+"""Runs whose speed was published, with the programs that were run.
+
+Sources: github.com/AI-Hypercomputer/maxtext at 0ed7bd5, ``MaxText/configs/{v5p,v5e}/README.md`` and
+``MaxText/configs/a3/llama_2_7b/README.md``, with the scripts beside them; in their names v5p-128 is
+64 chips. github.com/AI-Hypercomputer/tpu-recipes, ``training/trillium``, for v6e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tests.published.decoder import Decoder
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, and how fast it was."""
+
+    name: str
+    chip: str
+    config: Decoder
+    sizes: dict[str, int]
+    """Of the mesh: ``data`` is the number of slices or nodes."""
+    batch: float
+    """Sequences on each chip."""
+    tflops: float
+    """Published model TFLOP/s a chip."""
+    held_out: bool = False
+    """Whether it was left out when the chip's figures were calibrated."""
+
+    @property
+    def chips(self) -> int:
+        return self.sizes.get("data", 1) * self.sizes["fsdp"] * self.sizes.get("tensor", 1)
+
+    @property
+    def platform(self) -> str:
+        return "tpu" if self.chip.startswith("tpu") else "cuda"
+
+    @property
+    def slices(self) -> int | None:
+        return self.sizes.get("data", 1) if self.platform == "tpu" else None
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of the step that was published."""
+        return self.config.step_flops(round(self.batch * self.config.time)) / (self.tflops * 1e12)
+
+
+def scaled(scale: int, **changes: object) -> Decoder:
+    """The decoder of ``global_parameter_scale=scale``, a power of two."""
+    base, rest = divmod(scale.bit_length() - 1, 3)
+    wide = 2 ** (base + (rest > 0))
+    config = Decoder(
+        layers=16 * 2**base,
+        width=2048 * 2 ** (base + (rest > 1)),
+        heads=16 * wide,
+        inner=7168 * wide,
+    )
+    return replace(config, **changes)  # type: ignore[arg-type]
+
+
+LLAMA2_7B = Decoder(
+    layers=32, width=4096, heads=32, inner=11008, time=4096, remat="context", scan=False
+)
+
+
+def _v5p() -> Iterator[Run]:
+    rows = [
+        (32, 64, 4, 6, "minimal", {1: 328, 2: 319}),
+        (64, 64, 4, 3, "minimal", {1: 323, 2: 309}),
+        (128, 128, 8, 1, "minimal", {1: 315, 2: 305}),
+        (128, 256, 8, 1, "minimal", {1: 316, 2: 274}),
+        (256, 512, 8, 1, "minimal", {1: 308, 2: 289}),
+        (512, 512, 8, 2, "full", {1: 294, 2: 282}),
+        (1024, 1024, 16, 2, "full", {1: 254, 2: 237}),
+        (1024, 2048, 16, 2, "full", {1: 297, 2: 279}),
+    ]
+    for scale, chips, tensor, batch, remat, found in rows:
+        for slices, tflops in found.items():
+            sizes = {"data": slices, "fsdp": chips // tensor, "tensor": tensor}
+            name = f"{slices}xv5p-{2 * chips} {scale}B"
+            config = scaled(scale, remat=remat)
+            yield Run(name, "tpu-v5p", config, sizes, batch, tflops)
+
+
+def _v5e() -> Iterator[Run]:
+    rows = {
+        16: (6, {1: 120, 2: 117, 4: 117, 8: 115, 16: 111, 32: 108}),
+        32: (4, {1: 132, 2: 128, 4: 126, 8: 125, 16: 123, 32: 119}),
+        64: (2, {1: 118, 2: 112, 4: 110, 8: 108, 16: 105, 32: 99}),
+        128: (1, {1: 110, 2: 110, 4: 108, 8: 104, 16: 100, 32: 91}),
+    }
+    for scale, (batch, found) in rows.items():
+        for slices, tflops in found.items():
+            tensor = 16 if scale == 128 else 1
+            sizes = {"data": slices, "fsdp": 256 // tensor, "tensor": tensor}
+            config = scaled(scale, remat="qkv" if scale == 128 else "full")
+            yield Run(f"{slices}xv5e-256 {scale}B", "tpu-v5e", config, sizes, batch, tflops)
+
+
+def _h100() -> Iterator[Run]:
+    for nodes, tflops in {1: 492, 2: 422, 4: 407, 8: 409, 16: 375}.items():
+        sizes = {"data": nodes, "fsdp": 8}
+        yield Run(f"{nodes}xA3 Llama2-7B", "h100", LLAMA2_7B, sizes, 4, tflops)
+
+
+def runs() -> list[Run]:
+    """All runs; of each chip every third is held out."""
+    groups = (_v5p(), _v5e(), _h100())
+    return [
+        replace(run, held_out=place % 3 == 2) for group in groups for place, run in enumerate(group)
+    ]
