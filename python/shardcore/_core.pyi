@@ -99,6 +99,10 @@ class Mesh:
     Args:
         axes: a mapping from name to size, or an iterable of pairs or of ``MeshAxis``.
         device_ids: a permutation of ``range(n)``; the default order is stored as ``None``.
+        devices: instead of ``axes``, the devices in nested sequences or an array, one level for
+            each axis: ``Mesh(devices=((0, 1), (2, 3)), axis_names=("X", "Y"))``, as in
+            ``jax.sharding.Mesh``. A device is a number or an object that has one as ``id``.
+        axis_names: the names of the axes of ``devices``, major to minor.
 
     Raises:
         VerificationError: sizes below 1, names used twice, 2^62 devices or more, or device ids that
@@ -110,6 +114,9 @@ class Mesh:
         cls,
         axes: Mapping[str, int] | Iterable[tuple[str, int] | MeshAxis] | None = None,
         device_ids: Iterable[int] | None = None,
+        *,
+        devices: Any = None,
+        axis_names: Iterable[str] | str | None = None,
     ) -> Mesh: ...
     @staticmethod
     def parse(text: str) -> Mesh:
@@ -315,8 +322,8 @@ class TensorSharding:
     Args:
         mesh: the mesh, or the symbol of one.
         dims: for each dim a ``DimSharding``, an axis, axes, or ``None`` for no axes.
-        replicated: axes that may not shard any dim, in mesh order.
-        unreduced: axes over which the value has still to be summed, in mesh order.
+        replicated: axes that may not shard any dim, in any order.
+        unreduced: axes over which the value has still to be summed, in any order.
         mesh_name: the symbol of ``mesh``, with or without ``@``.
 
     Raises:
@@ -337,6 +344,10 @@ class TensorSharding:
     @staticmethod
     def parse(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> TensorSharding:
         """Parse ``<@mesh, [{"x"}, {?}]>``, with or without ``#sdy.sharding`` in front.
+
+        Accepts also what JAX prints, ``NamedSharding(mesh=Mesh('x': 2), spec=P('x', None))`` and
+        ``GSPMDSharding({devices=[2,1]<=[2]})``; the latter is over axes ``x``, ``y``, ... without
+        ``mesh``.
 
         Args:
             text: the sharding.
@@ -384,6 +395,18 @@ class TensorSharding:
         Raises:
             VerificationError: the mesh is not known (``unknown-mesh``); the methods below that need
                 the mesh raise it too.
+        """
+    def canonical(self, mesh: Mesh | None = None) -> TensorSharding:
+        """Return the canonical form: replicated and unreduced axes in the order of the mesh, the
+        parts of one axis by ascending pre-size, and consecutive parts merged.
+
+        A sharding over a known mesh has it already. One that knows only the symbol of its mesh gets
+        it with ``mesh``; without, axes are in the order in which they appear.
+
+        Source: Shardy's sharding representation, "Explicitly replicated sub-axes".
+
+        Raises:
+            VerificationError: as for the constructor.
         """
     def with_mesh(self, mesh: Mesh) -> TensorSharding:
         """Return this sharding over ``mesh``, with the same symbol.
@@ -526,7 +549,8 @@ class OpShardingRule:
 
         ``#sdy.op_sharding_rule`` may stand in front. The short notation ``"i k, k j -> i j"`` is
         accepted too, with shapes or with sizes after it: ``"i -> i {i=8}"``; see
-        :mod:`shardcore.rules`. Its factors are numbered by first appearance.
+        :mod:`shardcore.rules`. Its factors are numbered by first appearance. Its tensors may stand
+        in parentheses: ``"(i, k), (k, j) -> (i, j)"``, ``"((ij), k) -> (i, j, k) : i=2, j=4, k=8"``.
 
         Raises:
             ParseError: it is not the text of a rule.

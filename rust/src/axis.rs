@@ -80,6 +80,11 @@ impl AxisRef {
     pub fn next_pre_size(self, mesh: &Mesh) -> i64 {
         self.sub.map_or_else(|| mesh.axis_size(self.axis), SubAxis::next_pre_size)
     }
+    /// Whether it is an axis of `mesh` or divides one.
+    pub fn is_part_of(self, mesh: &Mesh) -> bool {
+        let end = self.sub.map(|sub| sub.pre_size.checked_mul(sub.size));
+        end.is_none_or(|end| end.is_some_and(|end| end > 0 && mesh.axis_size(self.axis) % end == 0))
+    }
     /// Key that sorts refs by place in the mesh, then pre-size, then size; a full axis sorts as
     /// its own widest sub-axis.
     pub fn mesh_order(self, mesh: &Mesh) -> (AxisId, i64, i64) {

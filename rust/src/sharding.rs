@@ -6,9 +6,10 @@
 //!
 //! Source: Shardy's sharding representation.
 
-use crate::axis::AxisRef;
+use crate::axis::{push_or_merge, sort_and_merge, AxisRef};
 use crate::bitset::BitSet;
 use crate::index::{AxisId, Id, IdVec, MeshId, ShardingId};
+use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
 
 /// The axes that shard one dim, major to minor.
@@ -89,6 +90,30 @@ impl TensorSharding {
         let close = |dim: &DimSharding| DimSharding { is_closed: true, ..dim.clone() };
         let dims = self.dims.iter().map(close).collect();
         Self { mesh: self.mesh, dims, replicated: Vec::new(), unreduced: self.unreduced.clone() }
+    }
+    /// A copy with replicated and unreduced axes in the order of `mesh`, parts of an axis merged where they are
+    /// consecutive, and whole axes named as such, as the invariants of the representation ask. Every axis has to be a part of one of `mesh`.
+    #[must_use]
+    pub fn canonical(&self, mesh: &Mesh) -> Self {
+        let widest = |axis: &AxisRef| {
+            let is_whole = axis.size(mesh) == mesh.axis_size(axis.axis);
+            if is_whole {
+                AxisRef::full(axis.axis)
+            } else {
+                *axis
+            }
+        };
+        let mut canonical = self.clone();
+        for dim in &mut canonical.dims {
+            for axis in std::mem::take(&mut dim.axes) {
+                push_or_merge(&mut dim.axes, widest(&axis), mesh);
+            }
+        }
+        for axes in [&mut canonical.replicated, &mut canonical.unreduced] {
+            *axes = axes.iter().map(widest).collect();
+            sort_and_merge(axes, mesh);
+        }
+        canonical
     }
     /// A copy with the axes that `keep` leaves of each dim, and of the replicated and unreduced axes those
     /// that `keep_axis` wants.

@@ -82,8 +82,9 @@ def test_what_an_unknown_mesh_does_not_excuse() -> None:
         TensorSharding("@m", ["x", "x"])
     unordered = TensorSharding.parse('<@m, [], unreduced={"y"}, replicated={"z", "x"}>')
     assert unordered == TensorSharding("@m", [], replicated=["z", "x"], unreduced="y")
+    assert unordered.with_mesh(MESH).replicated == (AxisRef("x"), AxisRef("z"))
     with pytest.raises(VerificationError, match=r"replicated axes are not ordered w\.r\.t\. mesh"):
-        unordered.with_mesh(MESH)
+        TensorSharding.parse(str(unordered), MESH)
 
 
 def test_meshes_may_be_given_by_name() -> None:

@@ -5,6 +5,8 @@
 ``P("X", None)``                           JAX
 ``<@mesh, [{"X"}, {}]>``, ``[{"X"}, {}]``  Shardy
 ``{devices=[2,1,4]<=[8] ...}``             GSPMD
+``NamedSharding(mesh=..., spec=...)``      as JAX prints it
+``GSPMDSharding({...}, memory_kind=...)``  likewise
 =========================================  =================
 """
 
@@ -22,6 +24,7 @@ from shardcore.calculus.notation_parser import Parser
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, Unconstrained, from_spec
 from shardcore.errors import CalculusError
 from shardcore.expected import expect
+from shardcore.gspmd.pasted import over, unwrap
 
 _SPEC = re.compile(r"\s*(?:jax\.sharding\.)?(?:P|PartitionSpec)\s*\(")
 _SDY = re.compile(r"\s*(?:<|#sdy|\[\s*\{)")
@@ -121,6 +124,9 @@ def parse_whole(
             fit the dims (``size-mismatch``).
     """
     expect(text, str)
+    pasted = unwrap(text)
+    mesh = over(pasted, mesh, text)
+    text = pasted.text
     if text.lstrip().startswith("{"):
         rank = None if shape is None else len(shape)
         return _of(TensorSharding.from_hlo(text, mesh, rank=rank), text, shape)

@@ -13,6 +13,7 @@ from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.calculus.mistakes import shown
 from shardcore.calculus.partition_spec import from_spec, parse_spec
 from shardcore.errors import ShardcoreError
+from shardcore.gspmd.pasted import unwrap
 
 _HINT = 'write [{"data"}, {}] or P("data", None)'
 
@@ -81,6 +82,7 @@ def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
         return f"{shown(text)} is no sharding", _HINT
     stripped = text.strip()
     try:
+        stripped = unwrap(stripped).text
         if stripped.startswith(("P(", "PartitionSpec(")):
             spec = parse_spec(stripped)
             if spec is None:

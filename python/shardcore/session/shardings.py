@@ -16,8 +16,9 @@ def read(
     """Return ``sharding`` of a tensor of ``rank`` as a :class:`TensorSharding`.
 
     Args:
-        sharding: ``sdy`` text with or without a mesh, the text of a ``PartitionSpec``, a
-            ``PartitionSpec`` or an object that has one as ``spec``, or a ``TensorSharding``.
+        sharding: ``sdy`` text with or without a mesh, the text of a ``PartitionSpec``, text in
+            GSPMD's notation, a sharding as JAX prints it, a ``PartitionSpec`` or an object that has
+            one as ``spec``, or a ``TensorSharding``.
         rank: the number of dims of the tensor.
         mesh: the mesh, and its name, of shardings that name none.
         meshes: all meshes by name.
@@ -29,11 +30,16 @@ def read(
     # The calculus is not imported with the package.
     from shardcore.calculus.mistakes import shown
     from shardcore.calculus.partition_spec import Spec, parse_spec
+    from shardcore.gspmd.pasted import over, unwrap
 
     if isinstance(sharding, TensorSharding):
         return sharding
     if isinstance(sharding, str):
-        text = sharding.strip()
+        pasted = unwrap(sharding.strip())
+        text = pasted.text
+        over(pasted, mesh and mesh[1], sharding)
+        if text.startswith("{"):
+            return _of_hlo(text, rank, mesh)
         if text.startswith(("P(", "PartitionSpec(")):
             parsed = parse_spec(text)
             if parsed is None:
@@ -47,6 +53,12 @@ def read(
     if isinstance(spec, (Spec, tuple, list)) or hasattr(spec, "partitions"):
         return _of_spec(spec, rank, mesh)
     raise _mistake(f"a {type(sharding).__name__} is no sharding")
+
+
+def _of_hlo(text: str, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:
+    name, known = _known(mesh)
+    found = TensorSharding.from_hlo(text, known, rank=rank)
+    return TensorSharding(known, found.dims, unreduced=found.unreduced, mesh_name=name)
 
 
 def _of_spec(spec: Any, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:

@@ -6,6 +6,7 @@ use super::arguments::{
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, resolve_all};
 use super::errors::{raise, raise_unlocated};
+use super::mesh_devices::axes_and_ids;
 use super::room::room_for_mesh;
 use crate::attribute::{
     drop_default_device_ids, parse_mesh, print_mesh, verify_mesh, write_string,
@@ -82,7 +83,7 @@ impl PyMesh {
         let mut problems = Vec::new();
         let resolved = resolve_all(&axes_from(axes)?, &self.mesh, &mut problems);
         for axis in &resolved {
-            if self.mesh.axis_size(axis.axis) % axis.next_pre_size(&self.mesh) != 0 {
+            if !axis.is_part_of(&self.mesh) {
                 let shown = PyAxisRef::from_axis(*axis, &self.mesh).__str__();
                 let message = format!("{shown} is not a part of an axis of the mesh");
                 problems.push(Diagnostic::new(Code::InvalidSubAxis, message));
@@ -129,16 +130,29 @@ fn device_ids_from(ids: &Bound<'_, PyAny>, axes: &[MeshAxis]) -> PyResult<Vec<i6
 #[pymethods]
 impl PyMesh {
     #[new]
-    #[pyo3(signature = (axes = None, device_ids = None))]
+    #[pyo3(signature = (axes = None, device_ids = None, *, devices = None, axis_names = None))]
     fn new(
         py: Python<'_>,
         axes: Option<&Bound<'_, PyAny>>,
         device_ids: Option<&Bound<'_, PyAny>>,
+        devices: Option<&Bound<'_, PyAny>>,
+        axis_names: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let axes = axes.map_or_else(|| Ok(Vec::new()), mesh_axes_from)?;
-        let device_ids = match device_ids {
-            Some(ids) => device_ids_from(ids, &axes)?,
-            None => Vec::new(),
+        let (axes, device_ids) = match (devices, axis_names) {
+            (None, None) => {
+                let axes = axes.map_or_else(|| Ok(Vec::new()), mesh_axes_from)?;
+                let ids =
+                    device_ids.map_or_else(|| Ok(Vec::new()), |ids| device_ids_from(ids, &axes));
+                (axes, ids?)
+            }
+            (Some(devices), Some(names)) if axes.is_none() && device_ids.is_none() => {
+                axes_and_ids(py, devices, names)?
+            }
+            _ => {
+                let message = "a mesh is Mesh({\"x\": 2}), with device_ids or without, or \
+                               Mesh(devices=..., axis_names=...)";
+                return Err(PyTypeError::new_err(message));
+            }
         };
         let mut mesh = Mesh::new(axes, device_ids);
         drop_default_device_ids(&mut mesh);

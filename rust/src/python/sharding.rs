@@ -2,12 +2,14 @@
 
 use super::arguments::{items, too_many, Int, Items, MAX_ITEMS};
 use super::axis::PyAxisRef;
-use super::dim_sharding::{axes_from, list_repr, resolve_all, PyDimSharding};
+use super::dim_sharding::{axes_from, resolve_all, PyDimSharding};
 use super::errors::{raise, raise_unlocated};
 use super::mesh::{quoted, PyMesh};
 use super::mesh_argument::{MeshArgument, Meshes};
+use super::pasted::{is_pasted_from_jax, pasted_from_jax};
 use super::picture::picture;
 use super::room::{room_for_mesh, room_for_objects};
+use super::sharding_repr::constructor_call;
 use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic};
@@ -19,7 +21,6 @@ use crate::sharding::TensorSharding;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyString, PyTuple};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// A sharding; see the stub.
@@ -61,12 +62,16 @@ impl PyTensorSharding {
         let axes = dims.iter().flat_map(|dim| &dim.axes).chain(replicated).chain(unreduced);
         let names = mesh.mesh.unwrap_or_else(|| Arc::new(PyDimSharding::mesh_of_names(axes)));
         let mut problems = Vec::new();
-        let sharding = TensorSharding {
+        let mut sharding = TensorSharding {
             mesh: MeshId::NONE,
             dims: dims.iter().map(|dim| dim.resolve(&names, &mut problems)).collect(),
             replicated: resolve_all(replicated, &names, &mut problems),
             unreduced: resolve_all(unreduced, &names, &mut problems),
         };
+        let is_part = |axis: AxisRef| axis.is_part_of(&names);
+        if problems.is_empty() && sharding.axis_refs().all(is_part) {
+            sharding = sharding.canonical(&names);
+        }
         problems.extend(verify_sharding(&sharding, &names, None));
         if problems.is_empty() {
             return Ok(Self { mesh: names, is_mesh_known, symbol: mesh.symbol, sharding });
@@ -161,6 +166,9 @@ impl PyTensorSharding {
     #[staticmethod]
     #[pyo3(signature = (text, mesh = None))]
     fn parse(py: Python<'_>, text: &str, mesh: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        if is_pasted_from_jax(text) {
+            return pasted_from_jax(py, text, mesh);
+        }
         let meshes = Meshes::new(mesh)?;
         let symbols = meshes.symbols();
         let resolve = |symbol: &str| meshes.find(symbol, text);
@@ -234,6 +242,16 @@ impl PyTensorSharding {
         Ok(self.layout(py)?.replication_factor())
     }
 
+    #[pyo3(signature = (mesh = None))]
+    fn canonical(&self, py: Python<'_>, mesh: Option<&PyMesh>) -> PyResult<Self> {
+        match mesh {
+            Some(mesh) => self.with_mesh(py, mesh),
+            None => {
+                let sharding = self.sharding.canonical(&self.mesh);
+                Ok(Self { sharding, ..self.clone() })
+            }
+        }
+    }
     fn with_mesh(&self, py: Python<'_>, mesh: &PyMesh) -> PyResult<Self> {
         let (dims, replicated, unreduced) = self.parts();
         let mesh = MeshArgument { mesh: Some(mesh.mesh.clone()), symbol: self.symbol.clone() };
@@ -368,26 +386,13 @@ impl PyTensorSharding {
         Ok(out)
     }
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (dims, replicated, unreduced) = self.parts();
-        let mesh = match (&self.symbol, self.is_mesh_known) {
-            (Some(symbol), false) => quoted(py, &format!("@{symbol}"))?,
-            _ => Bound::new(py, PyMesh::from_verified(self.mesh.clone()))?.repr()?.to_string(),
-        };
-        let dims = dims.iter().map(|dim| match (dim.is_closed, dim.priority) {
-            (true, None) => list_repr(py, &dim.axes),
-            _ => dim.__repr__(py),
-        });
-        let mut out = format!("TensorSharding({mesh}, [");
-        out += &(dims.collect::<PyResult<Vec<_>>>()?.join(", ") + "]");
-        for (name, axes) in [("replicated", replicated), ("unreduced", unreduced)] {
-            if !axes.is_empty() {
-                let _ = write!(out, ", {name}={}", list_repr(py, &axes)?);
-            }
+        let symbol = self.symbol.as_deref();
+        if !self.is_mesh_known {
+            let mesh = quoted(py, &format!("@{}", symbol.unwrap_or_default()))?;
+            return constructor_call(py, &mesh, self.parts(), None);
         }
-        if let (Some(symbol), true) = (&self.symbol, self.is_mesh_known) {
-            let _ = write!(out, ", mesh_name={}", quoted(py, symbol)?);
-        }
-        Ok(out + ")")
+        let mesh = Bound::new(py, PyMesh::from_verified(self.mesh.clone()))?.repr()?;
+        constructor_call(py, &mesh.to_string(), self.parts(), symbol)
     }
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,

@@ -1,7 +1,7 @@
 //! Makes the rule of an op from a rule in short notation and the shapes of the op.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::notation::{error, Dim, Notation, Parsed};
+use super::notation::{error, Dim, Notation, Parsed, FORMS};
 use super::view::SignatureView;
 use crate::error::Result;
 use crate::index::{FactorId, Id};
@@ -10,7 +10,8 @@ use crate::rule::{OpShardingRule, TensorMapping};
 impl Notation {
     /// Makes the rule for an op of these shapes.
     pub fn instantiate(&self, view: &SignatureView<'_>) -> Result<OpShardingRule> {
-        self.try_instantiate(view).map_err(|message| error(&self.text, message).into())
+        self.try_instantiate(view)
+            .map_err(|message| error(&self.text, message).with_hint(FORMS).into())
     }
 
     fn try_instantiate(&self, view: &SignatureView<'_>) -> Parsed<OpShardingRule> {

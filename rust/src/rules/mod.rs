@@ -25,6 +25,7 @@ mod instantiate;
 mod linalg;
 pub mod notation;
 pub mod notation_text;
+mod notation_tuples;
 mod pointwise;
 mod ragged_dot;
 mod reduce;

@@ -12,6 +12,9 @@
 //! | `reduction={k}` | after the tensors: the kind of factors; also `pass_through`, `need_replication`, `permutation`, `blocked_propagation` (or `blocked`) |
 //! | `{i=8}` | the size of a factor that does not follow from the shapes |
 //!
+//! Tensors may also stand in parentheses, with their dims separated by commas: `"(i, k), (k, j) -> (i, j)"`; see
+//! [`super::notation_tuples`].
+//!
 //! A factor that is in no result is a reduction unless it is listed as another kind. A scalar is an empty
 //! string: in `"i, -> i"` the second operand is a scalar. Dims of a factor that needs replication or a
 //! permutation, or is blocked, may differ in size; the factor's size is that of the first.
@@ -40,6 +43,9 @@ pub struct Notation {
     pub(super) blocked: Vec<String>,
 }
 
+pub(super) const FORMS: &str =
+    "write \"i k, k j -> i j\", \"(i, k), (k, j) -> (i, j)\" or <([i, k], [k, j])->([i, j]) {i=8, j=16, k=32}>";
+
 pub(super) fn error(text: &str, message: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::new(Code::InvalidRule, format!("rule \"{text}\": {message}"))
 }
@@ -48,9 +54,11 @@ impl FromStr for Notation {
     type Err = crate::error::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let fail = |message: String| error(text, message);
+        let fail = |message: String| error(text, message).with_hint(FORMS);
+        let short = super::notation_tuples::short(text);
+        let short = short.as_deref().unwrap_or(text);
         let (operands, rest) =
-            text.split_once("->").ok_or_else(|| fail("there is no '->'".into()))?;
+            short.split_once("->").ok_or_else(|| fail("there is no '->'".into()))?;
         let options_start = rest.find(['{', '=']).map_or(rest.len(), |at| {
             let before = &rest[..at];
             let word_start = before.trim_end().rfind([' ', ',']).map_or(0, |space| space + 1);

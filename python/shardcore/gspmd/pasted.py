@@ -1,0 +1,164 @@
+"""Reads shardings as JAX prints them: ``NamedSharding(mesh=Mesh('x': 2), spec=P('x'))``,
+``GSPMDSharding({devices=[2,1]<=[2]}, memory_kind=device)``.
+
+The kind of memory and the types of axes are skipped: they do not say which device holds what.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from shardcore.errors import ParseError, VerificationError
+from shardcore.gspmd.cursor import located
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shardcore._core import Mesh, TensorSharding
+
+__all__ = ["Pasted", "is_pasted", "sharding_of", "unwrap"]
+
+_START = re.compile(r"\s*(?:jax\.sharding\.)?(NamedSharding|GSPMDSharding)\s*\(")
+_MESH = re.compile(r"\s*(?:jax\.sharding\.)?(?:AbstractMesh|Mesh)\s*\(")
+_AXIS = re.compile(r"\s*(?:'([^'\\]*)'|\"([^\"\\]*)\")\s*:\s*([0-9]{1,18})\s*")
+_FORMS = (
+    "JAX prints NamedSharding(mesh=Mesh('x': 2, 'y': 4), spec=P('x', None)) or "
+    "GSPMDSharding({devices=[2,4]<=[8]}, memory_kind=device)"
+)
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+
+class Pasted(NamedTuple):
+    """What a printed sharding holds."""
+
+    text: str
+    """A ``PartitionSpec`` or a sharding in GSPMD's notation."""
+    mesh: Mesh | None
+    """The mesh of a ``NamedSharding``. The order of its devices is not in the text: the default."""
+
+
+def is_pasted(text: str) -> bool:
+    """Whether ``text`` starts as a sharding that JAX prints."""
+    return _START.match(text) is not None
+
+
+def unwrap(text: str) -> Pasted:
+    """Return what is in ``text``; a text that does not start as JAX's is returned as it is.
+
+    Raises:
+        ParseError: it starts as JAX's and is not (``syntax``).
+        VerificationError: its mesh is no mesh (``invalid-mesh``).
+    """
+    start = _START.match(text)
+    if start is None:
+        return Pasted(text, None)
+    arguments = _arguments(text, start.end())
+    if start[1] == "GSPMDSharding":
+        at, end = arguments.get("", (len(text), len(text)))
+        if not text.startswith("{", at):
+            raise _mistake(text, (at, end), "expected a sharding in braces")
+        return Pasted(text[at:end], None)
+    for name in ("mesh", "spec"):
+        if name not in arguments:
+            raise _mistake(text, (start.end(), len(text)), f"expected {name}=")
+    at, end = arguments["spec"]
+    return Pasted(text[at:end], _mesh(text, arguments["mesh"]))
+
+
+def sharding_of(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> TensorSharding:
+    """Return the sharding in ``text``, which JAX printed; over ``mesh``, if there is one.
+
+    Raises:
+        ParseError: malformed text (``syntax``, ``notation``).
+        VerificationError: it is not valid, or over another mesh than ``mesh`` (``invalid-mesh``).
+    """
+    from shardcore._core import Mesh, TensorSharding
+    from shardcore.calculus.spellings import parse_whole
+
+    if mesh is None or isinstance(mesh, Mesh):
+        return parse_whole(text, mesh).sharding
+    own = unwrap(text).mesh
+    named = [
+        (name, each)
+        for name, each in mesh.items()
+        if own is None or dict(own.shape) == dict(each.shape)
+    ]
+    if len(named) != 1:
+        return parse_whole(text).sharding
+    ((name, known),) = named
+    sharding = parse_whole(text, known).sharding
+    assert sharding.mesh is not None
+    return TensorSharding(
+        sharding.mesh, sharding.dims, unreduced=sharding.unreduced, mesh_name=name
+    )
+
+
+def over(pasted: Pasted, mesh: Mesh | None, text: str) -> Mesh | None:
+    """Return the mesh that ``pasted``, from ``text``, is over: ``mesh``, if it has the same axes.
+
+    Raises:
+        VerificationError: the two have other axes (``invalid-mesh``).
+    """
+    if pasted.mesh is None or mesh is None:
+        return mesh if pasted.mesh is None else pasted.mesh
+    if dict(pasted.mesh.shape) != dict(mesh.shape):
+        message = f"the sharding is over {pasted.mesh}, and the mesh is {mesh}"
+        hint = "paste the spec alone, P(...)"
+        raise located(VerificationError, "invalid-mesh", message, text, (0, len(text)), hint)
+    return mesh
+
+
+def _arguments(text: str, at: int) -> dict[str, tuple[int, int]]:
+    """The span of each argument of the call whose first argument starts at ``at``; the first
+    without a name has the name ``""``.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    depth: list[str] = []
+    start = at
+    for place in range(at, len(text)):
+        char = text[place]
+        if char in _PAIRS:
+            depth.append(_PAIRS[char])
+        elif depth and char == depth[-1]:
+            depth.pop()
+        elif not depth and char in ",)":
+            part = text[start:place]
+            name = re.match(r"\s*([a-z_]+)=", part)
+            begin = start + (name.end() if name else len(part) - len(part.lstrip()))
+            if part.strip():
+                found.setdefault(name[1] if name else "", (begin, start + len(part.rstrip())))
+            start = place + 1
+            if char == ")":
+                if text[place + 1 :].strip():
+                    raise _mistake(text, (place + 1, len(text)), "text after the end")
+                return found
+    raise _mistake(text, (len(text), len(text) + 1), "expected ')', found the end")
+
+
+def _mesh(text: str, span: tuple[int, int]) -> Mesh:
+    from shardcore._core import Mesh
+
+    start = _MESH.match(text, span[0])
+    if start is None:
+        raise _mistake(text, span, "expected Mesh('x': 2, ...)")
+    axes: list[tuple[str, int]] = []
+    at = start.end()
+    while axis := _AXIS.match(text, at):
+        axes.append((axis[1] if axis[1] is not None else axis[2], int(axis[3])))
+        at = axis.end()
+        if not text.startswith(",", at):
+            break
+        at += 1
+    if not axes and text[at:].lstrip()[:1] != ")":
+        raise _mistake(text, (at, at + 1), "expected an axis and its size, 'x': 2")
+    try:
+        return Mesh(axes)
+    except VerificationError as error:
+        raise located(
+            VerificationError, "invalid-mesh", error.message, text, span, error.hint
+        ) from None
+
+
+def _mistake(text: str, span: tuple[int, int], message: str) -> Exception:
+    return located(ParseError, "syntax", message, text, span, _FORMS)

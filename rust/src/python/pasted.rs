@@ -1,0 +1,21 @@
+//! Texts that JAX prints for its shardings, which Python reads.
+
+use super::sharding::PyTensorSharding;
+use pyo3::prelude::*;
+
+/// Whether `text` looks like `NamedSharding(...)` or `GSPMDSharding(...)`.
+pub(super) fn is_pasted_from_jax(text: &str) -> bool {
+    let text = text.trim_start();
+    let text = text.strip_prefix("jax.sharding.").unwrap_or(text);
+    text.starts_with("NamedSharding(") || text.starts_with("GSPMDSharding(")
+}
+
+/// The sharding that `text` says, over `mesh` if there is one.
+pub(super) fn pasted_from_jax(
+    py: Python<'_>,
+    text: &str,
+    mesh: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensorSharding> {
+    let read = py.import("shardcore.gspmd.pasted")?.getattr("sharding_of")?;
+    Ok(read.call1((text, mesh))?.extract()?)
+}

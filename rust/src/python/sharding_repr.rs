@@ -1,0 +1,31 @@
+//! The `repr` of `shardcore.TensorSharding`.
+
+use super::axis::PyAxisRef;
+use super::dim_sharding::{list_repr, PyDimSharding};
+use super::mesh::quoted;
+use pyo3::prelude::*;
+use std::fmt::Write as _;
+
+/// The call of the constructor with `mesh`, a Python expression, and with dims, replicated and unreduced axes.
+pub(super) fn constructor_call(
+    py: Python<'_>,
+    mesh: &str,
+    (dims, replicated, unreduced): (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>),
+    mesh_name: Option<&str>,
+) -> PyResult<String> {
+    let dims = dims.iter().map(|dim| match (dim.is_closed, dim.priority) {
+        (true, None) => list_repr(py, &dim.axes),
+        _ => dim.__repr__(py),
+    });
+    let mut out = format!("TensorSharding({mesh}, [");
+    out += &(dims.collect::<PyResult<Vec<_>>>()?.join(", ") + "]");
+    for (name, axes) in [("replicated", replicated), ("unreduced", unreduced)] {
+        if !axes.is_empty() {
+            let _ = write!(out, ", {name}={}", list_repr(py, &axes)?);
+        }
+    }
+    if let Some(name) = mesh_name {
+        let _ = write!(out, ", mesh_name={}", quoted(py, name)?);
+    }
+    Ok(out + ")")
+}
