@@ -152,7 +152,11 @@ class Planner:
             CalculusError: there are more than ``at_most`` (``invalid-option``).
         """
         cuts = [
-            list(enumerate(possible_cuts(contraction, self.topology.mesh)))
+            [
+                (number, cut)
+                for number, cut in enumerate(possible_cuts(contraction, self.topology.mesh))
+                if set(contraction.output.unreduced) <= set(summed_axes(contraction, cut))
+            ]
             for contraction in self.contractions
         ]
         ends = list(self.ends())
@@ -218,7 +222,9 @@ class Planner:
             self.best_way(contraction, left, source, ready)
             + self.best_way(contraction, right, kept, needed),
             cut,
-            self.best_way(contraction, output, layout_in(output, cut), target, summed),
+            self.best_way(
+                contraction, output, layout_in(output, cut), target, summed, output.unreduced
+            ),
             (source, kept),
             target,
         )
@@ -244,11 +250,12 @@ class Planner:
         source: Layout,
         target: Layout,
         unreduced: tuple[AxisRef, ...] = (),
+        kept: tuple[AxisRef, ...] = (),
     ) -> tuple[Step, ...]:
         """The fastest steps from ``source`` to ``target``."""
         key = (array.name, source, target, unreduced)
         if key not in self._ways:
-            self._ways[key] = ways(array.name or "", source, target, unreduced)
+            self._ways[key] = ways(array.name or "", source, target, unreduced, kept)
         self._choices *= len(self._ways[key])
         if key not in self._best_ways:
             tensor = arrays_of(contraction)[array.name or ""]

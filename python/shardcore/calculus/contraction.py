@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.notation_parser import Parser
@@ -111,13 +112,15 @@ def parse_product(
 ) -> tuple[list[NamedArray], NamedArray]:
     """Parse ``A[I, J_X] * B[J, K] -> C[I, K]``: the operands, two or more, and the output.
 
-    ``·``, ``@`` and ``*_J`` are accepted for ``*``. Without ``->`` the output has the dims that
+    ``·``, ``@`` and ``*_J`` are accepted for ``*``. ``C[I, K] {U_X}`` leaves the terms along ``X``
+    unsummed, one on each device. Without ``->`` the output has the dims that
     only one operand has, sharded as there where that is possible.
 
     Raises:
         ParseError: it is no product (``notation``).
         CalculusError: dims have no names, are repeated, or have several sizes; the output has dims
-            that no operand has, or is unreduced (``contraction``, ``size-mismatch``).
+            that no operand has, or is unreduced along an axis that cuts no contracting dim
+            (``contraction``, ``size-mismatch``).
         VerificationError: as for :meth:`NamedArray.parse`.
     """
     parser = Parser(text, mesh, "<product>", form=_FORM)
@@ -249,7 +252,7 @@ def _output(
     for array in operands:
         for dim, axes in cuts(array).items():
             count[dim] = count.get(dim, 0) + 1
-            cut.setdefault(dim, axes)
+            cut[dim] = cut.get(dim) or axes
     if output is None:
         used: set[AxisRef] = set()
         dims = []
@@ -263,17 +266,19 @@ def _output(
             raise _mistake(
                 f"no operand has the dim {dim} of {output}", text, span, choices(dim, cut)
             )
-    if output.unreduced:
-        raise _mistake(
-            f"the output {output} leaves terms unsummed",
-            text,
-            span,
-            "drop {U_...}: sums are formed",
-        )
+    summed = {axis for dim, axes in cut.items() if dim not in names(output) for axis in axes}
+    for axis in output.unreduced:
+        if axis not in summed:
+            raise _mistake(
+                f"there are no terms along {axis_text(axis)} to leave unsummed in {output}",
+                text,
+                span,
+                f"cut a contracting dim of the operands along {axis_text(axis)}, or drop {{U_...}}",
+            )
     name = output.name
     if name is None or name in {array.name for array in operands}:
         name = "C" if "C" not in {array.name for array in operands} else "Out"
-    return NamedArray(output.dims, name, output.dtype)
+    return NamedArray(output.dims, name, output.dtype, output.unreduced)
 
 
 def _mistake(message: str, text: str, span: tuple[int, int], hint: str) -> CalculusError:

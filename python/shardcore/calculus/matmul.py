@@ -117,7 +117,10 @@ def matmul_plans(contraction: Contraction, mesh: Mesh, *, search: bool = False) 
             stored.append(source)
             befores.append(ways(array.name or "", source, ready))
         product = layout_in(output, cut)
-        afters = ways(output.name or "", product, target, summed_axes(contraction, cut))
+        summed = summed_axes(contraction, cut)
+        if not set(output.unreduced) <= set(summed):
+            continue
+        afters = ways(output.name or "", product, target, summed, output.unreduced)
         for first, second, after in itertools.product(*befores, afters):
             found.append(
                 Stage(

@@ -57,10 +57,16 @@ class Step:
 class _Way:
     """Builds steps one after the other."""
 
-    def __init__(self, tensor: str, source: Layout, unreduced: Sequence[AxisRef]) -> None:
+    def __init__(
+        self,
+        tensor: str,
+        source: Layout,
+        unreduced: Sequence[AxisRef],
+        kept: Sequence[AxisRef] = (),
+    ) -> None:
         self.tensor = tensor
         self.layout = [list(cut) for cut in source]
-        self.unreduced = list(unreduced)
+        self.unreduced = [*kept, *unreduced]
         self.steps: list[Step] = []
 
     def apply(self, op: str, axes: Sequence[AxisRef], dim: int | None = None) -> None:
@@ -109,21 +115,26 @@ class _Way:
 
 
 def ways(
-    tensor: str, source: Layout, target: Layout, unreduced: Sequence[AxisRef] = ()
+    tensor: str,
+    source: Layout,
+    target: Layout,
+    unreduced: Sequence[AxisRef] = (),
+    kept: Sequence[AxisRef] = (),
 ) -> list[list[Step]]:
     """Return sequences of steps from ``source`` to ``target``, the direct one first.
 
-    The source is unreduced along ``unreduced``; the target is reduced.
+    The source is unreduced along ``unreduced``; the target along those of them in ``kept``.
     """
+    unreduced = [axis for axis in unreduced if axis not in kept]
     start = {axis: dim for dim, cut in enumerate(source) for axis in cut}
     goal = {axis: dim for dim, cut in enumerate(target) for axis in cut}
     gathered = [axis for cut in source for axis in cut if axis not in goal]
     reduced = [axis for axis in unreduced if axis not in goal]
-    found = [_way(tensor, source, target, unreduced, start, goal, gathered, reduced, None)]
+    found = [_way(tensor, source, target, unreduced, start, goal, gathered, reduced, None, kept)]
     if reduced and gathered:
         for dim in range(len(source)):
             found.append(
-                _way(tensor, source, target, unreduced, start, goal, gathered, reduced, dim)
+                _way(tensor, source, target, unreduced, start, goal, gathered, reduced, dim, kept)
             )
     return found
 
@@ -138,8 +149,9 @@ def _way(
     gathered: list[AxisRef],
     reduced: list[AxisRef],
     scatter: int | None,
+    kept: Sequence[AxisRef],
 ) -> list[Step]:
-    way = _Way(tensor, source, unreduced)
+    way = _Way(tensor, source, unreduced, kept)
     busy = {start[axis] for axis in gathered}
     new = [[axis for axis in cut if axis not in start and axis not in unreduced] for cut in target]
     for dim, axes in enumerate(new):

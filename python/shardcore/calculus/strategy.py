@@ -98,7 +98,8 @@ class Strategy:
     def output(self) -> str:
         """The output with its final sharding."""
         last = self.stages[-1]
-        return layout_text(last.contraction.output, last.result)
+        output = last.contraction.output
+        return layout_text(output, last.result, output.unreduced)
 
     @property
     def multiplications(self) -> tuple[str, ...]:
