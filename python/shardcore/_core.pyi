@@ -550,7 +550,7 @@ class OpShardingRule:
         ``#sdy.op_sharding_rule`` may stand in front. The short notation ``"i k, k j -> i j"`` is
         accepted too, with shapes or with sizes after it: ``"i -> i {i=8}"``; see
         :mod:`shardcore.rules`. Its factors are numbered by first appearance. Its tensors may stand
-        in parentheses: ``"(i, k), (k, j) -> (i, j)"``, ``"((ij), k) -> (i, j, k) : i=2, j=4, k=8"``.
+        in parentheses: ``"(i, k), (k, j) -> (i, j)"``, ``"((ij), k) -> (i,j,k) : i=2, j=4, k=8"``.
 
         Raises:
             ParseError: it is not the text of a rule.
