@@ -244,13 +244,10 @@ impl PyTensorSharding {
 
     #[pyo3(signature = (mesh = None))]
     fn canonical(&self, py: Python<'_>, mesh: Option<&PyMesh>) -> PyResult<Self> {
-        match mesh {
-            Some(mesh) => self.with_mesh(py, mesh),
-            None => {
-                let sharding = self.sharding.canonical(&self.mesh);
-                Ok(Self { sharding, ..self.clone() })
-            }
+        if let Some(mesh) = mesh {
+            return self.with_mesh(py, mesh);
         }
+        Ok(Self { sharding: self.sharding.canonical(&self.mesh), ..self.clone() })
     }
     fn with_mesh(&self, py: Python<'_>, mesh: &PyMesh) -> PyResult<Self> {
         let (dims, replicated, unreduced) = self.parts();

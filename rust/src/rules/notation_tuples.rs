@@ -10,8 +10,7 @@ pub(super) fn short(text: &str) -> Option<String> {
     let end = rest.rfind(')')? + 1;
     let (results, options) = rest.split_at(end);
     let sides = [tensors(operands)?, tensors(results)?];
-    let is_tuple = |tensor: &&str| tensor.contains([',', '(']);
-    if !sides.iter().flatten().any(|tensor| is_tuple(&tensor)) {
+    if !sides.iter().flatten().any(|tensor| tensor.contains([',', '('])) {
         return None;
     }
     let [operands, results] = sides.map(|side| {
