@@ -17,6 +17,10 @@
                           (:mod:`~.plan` computes their costs, :mod:`~.strategy` has the results)
 :mod:`~.chain`            strategies for a chain of matmuls
 :mod:`~.crossover`        the sizes at which the best strategy changes
+:mod:`~.numbers`          products on numbers: what every device holds before and after
+:mod:`~.exchange`         collectives on numbers, and their matrices
+:mod:`~.rings`            collectives on a ring hop by hop, as text and as animated SVG
+                          (:mod:`~.rings_svg` draws them)
 :mod:`~.snippets`         a JAX program that runs and times a collective
 ========================  =====================================================================
 
@@ -34,10 +38,13 @@ from shardcore.calculus.collective_time import Estimate, TimeOptions, estimate
 from shardcore.calculus.collectives import Collective, deferred, scatter_choices
 from shardcore.calculus.contraction import Contraction, pairwise, parse_product
 from shardcore.calculus.crossover import bound_changes, chain_crossovers, crossovers
+from shardcore.calculus.exchange import broadcast_matrix, matrix_of, perform, reduce_matrix
 from shardcore.calculus.hardware import Hardware, hardware, hardware_names
 from shardcore.calculus.matmul import best_strategies, matmul_strategies
 from shardcore.calculus.notation import NamedArray, NamedDim
+from shardcore.calculus.numbers import Held, Run, outer_products, run
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, from_spec, to_jax, to_spec
+from shardcore.calculus.rings import Ring, Send, ring
 from shardcore.calculus.snippets import snippet
 from shardcore.calculus.spellings import parse_any, parse_spec
 from shardcore.calculus.strategy import Strategy
@@ -50,8 +57,12 @@ __all__ = [
     "Contraction",
     "Estimate",
     "Hardware",
+    "Held",
     "NamedArray",
     "NamedDim",
+    "Ring",
+    "Run",
+    "Send",
     "Spec",
     "Strategy",
     "TimeOptions",
@@ -60,6 +71,7 @@ __all__ = [
     "block_table",
     "blocks",
     "bound_changes",
+    "broadcast_matrix",
     "chain_crossovers",
     "chain_strategies",
     "crossovers",
@@ -69,10 +81,16 @@ __all__ = [
     "hardware",
     "hardware_names",
     "matmul_strategies",
+    "matrix_of",
+    "outer_products",
     "pairwise",
     "parse_any",
     "parse_product",
     "parse_spec",
+    "perform",
+    "reduce_matrix",
+    "ring",
+    "run",
     "scatter_choices",
     "snippet",
     "to_jax",

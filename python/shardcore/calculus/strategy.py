@@ -82,7 +82,10 @@ class Strategy:
     @property
     def name(self) -> str:
         """The steps in short: ``AllGather_X(A)``."""
-        return "; ".join(_short(timed) for timed in self.steps) or "multiply locally"
+        return (
+            "; ".join(step_name(timed.step, timed.dim) for timed in self.steps)
+            or "multiply locally"
+        )
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -142,10 +145,10 @@ def _multiplication(stage: Stage) -> str:
     return f"{parts[0]} * {parts[1]} -> {result}"
 
 
-def _short(timed: TimedStep) -> str:
-    step = timed.step
+def step_name(step: Step, dim: str | None) -> str:
+    """Return a step in short, ``ReduceScatter_{X,K}(C)``, where ``dim`` gets its axes."""
     axes = axes_text(step.axes)
-    where = axes if timed.dim is None else f"{axes},{timed.dim}"
+    where = axes if dim is None else f"{axes},{dim}"
     return f"{book_name(step.op)}_{where if len(where) == 1 else f'{{{where}}}'}({step.tensor})"
 
 

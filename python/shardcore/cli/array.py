@@ -13,7 +13,7 @@ from shardcore.cli.where import (
     sizes_of,
 )
 from shardcore.errors import CalculusError
-from shardcore.units import format_bytes, plural
+from shardcore.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh, TensorSharding
@@ -36,6 +36,10 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--shape", type=shape, metavar="8x16", help="the sizes of all dims, where it has none"
     )
+    parser.add_argument(
+        "--hardware", metavar="NAME", help="a chip, e.g. h100: the time to read a shard from memory"
+    )
+    parser.add_argument("--hardware-file", metavar="FILE", help="TOML with other chips or figures")
     parser.add_argument("--blocks", action="store_true", help="show the block of every device")
 
 
@@ -49,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
     check_sizes(options, [array])
     array = array.with_sizes(sizes_of(options), options.dtype)
     record = _record(array, mesh, sharding)
+    if options.hardware is not None:
+        record |= _reading(array, mesh, options)
     if options.json:
         if options.blocks:
             record["blocks"] = _blocks(array, mesh)
@@ -75,6 +81,19 @@ def _record(array: NamedArray, mesh: Mesh, sharding: TensorSharding) -> dict[str
     record["sdy"] = str(sharding)
     record["hlo"] = str(sharding.to_hlo())
     return {**record, **_spec(array, sharding)}
+
+
+def _reading(array: NamedArray, mesh: Mesh, options: argparse.Namespace) -> dict[str, Any]:
+    """The time that a device takes to read its shard from memory."""
+    from shardcore.calculus.hardware import hardware
+
+    chip = hardware(options.hardware, options.hardware_file)
+    seconds = array.bytes_per_device(mesh) / chip.hbm_bytes_per_second
+    return {
+        "hardware": chip.name,
+        "hbm_bytes_per_second": chip.hbm_bytes_per_second,
+        "read_seconds": seconds,
+    }
 
 
 def _spec(array: NamedArray, sharding: TensorSharding) -> dict[str, Any]:
@@ -118,6 +137,12 @@ def _show(array: NamedArray, record: dict[str, Any]) -> None:
         print_text(f"per device   {local}{size}")
     whole = f"{format_bytes(record['total_bytes'])}, " if "bytes" in record else ""
     print_text(f"all devices  {whole}{copies}")
+    if "read_seconds" in record:
+        rate = f"{record['hbm_bytes_per_second']:.4g} B/s"
+        print_text(
+            f"read         {format_seconds(record['read_seconds'], 4)} from the memory of one "
+            f"{record['hardware']}, at {rate}"
+        )
     print_text(f"sdy          {record['sdy']}")
     print_text(f"gspmd        {record['hlo']}")
     if record["spec"] is not None:
