@@ -9,7 +9,7 @@ use super::mesh_argument::{MeshArgument, Meshes};
 use super::pasted::{is_pasted_from_jax, pasted_from_jax};
 use super::picture::picture;
 use super::room::{room_for_mesh, room_for_objects};
-use super::sharding_repr::constructor_call;
+use super::sharding_repr::{constructor_call, slices};
 use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic};
@@ -20,7 +20,7 @@ use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PySlice, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use std::sync::Arc;
 
 /// A sharding; see the stub.
@@ -124,21 +124,6 @@ impl PyTensorSharding {
         room_for_objects(py, (count * rank) as usize, "listing the devices")?;
         Ok((0..count).map(|position| (position, self.mesh.device_at_position(position))))
     }
-}
-
-/// The slices of one device as Python has them.
-fn slices<'py>(
-    py: Python<'py>,
-    layout: &Layout<'_>,
-    shape: &[i64],
-    position: i64,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let slices = layout.slice(shape, position);
-    let ranges = slices.into_iter().map(|range| {
-        let number = |value: i64| isize::try_from(value).unwrap_or(isize::MAX);
-        PySlice::new(py, number(range.start), number(range.end), 1)
-    });
-    PyTuple::new(py, ranges.collect::<Vec<_>>())
 }
 
 #[pymethods]

@@ -1,9 +1,11 @@
-//! The `repr` of `shardcore.TensorSharding`.
+//! The `repr` of `shardcore.TensorSharding`, and its slices as Python has them.
 
 use super::axis::PyAxisRef;
 use super::dim_sharding::{list_repr, PyDimSharding};
 use super::mesh::quoted;
+use crate::layout::Layout;
 use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
 use std::fmt::Write as _;
 
 /// The call of the constructor with `mesh`, a Python expression, and with dims, replicated and unreduced axes.
@@ -28,4 +30,19 @@ pub(super) fn constructor_call(
         let _ = write!(out, ", mesh_name={}", quoted(py, name)?);
     }
     Ok(out + ")")
+}
+
+/// The slices of one device as Python has them.
+pub(super) fn slices<'py>(
+    py: Python<'py>,
+    layout: &Layout<'_>,
+    shape: &[i64],
+    position: i64,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let slices = layout.slice(shape, position);
+    let ranges = slices.into_iter().map(|range| {
+        let number = |value: i64| isize::try_from(value).unwrap_or(isize::MAX);
+        PySlice::new(py, number(range.start), number(range.end), 1)
+    });
+    PyTuple::new(py, ranges.collect::<Vec<_>>())
 }
