@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 from shardcore import (
     AxisRef,
+    HloSharding,
+    LoweringError,
     Mesh,
     Module,
     ShardcoreError,
     TensorSharding,
     VerificationError,
 )
+from shardcore.jax import lower, named_sharding
 
 MESHES = {
     "mesh_xy": Mesh({"x": 2, "y": 4, "z": 2}),
@@ -185,3 +191,35 @@ def test_003_012_a_mesh_from_devices_and_names() -> None:
         Mesh(devices=(0, 1))
     with pytest.raises(TypeError, match="axis_names"):
         Mesh({"x": 2}, devices=(0, 1), axis_names="x")
+
+
+def test_000_129_sub_axes_on_outputs_in_another_form() -> None:
+    result = lower(
+        lambda x: {"y": jnp.reshape(x, (2, 4))},
+        jax.ShapeDtypeStruct((8,), jnp.float32),
+        mesh={"x": 4},
+        in_shardings=P("x"),
+    ).propagate()
+    (given,) = result.in_hlo_shardings
+    assert str(given) == "{devices=[4]<=[4]}"
+    assert result.kwarg_hlo_shardings == {}
+    found = result.out_hlo_shardings["y"]
+    assert str(found) == "{devices=[2,2]<=[4]}"
+    assert result.out_specs == {"y": P()}
+    # JAX takes it over a mesh that is split. (JAX has no PositionalSharding any more.)
+    named = named_sharding(found)
+    assert named.shard_shape((2, 4)) == (1, 2)
+    assert dict(named.mesh.shape) == {"x": 2, "y": 2}
+    text = '<@mesh, [{"x":(2)2}, {"x":(1)2}]>'
+    turned = TensorSharding.parse(text, MESHES["mesh_x"])
+    devices = jax.devices()
+    if len(devices) >= 4:
+        places = named_sharding(turned, devices[:4]).devices_indices_map((2, 4))
+        mine = turned.device_slices((2, 4))
+        assert {device.id: where for device, where in places.items()} == {
+            number: tuple(slice(part.start, part.stop) for part in where)
+            for number, where in mine.items()
+        }
+    with pytest.raises(LoweringError, match="4 devices"):
+        named_sharding(found, devices[:3])
+    assert named_sharding(HloSharding.parse("{replicated}"), rank=2).spec == P()

@@ -27,6 +27,7 @@ from jax.extend import source_info_util as _source_info
 
 from shardcore.jax.compile import compile
 from shardcore.jax.compiled import Compiled
+from shardcore.jax.hlo import named_sharding
 from shardcore.jax.lower import lower
 from shardcore.jax.lowered import Lowered
 from shardcore.jax.result import JaxResult
@@ -35,4 +36,12 @@ from shardcore.jax.specs import partition_spec
 # Locations in a lowered program are lines of the user's code, not of this package.
 _source_info.register_exclusion(f"{_Path(__file__).parent}{_sep}")
 
-__all__ = ["Compiled", "JaxResult", "Lowered", "compile", "lower", "partition_spec"]
+__all__ = [
+    "Compiled",
+    "JaxResult",
+    "Lowered",
+    "compile",
+    "lower",
+    "named_sharding",
+    "partition_spec",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shardcore._core import AxisRef, Module, Port, Result, Value
 from shardcore.errors import Diagnostic
+from shardcore.jax.hlo import hlo_sharding, with_sub_axes
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistakes
 from shardcore.jax.specs import trimmed_spec, unsayable
@@ -80,6 +82,25 @@ class JaxResult:
     def out_shardings(self) -> Any:
         """A ``NamedSharding`` for each leaf of what the function returns."""
         return self._outputs(self._named)
+
+    @property
+    def in_hlo_shardings(self) -> tuple[Any, ...]:
+        """An :class:`~shardcore.HloSharding` for each leaf of the positional arguments.
+
+        They are as propagation found them, with the sub-axes that the export takes from inputs and
+        outputs; :func:`shardcore.jax.named_sharding` makes shardings of JAX of them.
+        """
+        return self._hlo(input_leaves, self._trees.map_inputs)[0]  # type: ignore[no-any-return]
+
+    @property
+    def kwarg_hlo_shardings(self) -> dict[str, Any]:
+        """An :class:`~shardcore.HloSharding` for each leaf of the keyword arguments."""
+        return self._hlo(input_leaves, self._trees.map_inputs)[1]  # type: ignore[no-any-return]
+
+    @property
+    def out_hlo_shardings(self) -> Any:
+        """An :class:`~shardcore.HloSharding` for each leaf of what the function returns."""
+        return self._hlo(output_leaves, self._trees.map_outputs)
 
     @property
     def with_collectives(self) -> Module:
@@ -191,6 +212,13 @@ class JaxResult:
         from shardcore.report.html import result_html
 
         return result_html(self.result)
+
+    def _hlo(self, leaves: Callable[[Module], list[Port]], build: Callable[..., Any]) -> Any:
+        return build([hlo_sharding(port) for port in leaves(self._whole.module)])
+
+    @cached_property
+    def _whole(self) -> Result:
+        return with_sub_axes(self.result)
 
     def _inputs(self, leaf: Callable[[Port], Any]) -> tuple[Any, dict[str, Any]]:
         ports = _sayable(input_leaves(self.module))
