@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from shardcore import OpShardingRule, ShardcoreError
+from shardcore import Module, OpShardingRule, ShardcoreError
+from shardcore.cli import main
 
 RULES = [
     ("024: a matmul", "(i, k), (k, j) -> (i, j)", [[8, 4], [4, 16]], [[8, 16]],
@@ -35,3 +38,61 @@ def test_001_024_what_is_no_rule_gets_help(text: str) -> None:
         OpShardingRule.parse(text, [[8, 4], [4, 16]], [[8, 16]])
     for form in ("i k, k j -> i j", "(i, k), (k, j) -> (i, j)", "<([i, k], [k, j])->([i, j])"):
         assert form in (caught.value.hint or "")
+
+
+# Line 85: the table of the document as an op: along F0 "a", "b" go to all tensors, along F1 "c".
+CONFLICT = """
+sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2, "d"=2, "e"=2, "f"=2, "g"=2]>
+func.func @main(
+    %t0: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}, {?}, {?}], replicated={"f"}>},
+    %t1: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b", ?}, {"c", "d", ?}, {?}], replicated={"g"}>},
+    %t2: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"c", "e", ?}, {?}]>})
+    -> tensor<16x16x16xf32> {
+  %0 = stablehlo.clamp %t0, %t1, %t2 : tensor<16x16x16xf32>
+  return %0 : tensor<16x16x16xf32>
+}"""
+
+
+def test_001_085_the_longest_compatible_axes_of_each_factor() -> None:
+    table = Module.parse(CONFLICT).factor_table("%0")
+    after = [list(row.values()) for row in table.after.values()]
+    assert after[:3] == [
+        ['"a", "b", ?', '"c", ?', "?"],
+        ['"a", "b", ?', '"c", "d", ?', "?"],
+        ['"a", "b", ?', '"c", "e", ?', "?"],
+    ]
+
+
+BASIC = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(
+    %a: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %b: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<64x64xf32> {
+  %0 = stablehlo.add %a, %b : tensor<64x64xf32>
+  %1 = stablehlo.tanh %0 : tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}"""
+
+
+def test_001_014_the_strategies_side_by_side(tmp_path, capsys) -> None:
+    module = Module.parse(BASIC)
+    basic = module.propagate(strategy="basic")["%0"].sharding
+    aggressive = module.propagate(strategy="aggressive")["%0"].sharding
+    assert basic is None or basic.is_fully_replicated
+    assert str(aggressive) == '<@mesh, [{"x"}, {}]>'
+    path = tmp_path / "model.mlir"
+    path.write_text(BASIC)
+    command = ["compare", str(path), "--strategy", "basic,aggressive"]
+    assert main([*command, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [row["value"] for row in record["values"]] == ["%0", "%1"]
+    rows = record["strategies"]
+    # Line 14: less memory, at the price of communication.
+    assert rows["aggressive"]["bytes_per_device"] < rows["basic"]["bytes_per_device"]
+    assert rows["aggressive"]["sharded_values"] == 4
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "values whose shardings differ" in shown
+    with pytest.raises(SystemExit):
+        main(["compare", str(path), "--strategy", "basic"])
+    assert "two or more of basic, aggressive" in capsys.readouterr().err

@@ -25,6 +25,7 @@ examples:
   shardcore opt --help                               the passes
   shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
   shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
+  shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove             the program of one device, proven by running it
   shardcore report model.mlir -o out.html            a page for a browser
   shardcore why model.mlir '%12'                      where its axes come from
@@ -114,6 +115,7 @@ def _parser() -> Parser:
         calibrate,
         check,
         collective,
+        compare,
         completion,
         cost,
         matmul,
@@ -140,6 +142,7 @@ def _parser() -> Parser:
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     calibrate.add(commands)
+    compare.add(commands)
     partition.add(commands)
     report.add(commands)
     sweep.add(commands)
