@@ -4,6 +4,7 @@
 :mod:`~.notation`         ``A[I_X, J_Y] {U_Z}``: parse, print, local shapes, bytes
 :mod:`~.partition_spec`   conversion to and from JAX's notation, ``P("X", None)``
 :mod:`~.spellings`        parses an array in any of the notations
+:mod:`~.pasted`           reads what JAX prints of its shardings
 :mod:`~.blocks`           which block of an array each device of a mesh holds
 :mod:`~.hardware`         figures of chips, each with its source; users add their own in TOML
 :mod:`~.topology`         how mesh axes lie on physical axes: rings and lines

@@ -22,9 +22,9 @@ from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.notation_parser import Parser
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, Unconstrained, from_spec
+from shardcore.calculus.pasted import over, unwrap
 from shardcore.errors import CalculusError
 from shardcore.expected import expect
-from shardcore.gspmd.pasted import over, unwrap
 
 _SPEC = re.compile(r"\s*(?:jax\.sharding\.)?(?:P|PartitionSpec)\s*\(")
 _SDY = re.compile(r"\s*(?:<|#sdy|\[\s*\{)")

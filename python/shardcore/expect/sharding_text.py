@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.calculus.mistakes import shown
 from shardcore.calculus.partition_spec import from_spec, parse_spec
+from shardcore.calculus.pasted import unwrap
 from shardcore.errors import ShardcoreError
-from shardcore.gspmd.pasted import unwrap
 
 _HINT = 'write [{"data"}, {}] or P("data", None)'
 

@@ -30,7 +30,7 @@ def read(
     # The calculus is not imported with the package.
     from shardcore.calculus.mistakes import shown
     from shardcore.calculus.partition_spec import Spec, parse_spec
-    from shardcore.gspmd.pasted import over, unwrap
+    from shardcore.calculus.pasted import over, unwrap
 
     if isinstance(sharding, TensorSharding):
         return sharding

@@ -16,6 +16,6 @@ pub(super) fn pasted_from_jax(
     text: &str,
     mesh: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensorSharding> {
-    let read = py.import("shardcore.gspmd.pasted")?.getattr("sharding_of")?;
+    let read = py.import("shardcore.calculus.pasted")?.getattr("sharding_of")?;
     Ok(read.call1((text, mesh))?.extract()?)
 }

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from shardcore.calculus.mistakes import Span, mistake
 from shardcore.errors import ParseError, VerificationError
-from shardcore.gspmd.cursor import located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ def unwrap(text: str) -> Pasted:
     """Return what is in ``text``; a text that does not start as JAX's is returned as it is.
 
     Raises:
-        ParseError: it starts as JAX's and is not (``syntax``).
+        ParseError: it starts as JAX's and is not (``notation``).
         VerificationError: its mesh is no mesh (``invalid-mesh``).
     """
     start = _START.match(text)
@@ -70,7 +70,7 @@ def sharding_of(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> Ten
     """Return the sharding in ``text``, which JAX printed; over ``mesh``, if there is one.
 
     Raises:
-        ParseError: malformed text (``syntax``, ``notation``).
+        ParseError: malformed text (``notation``).
         VerificationError: it is not valid, or over another mesh than ``mesh`` (``invalid-mesh``).
     """
     from shardcore._core import Mesh, TensorSharding
@@ -105,7 +105,7 @@ def over(pasted: Pasted, mesh: Mesh | None, text: str) -> Mesh | None:
     if dict(pasted.mesh.shape) != dict(mesh.shape):
         message = f"the sharding is over {pasted.mesh}, and the mesh is {mesh}"
         hint = "paste the spec alone, P(...)"
-        raise located(VerificationError, "invalid-mesh", message, text, (0, len(text)), hint)
+        raise _no_mesh(message, text, (0, len(text)), hint)
     return mesh
 
 
@@ -155,10 +155,22 @@ def _mesh(text: str, span: tuple[int, int]) -> Mesh:
     try:
         return Mesh(axes)
     except VerificationError as error:
-        raise located(
-            VerificationError, "invalid-mesh", error.message, text, span, error.hint
-        ) from None
+        raise _no_mesh(error.message, text, span, error.hint) from None
 
 
-def _mistake(text: str, span: tuple[int, int], message: str) -> Exception:
-    return located(ParseError, "syntax", message, text, span, _FORMS)
+def _mistake(text: str, span: Span, message: str) -> ParseError:
+    return mistake(
+        ParseError, "notation", message, text=text, span=span, hint=_FORMS, filename="<sharding>"
+    )
+
+
+def _no_mesh(message: str, text: str, span: Span, hint: str | None) -> VerificationError:
+    return mistake(
+        VerificationError,
+        "invalid-mesh",
+        message,
+        text=text,
+        span=span,
+        hint=hint,
+        filename="<sharding>",
+    )
