@@ -13,6 +13,7 @@ import site
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from shardcore.bytecode_reader import NO_JAXLIB
 from shardcore.errors import Diagnostic, ParseError
@@ -34,25 +35,40 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
     Raises:
         ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
     """
-    reader = Path(__file__).with_name("bytecode_reader.py")
-    # Isolated (`-I`): modules come neither from the working directory nor from the environment of
-    # the user, except packages that this process can import too.
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", _RUN, str(reader), json.dumps(_paths())],
-        input=data,
-        capture_output=True,
-    )
-    if done.returncode == 0:
-        return done.stdout.decode()
-    if done.returncode == NO_JAXLIB:
+    found = converted(Path(__file__).with_name("bytecode_reader.py"), data)
+    if found.text is not None:
+        return found.text
+    if found.is_missing:
         raise _mistake(
             f"{filename} is MLIR bytecode, and jaxlib, which reads it, is not installed",
             "install it, pip install jaxlib, or write the program as text",
         )
     raise _mistake(
-        f"jaxlib cannot read the bytecode of {filename}: {_reason(done)}",
+        f"jaxlib cannot read the bytecode of {filename}: {found.reason}",
         "the file may be damaged, cut off, or written by a later version",
     )
+
+
+class Converted(NamedTuple):
+    """What another process has made of some bytes."""
+
+    text: str | None
+    """The text; ``None`` if there is none."""
+    is_missing: bool
+    """Whether jaxlib is not installed."""
+    reason: str
+    """The first error that jaxlib printed."""
+
+
+def converted(program: Path, data: bytes, *arguments: str) -> Converted:
+    """Run the Python file ``program``, which imports jaxlib, on ``data`` in another process."""
+    # Isolated (`-I`): modules come neither from the working directory nor from the environment of
+    # the user, except packages that this process can import too.
+    command = [sys.executable, "-I", "-c", _RUN, str(program), json.dumps(_paths()), *arguments]
+    done = subprocess.run(command, input=data, capture_output=True)
+    if done.returncode == 0:
+        return Converted(done.stdout.decode(), False, "")
+    return Converted(None, done.returncode == NO_JAXLIB, _reason(done))
 
 
 def _paths() -> list[str]:
@@ -73,7 +89,8 @@ def _paths() -> list[str]:
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
     """The first error that jaxlib printed."""
-    errors = re.findall(r"error: ([^\n]+)", done.stderr.decode(errors="replace"))
+    printed = done.stderr.decode(errors="replace")
+    errors = re.findall(r"(?:error|RuntimeError|ValueError|Error): ([^\n]+)", printed)
     if errors:
         return str(errors[0])[:200]
     return "it gave up" if done.returncode > 0 else f"signal {-done.returncode}"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import shardcore
-from shardcore import files
+from shardcore import files, hlo
 from shardcore.cli.streams import print_error, standard_input
 from shardcore.controls import escaped, json_escape, mlir_escape, visible
 
@@ -84,13 +84,15 @@ def read_text(path: str) -> tuple[bytes, str]:
 
 
 def read_module(path: str) -> shardcore.Module:
-    """The program at ``path``, or on standard input for ``-``.
+    """The program at ``path``, or on standard input for ``-``; HLO is converted.
 
     Raises:
         OSError: as for :func:`read_text`.
         ShardcoreError: as for :meth:`shardcore.Module.parse`.
     """
     text, name = read_text(path)
+    if path.endswith(".hlo.pb") or hlo.is_hlo(text):
+        return hlo.read(text, filename=name)
     return shardcore.Module.parse(text, filename=name)
 
 

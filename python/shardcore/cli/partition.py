@@ -23,6 +23,9 @@ def add(commands: Any) -> None:
         "-o", "--output", metavar="FILE", help="where the local program goes; - is standard output"
     )
     parser.add_argument(
+        "--hlo", action="store_true", help="write the local program as HLO text, by jaxlib"
+    )
+    parser.add_argument(
         "--policy",
         choices=("least", "shardy", "xla"),
         default="least",
@@ -53,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
         partitioned = result.partition(options.policy, progress=progress)
     warn(result)
     if options.output is not None:
-        write(options.output, str(partitioned.module))
+        dialect = "hlo" if options.hlo else "stablehlo"
+        write(options.output, partitioned.as_text(dialect))
     proof = None
     if options.prove:
         from shardcore.partition import prove

@@ -17,6 +17,7 @@ from shardcore._core import (
     TensorSharding,
     import_hlo_shardings,
 )
+from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh, JaxResult
@@ -76,6 +77,16 @@ class Lowered:
             if sharding.mesh is None and self._mesh is not None:
                 sharding = sharding.with_mesh(our_mesh(self._mesh))
             yield (kind, port.index), port.label or port.name, sharding
+
+    def as_text(self, dialect: str = "stablehlo") -> str:
+        """Return the program as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``, as that of a
+        ``jax.stages.Lowered``.
+
+        Raises:
+            ValueError: there is no such dialect.
+            ParseError: as for :func:`shardcore.hlo.text`.
+        """
+        return in_dialect(self.module, dialect)
 
     def session(self, **options: Any) -> Session:
         """Return a session in which the annotations can be edited.

@@ -135,6 +135,17 @@ class Partitioned:
             self._sent_bytes = sent_bytes(self.module, self.origin)
         return self._sent_bytes
 
+    def as_text(self, dialect: str = "stablehlo") -> str:
+        """Return the program of one device as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``.
+
+        Raises:
+            ValueError: there is no such dialect.
+            ParseError: as for :func:`shardcore.hlo.text`.
+        """
+        from shardcore.hlo import in_dialect
+
+        return in_dialect(self.module, dialect)
+
     def simulate(self, *arrays: Any, padding: Any = None) -> list[Any]:
         """Run all devices in this process, on NumPy: global arrays in, global arrays out.
 

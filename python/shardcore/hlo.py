@@ -1,0 +1,76 @@
+"""Reads and writes XLA's HLO by means of jaxlib, in a process of its own.
+
+:func:`read` takes the text and the protos that ``--xla_dump_to`` writes, before and after
+partitioning, with their shardings; :func:`text` writes a program as HLO, also that of one device.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shardcore._core import Module
+from shardcore.bytecode import converted
+from shardcore.errors import Diagnostic, ParseError
+from shardcore.expected import expect
+
+__all__ = ["in_dialect", "is_hlo", "read", "text"]
+
+
+def is_hlo(data: bytes | str) -> bool:
+    """Whether ``data`` starts as HLO text does."""
+    if isinstance(data, str):
+        return data[:4096].lstrip().startswith("HloModule")
+    return data[:4096].lstrip().startswith(b"HloModule")
+
+
+def read(data: str | bytes, *, filename: str = "<hlo>") -> Module:
+    """Return the program of HLO text, of an ``HloModuleProto`` or of an ``HloProto``.
+
+    Raises:
+        ParseError: jaxlib is not installed, or cannot read it (``bytecode``); or the program has
+            ops that shardcore cannot read.
+    """
+    expect(data, str, bytes)
+    raw = data.encode() if isinstance(data, str) else data
+    return Module.parse(_convert(raw, "from", f"{filename} is HLO"), filename=filename)
+
+
+def text(module: Module) -> str:
+    """Return ``module`` as HLO text.
+
+    Raises:
+        ParseError: jaxlib is not installed, or XLA has no HLO for the program (``bytecode``).
+    """
+    expect(module, Module)
+    return _convert(str(module).encode(), "to", "HLO is asked for")
+
+
+def in_dialect(module: Module, dialect: str) -> str:
+    """Return ``module`` as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``.
+
+    Raises:
+        ValueError: there is no such dialect.
+        ParseError: as for :func:`text`.
+    """
+    if dialect == "hlo":
+        return text(module)
+    if dialect == "stablehlo":
+        return str(module)
+    raise ValueError(f'a program is "stablehlo" or "hlo", not {dialect!r}')
+
+
+def _convert(data: bytes, direction: str, what: str) -> str:
+    program = Path(__file__).with_name("hlo_converter.py")
+    found = converted(program, data, direction)
+    if found.text is not None:
+        return found.text
+    if found.is_missing:
+        raise _mistake(
+            f"{what}, and jaxlib, which converts it, is not installed",
+            "install it, pip install jaxlib, or take StableHLO text",
+        )
+    raise _mistake(f"{what}, and jaxlib cannot convert it: {found.reason}", "see what XLA says")
+
+
+def _mistake(message: str, hint: str) -> ParseError:
+    return ParseError(Diagnostic("bytecode", message, hint))
