@@ -1,7 +1,7 @@
 """Reads and writes XLA's HLO by means of jaxlib, in a process of its own.
 
-:func:`read` takes the text and the protos that ``--xla_dump_to`` writes, before and after
-partitioning, with their shardings; :func:`text` writes a program as HLO, also that of one device.
+:func:`read` takes the text and the protos that XLA dumps, before and after partitioning, with their
+shardings; :func:`text` writes a program as HLO, also that of one device.
 """
 
 from __future__ import annotations
