@@ -1,18 +1,16 @@
 //! The program behind `shardcore.Session` with the annotations of now on it.
 
-use super::arguments::Limit;
-use super::completion::{strategy_named, Request};
+use super::completion::Request;
 use super::edited::{Edit, Edited};
 use super::module::PyModule;
 use super::replay::Replay;
 use super::result::PyPropagationResult;
 use super::room::copy;
+use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
-use super::work::RunOptions;
 use crate::ir::Program;
-use crate::pipeline::Completion;
-use crate::propagation::Strategy;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// A program with the annotations of a session on it; see the stub.
@@ -44,28 +42,15 @@ impl PyAnnotatedProgram {
         Ok(PyModule::new(program, self.edited.filename.clone()))
     }
     /// The completed shardings.
-    #[pyo3(signature = (*, up_to_priority = None, keep_non_divisible_on_io = false, keep_sub_axes_on_io = false,
-                        dedup_functions_fully = false, legalize_chlo = false, strategy = None, max_ops = None))]
-    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
+    #[pyo3(signature = (**options),
+           text_signature = "($self, *, up_to_priority=None, keep_non_divisible_on_io=False, keep_sub_axes_on_io=False, \
+                             dedup_functions_fully=False, legalize_chlo=False, strategy=None, max_ops=None)")]
     fn propagate(
         &self,
         py: Python<'_>,
-        up_to_priority: Option<Limit>,
-        keep_non_divisible_on_io: bool,
-        keep_sub_axes_on_io: bool,
-        dedup_functions_fully: bool,
-        legalize_chlo: bool,
-        strategy: Option<&str>,
-        max_ops: Option<Limit>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyPropagationResult> {
-        let how = Completion {
-            dedup_functions_fully,
-            up_to_priority: up_to_priority.map(|priority| priority.0),
-            keep_non_divisible_on_io: keep_non_divisible_on_io || keep_sub_axes_on_io,
-            strategy: strategy.map_or(Ok(Strategy::default()), strategy_named)?,
-            collectives: false,
-        };
-        let options = RunOptions { how, legalize_chlo, max_ops: max_ops.map(Limit::count) };
+        let options = RunOptions::read("Session", options)?;
         let edited = &self.edited;
         let program = || Ok((copy(py, &*edited.program(py)?)?, None));
         let annotated = Annotated::new(edited, &program);

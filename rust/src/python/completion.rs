@@ -5,17 +5,15 @@ use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
 use super::result::PyPropagationResult;
 use super::room::copy;
+use super::run_options::RunOptions;
 use super::why::PyExplainer;
-use super::work::{run, work, RunOptions};
+use super::work::{run, work};
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
 use crate::pipeline::{Completion, Pipeline};
-use crate::propagation::Strategy;
 use crate::verify::verify_made;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// The arguments of `Module.propagate`, and the program that it was called on.
@@ -61,18 +59,6 @@ impl Request {
         let module = self.complete(py, false, progress)?;
         Ok(PyPropagationResult::new(self, Py::new(py, module)?))
     }
-    /// The options, by their names in Python.
-    pub fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let RunOptions { how, legalize_chlo, max_ops } = self.options;
-        let options = PyDict::new(py);
-        options.set_item("up_to_priority", how.up_to_priority)?;
-        options.set_item("keep_non_divisible_on_io", how.keep_non_divisible_on_io)?;
-        options.set_item("dedup_functions_fully", how.dedup_functions_fully)?;
-        options.set_item("strategy", how.strategy.name())?;
-        options.set_item("legalize_chlo", legalize_chlo)?;
-        options.set_item("max_ops", max_ops)?;
-        Ok(options)
-    }
     /// What it takes to explain `result`, the completed program.
     pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {
         let rules = self.options.rules();
@@ -92,12 +78,4 @@ impl Request {
         let checked = py.detach(|| Error::check(verify_made(program)));
         checked.map_err(|error| raise(py, &error, program.text().source(), &self.filename))
     }
-}
-
-/// The strategy called `name`.
-pub(super) fn strategy_named(name: &str) -> PyResult<Strategy> {
-    Strategy::named(name).ok_or_else(|| {
-        let known = Strategy::NAMES.join(", ");
-        PyValueError::new_err(format!("a strategy is one of {known}, not '{name}'"))
-    })
 }

@@ -75,6 +75,7 @@ mod result;
 mod room;
 mod rule;
 mod rules;
+mod run_options;
 mod session;
 mod session_runs;
 mod sharding;

@@ -1,8 +1,8 @@
 //! `shardcore.Module`.
 
-use super::arguments::{Int, Limit};
+use super::arguments::Int;
 use super::attribute::to_python;
-use super::completion::{strategy_named, Request};
+use super::completion::Request;
 use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
@@ -13,20 +13,18 @@ use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::room::room_for_objects;
 use super::rule::PyOpShardingRule;
+use super::run_options::RunOptions;
 use super::source::{source, source_of_file};
 use super::text::text;
 use super::totals::totals_dict;
 use super::user_code;
 use super::value::PyValue;
-use super::work::RunOptions;
 use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
 use crate::module::{Module, Origin, Read, Ticket};
-use crate::pipeline::Completion;
-use crate::propagation::Strategy;
 use crate::verify::verify_read;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -276,45 +274,19 @@ impl PyModule {
             .collect())
     }
 
-    #[pyo3(signature = (*, up_to_priority = None, keep_non_divisible_on_io = false, keep_sub_axes_on_io = false,
-                        dedup_functions_fully = false, legalize_chlo = false, strategy = None, max_ops = None,
-                        progress = None))]
-    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
+    #[pyo3(signature = (*, progress = None, **options),
+           text_signature = "($self, *, up_to_priority=None, keep_non_divisible_on_io=False, keep_sub_axes_on_io=False, \
+                             dedup_functions_fully=False, legalize_chlo=False, strategy=None, max_ops=None, progress=None)")]
     fn propagate(
         &self,
         py: Python<'_>,
-        up_to_priority: Option<Limit>,
-        keep_non_divisible_on_io: bool,
-        keep_sub_axes_on_io: bool,
-        dedup_functions_fully: bool,
-        legalize_chlo: bool,
-        strategy: Option<&str>,
-        max_ops: Option<Limit>,
         progress: Option<Py<PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyPropagationResult> {
-        if let Some(imported) = self.with_hlo_shardings(py)? {
-            return imported.propagate(
-                py,
-                up_to_priority,
-                keep_non_divisible_on_io,
-                keep_sub_axes_on_io,
-                dedup_functions_fully,
-                legalize_chlo,
-                strategy,
-                max_ops,
-                progress,
-            );
-        }
-        let how = Completion {
-            dedup_functions_fully,
-            up_to_priority: up_to_priority.map(|priority| priority.0),
-            keep_non_divisible_on_io: keep_non_divisible_on_io || keep_sub_axes_on_io,
-            strategy: strategy.map_or(Ok(Strategy::default()), strategy_named)?,
-            collectives: false,
-        };
-        let options = RunOptions { how, legalize_chlo, max_ops: max_ops.map(Limit::count) };
-        let (before, filename) = (self.program(py)?, self.filename.clone());
-        Request { before, filename, options }.result(py, progress.as_ref())
+        let options = RunOptions::read("Module.propagate", options)?;
+        let imported = self.with_hlo_shardings(py)?;
+        let before = imported.as_ref().unwrap_or(self).program(py)?;
+        Request { before, filename: self.filename.clone(), options }.result(py, progress.as_ref())
     }
 
     /// A session for editing the annotations.

@@ -7,10 +7,10 @@ use super::originals::PyOriginals;
 use super::port::PyPort;
 use super::replay::Replay;
 use super::room::copy;
+use super::run_options::RunOptions;
 use super::session_runs::Outcome;
 use super::totals::totals_dict;
 use super::why::PyExplainer;
-use super::work::RunOptions;
 use crate::cost::work::Family;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -145,7 +145,7 @@ impl PyPropagationResult {
     }
     /// The options of the propagation, by their names in Python.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.request(py)?.options(py)
+        self.request(py)?.options.by_name(py)
     }
     /// Where the axes of a value come from.
     #[pyo3(signature = (value, axis = None, dim = None))]

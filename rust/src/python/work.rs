@@ -1,40 +1,13 @@
 //! Runs pipelines and other work of the engine without the GIL.
 
 use super::errors::{raise, raise_unlocated};
-use super::rules::registry;
 use super::user_code;
 use crate::context::{Context, Limits, Progress};
 use crate::error::Result;
 use crate::ir::Program;
-use crate::pipeline::{Completion, Pipeline};
+use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use pyo3::prelude::*;
-
-/// The arguments of `Module.propagate`.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct RunOptions {
-    /// How shardings are completed.
-    pub how: Completion,
-    /// Whether ops of CHLO have the rules of the ops that XLA legalizes them to.
-    pub legalize_chlo: bool,
-    /// The limit of the number of ops.
-    pub max_ops: Option<usize>,
-}
-
-impl RunOptions {
-    /// The rules of ops.
-    pub fn rules(&self) -> Registry {
-        let rules = registry();
-        if self.legalize_chlo {
-            return rules.legalizing_chlo();
-        }
-        rules
-    }
-    /// The limits of passes.
-    pub fn limits(&self) -> Limits {
-        limits(self.max_ops)
-    }
-}
 
 /// Runs `pipeline` on `program` with `rules` and without the GIL, within limits, and verifies what each pass leaves
 /// if told so; `progress` is called with `(what, fraction)`.
