@@ -80,7 +80,7 @@ pub fn solve(
     let mut solution = solution(problem, graph.strategies(&values), Status::Infeasible);
     solution.least_peak = graph.least_peak;
     if let Some(found) = found {
-        let fits = problem.limit().map_or(true, |limit| solution.peak <= limit);
+        let fits = problem.limit().is_none_or(|limit| solution.peak <= limit);
         let is_feasible = fits && solution.cost.is_finite();
         solution.status = if is_feasible { Status::Feasible } else { Status::Unknown };
         // The bound is a sum of rounded numbers.

@@ -175,10 +175,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 continue;
             }
             let is_made = |value: ValueId| self.storage.is_written(value);
-            if program.num_results(op) > 0 && !program.op_results(op).any(is_made) {
-                if program.kind(op) != OpKind::While {
-                    continue;
-                }
+            let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
+            if is_unmade && program.kind(op) != OpKind::While {
+                continue;
             }
             match sets.get(&op) {
                 Some(&set) => self.add_to_set(op, kernel_of_set.entry(set).or_insert((NONE, NONE))),

@@ -59,9 +59,9 @@ struct Blocks<'p, 'w, 'a> {
 
 /// The peak of `program`, whose entry function is `entry`. `donated` has pairs of the index of a result and the argument whose
 /// memory it takes.
-pub fn host_peak<'a>(
+pub fn host_peak(
     program: &Program,
-    works: &mut Works<'a>,
+    works: &mut Works<'_>,
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],

@@ -1,6 +1,6 @@
 //! Which of two axes propagated first: by user priority, then by op-priority step.
 
-use super::absent::{Code, Place};
+use super::reason::{Code, Place};
 use super::steps::{AxisName, Explanation};
 use crate::index::{FactorId, Id};
 use crate::ir::{Direction, Program};
