@@ -74,6 +74,18 @@ PROGRAMS = {
         return %2 : MATRIX""",  # noqa: E501
         '[{"z", "y"}, {}]',
     ),
+    "arguments_reduced": program(
+        ['[{}, {"z"}]'],
+        """%0 = sdy.all_reduce {"x", "y"} %a0 out_sharding=<@mesh, [{}, {"z"}]> : MATRIX
+        return %0 : MATRIX""",
+        '[{}, {"z"}]',
+    ),
+    "arguments_scattered": program(
+        ['[{"y"}, {}]'],
+        """%0 = sdy.reduce_scatter [{}, {"x"}] %a0 out_sharding=<@mesh, [{"y"}, {"x"}]> : MATRIX
+        return %0 : MATRIX""",
+        '[{"y"}, {"x"}]',
+    ),
     "constants": program(
         ['[{"x"}, {}]'],
         """%c = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<2.0> : MATRIX

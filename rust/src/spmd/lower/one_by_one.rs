@@ -50,7 +50,12 @@ impl Lowering<'_, '_, '_> {
         let Some(site) = self.site(op, target) else { return false };
         let is_reduction =
             matches!(self.emit.program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter);
-        if is_reduction && self.placements[site.held.placement].partial.is_empty() {
+        // What devices have of an argument may be terms, whether or not its sharding says so; of other values it is known.
+        let operand = self.emit.program.operand(op, 0);
+        let may_be_terms = self.how.one_by_one.is_some()
+            && matches!(self.emit.program.def(operand), ValueDef::Arg(_));
+        let has_terms = !self.placements[site.held.placement].partial.is_empty();
+        if is_reduction && !has_terms && !may_be_terms {
             return false;
         }
         let first = self.next_op_id();
