@@ -128,8 +128,8 @@ def _parts(
                 line("collectives", "collectives"),
                 line("bytes sent", "sent_bytes", format_bytes),
                 line("time of collectives", "comm_seconds", format_seconds),
-                line("step, full overlap", "step_seconds_lower", format_seconds),
-                line("step, no overlap", "step_seconds_upper", format_seconds),
+                line("step, at least", "step_seconds_lower", format_seconds),
+                line("step, at most", "step_seconds_upper", format_seconds),
             ],
         )
     ]
