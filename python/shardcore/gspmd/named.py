@@ -18,7 +18,7 @@ from shardcore.gspmd.metadata import read_metadata
 from shardcore.gspmd.tiles import TileAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from shardcore.gspmd.cursor import Cursor
 
@@ -104,15 +104,8 @@ def parse_named(cursor: Cursor) -> NamedForm:
     if word == "unreduced":
         special["unreduced"] = every
     manual = tuple(every if word == "manual" else special.get("manual", []))
-    sharding = _checked(
-        cursor,
-        lambda: TensorSharding(
-            mesh,
-            dims,
-            replicated=special.get("replicated"),
-            unreduced=special.get("unreduced"),
-        ),
-    )
+    replicated, unreduced = special.get("replicated", []), special.get("unreduced", [])
+    sharding = _checked(cursor, lambda: _strict(mesh, dims, replicated, unreduced))
     _check_manual(cursor, sharding, manual)
     if not dims and word is None:
         word = _word_of(sharding, manual, mesh)
@@ -129,6 +122,21 @@ def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) 
     return None
 
 
+def _strict(
+    mesh: Mesh,
+    dims: Sequence[DimSharding],
+    replicated: Sequence[AxisRef],
+    unreduced: Sequence[AxisRef],
+) -> TensorSharding:
+    """Return the sharding, whose axes have to be in canonical order, as XLA wants them."""
+    text = f"<@mesh, [{', '.join(map(str, dims))}]"
+    for name, axes in (("replicated", replicated), ("unreduced", unreduced)):
+        if axes:
+            text += f", {name}={{{', '.join(map(str, axes))}}}"
+    TensorSharding.parse(f"{text}>", mesh)
+    return TensorSharding(mesh, dims, replicated=replicated, unreduced=unreduced)
+
+
 def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
     """Return what ``make`` returns; its errors get the place in the text."""
     try:
@@ -143,7 +151,7 @@ def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRe
         return
     try:
         # Manual axes have to be sorted and merged as unreduced axes are.
-        TensorSharding(mesh, [], unreduced=manual)
+        _strict(mesh, [], [], manual)
     except VerificationError as error:
         message = error.message.replace("unreduced axes", "manual axes")
         raise invalid(message, error.hint or FORMS, text=cursor.text) from None

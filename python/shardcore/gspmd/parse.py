@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from shardcore.expected import expect
 from shardcore.gspmd.cursor import Cursor
 from shardcore.gspmd.hlo_sharding import SUBGROUPS, HloSharding
 from shardcore.gspmd.metadata import read_metadata
@@ -21,6 +22,7 @@ _KINDS = ("replicated", "manual", "unknown", "unreduced", "maximal")
 
 def parse(text: str) -> HloSharding:
     """Parse all of ``text``; see :meth:`HloSharding.parse`."""
+    expect(text, str)
     if "Sharding(" in text:
         # The calculus is loaded only for what JAX prints.
         from shardcore.calculus.pasted import unwrap

@@ -255,7 +255,7 @@ impl Run<'_> {
         }
         if at == 0 && waits_for != NONE {
             let idle = start - self.streams[0].free;
-            self.exposed[waits_for as usize] += (idle + (end - start - seconds)) * times;
+            self.exposed[waits_for as usize] += (idle + (end - start - seconds)).max(0.0) * times;
         }
         if is_alone {
             self.streams.iter_mut().for_each(|stream| stream.free = end);

@@ -1,5 +1,6 @@
 //! `shardcore.StrategyProblem`: one strategy for each node, by `crate::solver`.
 
+use super::arguments::items;
 use super::errors::{raise, raise_unlocated};
 use super::user_code;
 use crate::error::Result;
@@ -9,8 +10,31 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
+/// The most nodes, edges, or costs of one of them.
+const MAX_LISTED: usize = 1 << 24;
+
 type Node = (Vec<f64>, Vec<i64>, (i64, i64));
 type Edge = ((i64, i64), Vec<f64>);
+
+/// The numbers of a sequence.
+fn numbers<'py, T: FromPyObjectOwned<'py>>(
+    list: &Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<Vec<T>> {
+    items(list, what, MAX_LISTED, |item| item.extract().map_err(Into::into))
+}
+
+/// A node: costs, usages, and the interval in which it is live.
+fn node(item: &Bound<'_, PyAny>) -> PyResult<Node> {
+    let (costs, usages, interval) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>, _)>()?;
+    Ok((numbers(&costs, "costs")?, numbers(&usages, "usages")?, interval))
+}
+
+/// An edge: its nodes, and a cost for each pair of strategies.
+fn edge(item: &Bound<'_, PyAny>) -> PyResult<Edge> {
+    let (nodes, costs) = item.extract::<(_, Bound<'_, PyAny>)>()?;
+    Ok((nodes, numbers(&costs, "costs")?))
+}
 
 /// Nodes with strategies, edges between them, a limit on memory.
 #[pyclass(name = "StrategyProblem", module = "shardcore", frozen)]
@@ -24,10 +48,12 @@ impl PyStrategyProblem {
     #[pyo3(signature = (nodes, edges, limit=None))]
     fn new(
         py: Python<'_>,
-        nodes: Vec<Node>,
-        edges: Vec<Edge>,
+        nodes: &Bound<'_, PyAny>,
+        edges: &Bound<'_, PyAny>,
         limit: Option<i64>,
     ) -> PyResult<Self> {
+        let nodes = items(nodes, "nodes", MAX_LISTED, node)?;
+        let edges = items(edges, "edges", MAX_LISTED, edge)?;
         let made = py.detach(|| -> Result<Problem> {
             let mut problem = Problem::new(limit);
             for (costs, usages, (start, end)) in nodes {
@@ -65,7 +91,8 @@ impl PyStrategyProblem {
         problem.set_limit(limit);
         Self { problem }
     }
-    fn evaluate(&self, py: Python<'_>, strategies: Vec<u32>) -> PyResult<(f64, i64)> {
+    fn evaluate(&self, py: Python<'_>, strategies: &Bound<'_, PyAny>) -> PyResult<(f64, i64)> {
+        let strategies: Vec<u32> = numbers(strategies, "strategies")?;
         let evaluated = py.detach(|| self.problem.evaluate(&strategies));
         evaluated.map_err(|error| raise_unlocated(py, error.diagnostics))
     }
