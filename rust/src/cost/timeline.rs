@@ -248,14 +248,15 @@ impl Run<'_> {
         let state = &mut self.states[task as usize];
         let (other, chunks) = state.ends_after;
         let after = if chunks > 1.0 { other + seconds / chunks } else { start };
-        let end = (start + seconds).max(after);
+        let undelayed = start + seconds;
+        let end = undelayed.max(after);
         (state.start, state.end) = (start, end);
         if let (0, Some(row)) = (at, known.collective) {
             self.exposed[row as usize] += seconds * times;
         }
         if at == 0 && waits_for != NONE {
             let idle = start - self.streams[0].free;
-            self.exposed[waits_for as usize] += (idle + (end - start - seconds)).max(0.0) * times;
+            self.exposed[waits_for as usize] += (idle + (end - undelayed)).max(0.0) * times;
         }
         if is_alone {
             self.streams.iter_mut().for_each(|stream| stream.free = end);
