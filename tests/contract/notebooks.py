@@ -32,7 +32,11 @@ def run(notebook: Any, folder: Path) -> Any:
     """
     resources = {"metadata": {"path": str(folder)}}
     client = nbclient.NotebookClient(
-        notebook, kernel_name="python3", timeout=300, resources=resources
+        notebook,
+        kernel_name="python3",
+        timeout=300,
+        resources=resources,
+        coalesce_streams=True,  # What a cell prints may come in several messages.
     )
     done = client.execute()
     for cell in done.cells:
