@@ -56,6 +56,13 @@ def test_their_text_has_no_escapes(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b" not in str(shown()[name][0])
 
 
+@pytest.mark.parametrize("name", shown())
+def test_their_text_is_returned_in_a_notebook(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = str(shown()[name][0])
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(shown()[name][0]) == outside
+
+
 def test_axes_are_named_in_them() -> None:
     for name in ("Module", "Result", "Why", "Session", "FactorTable"):
         assert "&lt;script&gt;" in shown()[name][0]._repr_html_(), name

@@ -87,6 +87,9 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
 def plain_text(parts: Iterable[Part]) -> str:
     """``parts`` without colours."""
     written = StringIO()
-    # Without styles, also where FORCE_COLOR is set, as it is in notebooks.
-    show(parts, Console(width=UNBOUNDED, color_system=None, highlight=False, file=written))
+    # Without styles where FORCE_COLOR is set, and as text in a notebook, where rich shows HTML.
+    console = Console(
+        width=UNBOUNDED, color_system=None, highlight=False, file=written, force_jupyter=False
+    )
+    show(parts, console)
     return "\n".join(line.rstrip() for line in written.getvalue().split("\n")).rstrip("\n")
