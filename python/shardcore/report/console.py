@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from itertools import islice
@@ -12,16 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from shardcore.controls import visible
+from shardcore.report.widths import fitted, is_number
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
 UNBOUNDED = 1000
 """The width, in characters, of output that is no terminal: enough for any row."""
 MAX_DRAWN_ROWS = 1000
 """Tables with more rows are not fitted to the terminal, which takes 60 us a row."""
 
-Part: TypeAlias = "RenderableType | PlainTable"
+Part: TypeAlias = "RenderableType | PlainTable | FittedTable"
 """A part of a report."""
 
 
@@ -46,30 +48,55 @@ class PlainTable:
             yield visible(line.format(*row)).rstrip()
 
 
+class FittedTable:
+    """A table without rules, which :mod:`~shardcore.report.widths` fits to its console."""
+
+    def __init__(
+        self, columns: Sequence[str], rows: Sequence[Sequence[str]], wrapped: Sequence[str] = ()
+    ) -> None:
+        self.columns = columns
+        self.rows = rows
+        self.wrapped = wrapped
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table for rich."""
+        found = fitted(self.columns, self.rows, options.max_width, self.wrapped)
+        padding = (0, 1, 0, found.gap - 1)
+        drawn = Table(
+            box=None, pad_edge=False, show_edge=False, header_style="bold", padding=padding
+        )
+        for name in found.columns:
+            justify: JustifyMethod = "right" if is_number(name) else "left"
+            limit = found.wrapped.get(name)
+            heading = name.lstrip(">")
+            drawn.add_column(heading, justify=justify, no_wrap=limit is None, max_width=limit)
+        for row in found.rows:
+            drawn.add_row(*map(paragraph, row))
+        yield drawn
+
+
 def paragraph(text: str, *, is_title: bool = False) -> Text:
     """``text`` with control characters replaced, otherwise unchanged."""
     return Text(visible(text), style="bold" if is_title else "")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Part:
-    """A table without rules; columns whose names start with ``>`` are right-aligned."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], wrapped: Sequence[str] = ()
+) -> Part:
+    """A table without rules; columns of numbers, whose names start with ``>``, are right-aligned
+    and never shortened, those in ``wrapped`` are wrapped where others are cut.
+    """
     rows = list(rows)
     if len(rows) > MAX_DRAWN_ROWS:
         return PlainTable(columns, rows)
-    drawn = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        drawn.add_column(
-            name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=True
-        )
-    for row in rows:
-        drawn.add_row(*map(paragraph, row))
-    return drawn
+    return FittedTable(columns, rows, wrapped)
 
 
 def standard_console() -> Console:
-    """Standard output: as wide as the terminal, or unbounded where there is none."""
+    """Standard output: as wide as the terminal or as ``COLUMNS`` says, unbounded without either."""
     console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, width=UNBOUNDED)
+    is_bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return console if is_bounded else Console(highlight=False, width=UNBOUNDED)
 
 
 def show(parts: Iterable[Part], console: Console | None = None) -> None:
@@ -81,7 +108,8 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
             while piece := "\n".join(islice(lines, 1000)):
                 console.file.write(piece + "\n")
         else:
-            console.print(part)
+            # Only a terminal needs sentences in lines.
+            console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
 
 
 def plain_text(parts: Iterable[Part]) -> str:

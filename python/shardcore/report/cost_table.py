@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, plain_text, table
+from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def scope_parts(cost: Cost, *, depth: int | None, merge: bool, top: int) -> list
 def _overview(cost: Cost) -> str:
     peak = cost.peak_op
     where = "" if peak is None else f" at {peak.value or peak.name} ({peak.name})"
-    source = f", {peak.location}" if peak is not None and peak.location else ""
+    source = f", {file_line(peak.location)}" if peak is not None and peak.location else ""
     order = ""
     if cost.least_peak_bytes < SAVES * cost.peak_bytes:
         least = format_bytes(cost.least_peak_bytes)
@@ -193,17 +194,12 @@ def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:
             format_seconds(sums.seconds),
             format_seconds(sums.exposed_seconds),
             (site.cause or "").removeprefix("stablehlo."),
-            _file_line(site.location),
+            file_line(site.location),
         )
         for site, sums in sites
     )
     columns = ("kind", "axes", ">count", ">sent", ">time", ">exposed", "because of", "source")
     return table(columns, rows)
-
-
-def _file_line(location: str | None) -> str:
-    """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
-    return (location or "").rpartition("/")[2]
 
 
 def _ops(ops: Iterable[OpCost]) -> Part:

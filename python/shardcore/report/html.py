@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from shardcore.errors import ShardcoreError
-from shardcore.report.console import PlainTable
+from shardcore.report.console import FittedTable, PlainTable
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
 from shardcore.report.labels import folded
 from shardcore.report.table import COLUMNS, cells, selection
@@ -139,7 +139,7 @@ def text_html(text: object) -> str:
 
 
 def _part(part: Part) -> str:
-    if isinstance(part, PlainTable):
+    if isinstance(part, (PlainTable, FittedTable)):
         return _table([name.lstrip(">") for name in part.columns], part.rows)
     if isinstance(part, Table):
         rows = zip(*(map(str, column.cells) for column in part.columns), strict=True)

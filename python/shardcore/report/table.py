@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from shardcore.report.console import MAX_DRAWN_ROWS, PlainTable, paragraph, plain_text, show
-from shardcore.report.console import table as plain_table
+from shardcore.report.console import paragraph, plain_text, show, table
 from shardcore.report.labels import folded
 from shardcore.units import format_bytes
 
@@ -70,45 +67,20 @@ def result_text(result: Result) -> str:
         if rows:
             more = f"... {len(rows) - MAX_PORTS} rows more\n" if len(rows) > MAX_PORTS else ""
             columns = (name, "", "shape", "sharding", "local shape", ">per device")
-            parts += [plain_table(columns, rows[:MAX_PORTS]), paragraph(more)]
+            parts += [table(columns, rows[:MAX_PORTS]), paragraph(more)]
     return plain_text([*parts, paragraph(summary_text(result.summary()))])
 
 
 def values_table(values: Sequence[Value]) -> Part:
     """A table with a row for each of ``values``.
 
-    Where it is too wide for its console, sources are shortened first and shardings wrapped next,
-    unless it is very long. The column of sources is left out if no value has one.
+    The column of sources is left out if no value has one.
     """
     rows = [cells(value) for value in values]
-    has_sources = any(row[-1] for row in rows)
-    if not has_sources:
-        rows = [row[:-1] for row in rows]
-    if len(rows) > MAX_DRAWN_ROWS:
-        names = [f">{name}" if name == "per device" else name for name in COLUMNS]
-        return PlainTable(names if has_sources else names[:-1], rows)
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in COLUMNS if has_sources else COLUMNS[:-1]:
-        table.add_column(
-            name,
-            justify="right" if name == "per device" else "left",
-            no_wrap=name != "sharding",
-            overflow="ellipsis" if name == "source" else "fold",
-            min_width=_min_width(name, rows),
-        )
-    for row in rows:
-        table.add_row(*map(paragraph, row))
-    return table
-
-
-def _min_width(name: str, rows: Sequence[Sequence[str]]) -> int:
-    """Characters that the column called ``name`` needs: a wrapped one those of its longest word."""
-    column = [row[COLUMNS.index(name)] for row in rows]
-    if name == "source":
-        column = []
-    elif name == "sharding":
-        column = [word for cell in column for word in cell.split()]
-    return max(map(len, [name, *column]))
+    names = [f">{name}" if name == "per device" else name for name in COLUMNS]
+    if not any(row[-1] for row in rows):
+        names, rows = names[:-1], [row[:-1] for row in rows]
+    return table(names, rows, wrapped=("sharding",))
 
 
 def print_result(
