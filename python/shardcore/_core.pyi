@@ -1514,6 +1514,13 @@ class Figures:
     def peak_op(self) -> dict[str, Any] | None:
         """The fields of :class:`shardcore.costs.records.PeakOp`; ``None`` if there is no op."""
 
+    def lifetimes(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The ops that run at each moment, and the values in memory: the fields of
+        :class:`shardcore.costs.records.PeakOp` and :class:`shardcore.costs.LiveValue`, with the
+        names around their lines as ``stack``; values with their ``role`` and their ``first`` and
+        ``last`` moments.
+        """
+
 @final
 class Explainer:
     """What :meth:`Result.why` asks. Values are given by their numbers in the program."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import shardcore
 from shardcore.cli.diagnosed import add_ignore, show_diagnostics
-from shardcore.cli.options import count, print_json, progress_bar, read_module, warn
+from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.partition.partitioned import POLICIES
 
@@ -38,8 +38,17 @@ def add(commands: Any) -> None:
     add_hardware(parser, default="tpu-v5p")
     parser.add_argument(
         "--by",
-        choices=("scope",),
-        help="show what the scopes of the program cost, as those of jax.named_scope, by pass",
+        choices=("scope", "line"),
+        help="show what the scopes of the program cost, as those of jax.named_scope, by pass; "
+        "with --memory what the picture has colours for [scope]",
+    )
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="show what is in memory when, and at the peak by source line and scope",
+    )
+    parser.add_argument(
+        "--svg", metavar="FILE", help="with --memory, write the picture of it; - is standard output"
     )
     parser.add_argument(
         "--depth", type=count, metavar="N", help="the names of a scope that are told apart"
@@ -62,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("only one of the programs can be standard input")
     if options.other is not None and len(options.policy) > 1:
         options.parser.error("compare two programs or two policies, not both")
+    _check_memory(options)
     if options.hardware == "all":
         return _every_chip(options)
     results = [_completed(path) for path in _paths(options)]
@@ -71,7 +81,9 @@ def run(options: argparse.Namespace) -> int:
     if len(costs) == 1:
         [result] = results
         known = {"hardware_file": options.hardware_file}
-        if options.json:
+        if options.memory:
+            _memory(costs[0], options)
+        elif options.json:
             listed = result.diagnostics(options.hardware, ignore=options.ignore, **known)
             diagnostics = [each.record() for each in listed]
             print_json({**costs[0].record(), "diagnostics": diagnostics})
@@ -94,6 +106,29 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(comparison_parts(found, top=options.top))
     return 0
+
+
+def _check_memory(options: argparse.Namespace) -> None:
+    """Refuse options that go with --memory alone, and those that do not."""
+    if not options.memory:
+        if options.svg is not None or options.by == "line":
+            options.parser.error("--svg and --by line go with --memory")
+    elif options.other is not None or len(options.policy) > 1 or options.hardware == "all":
+        options.parser.error("--memory takes one program, one policy and one chip")
+
+
+def _memory(cost: shardcore.Cost, options: argparse.Namespace) -> None:
+    """Print or write what is in memory when."""
+    from shardcore.report.console import show
+    from shardcore.report.memory_table import memory_parts
+
+    timeline = cost.memory_timeline()
+    if options.svg is not None:
+        write(options.svg, timeline.svg(options.by or "scope"))
+    if options.json:
+        print_json(timeline.record())
+    elif options.svg != "-":
+        show(memory_parts(timeline, top=options.top))
 
 
 def _policies(text: str) -> list[str]:

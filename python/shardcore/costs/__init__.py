@@ -6,6 +6,7 @@
 :mod:`~.figures`       the figures of the engine, which do not depend on hardware
 :mod:`~.rows`          the rows of a cost, made when somebody looks at them
 :mod:`~.scopes`        the sums by scope, as those of JAX's ``named_scope``
+:mod:`~.memory`        what is in memory when
 :mod:`~.usage`         MFU, HFU, tokens a second
 :mod:`~.build`         computes times from these figures
 :mod:`~.rates`         times of ops on a chip
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardcore.costs.compare import Comparison, compare
+from shardcore.costs.memory import Lifetime, MemoryPoint, MemoryTimeline
 from shardcore.costs.program import Cost
 from shardcore.costs.records import (
     CollectiveCost,
@@ -43,7 +45,10 @@ __all__ = [
     "CollectiveCost",
     "Comparison",
     "Cost",
+    "Lifetime",
     "LiveValue",
+    "MemoryPoint",
+    "MemoryTimeline",
     "NotInStep",
     "OpCost",
     "ScopeCost",

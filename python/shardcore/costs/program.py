@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from shardcore.costs.memory import MemoryTimeline
 from shardcore.costs.records import (
     CollectiveCost,
     LiveValue,
@@ -154,6 +155,13 @@ class Cost:
             merge: whether scopes that differ only in numbers, as those of repeated layers, are one.
         """
         return merged(self.rows.scopes, depth, merge)
+
+    def memory_timeline(self) -> MemoryTimeline:
+        """Return what is in memory when, by value, source line and scope: the ops in the order in
+        which XLA runs them on hosts, of which the largest is :attr:`peak_bytes`.
+        """
+        chip = self.hardware
+        return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes)
 
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
         """Return the ``n`` that take longest over all their runs, the longest first."""

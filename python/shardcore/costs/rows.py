@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
 
@@ -77,6 +78,11 @@ class Rows:
         return tuple(LiveValue(**row) for row in self._figures.live_at_peak())
 
     @cached_property
+    def lifetimes(self) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
+        """The ops in the order in which they take memory, and the values in memory."""
+        return timeline_of(*self._figures.lifetimes())
+
+    @cached_property
     def steps(self) -> tuple[TimedStep, ...]:
         """The ops that take time or send data, in the order in which they run."""
         found = []
@@ -141,7 +147,8 @@ class Rows:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rows, (*self._key(), self.steps, self.scopes, self.product_flops)
+        rest = (self.steps, self.scopes, self.product_flops, self.lifetimes)
+        return _rows, (*self._key(), *rest)
 
 
 def _rows(
@@ -151,11 +158,13 @@ def _rows(
     steps: tuple[TimedStep, ...],
     scopes: tuple[ScopeCost, ...],
     product_flops: tuple[int, int],
+    lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
     vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
     vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
+    vars(rows).update(lifetimes=lifetimes)
     return rows
 
 

@@ -2,7 +2,7 @@
 
 use super::collectives::collective;
 use super::dataflow::Dataflow;
-use super::donation::donated_arguments;
+use super::donation::donated_of_entry;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
@@ -18,7 +18,7 @@ use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Uncounted};
 use crate::error::Span;
-use crate::index::{FuncId, Id, OpId, StrId, ValueId};
+use crate::index::{FuncId, Id, OpId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
@@ -163,13 +163,6 @@ impl<'a> Count<'a> {
         let value = operand.or_else(|| self.program.op_results(op).next());
         value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
     }
-    /// The arguments whose memory results take.
-    fn donated(&mut self, entry: FuncId) -> Vec<(usize, ValueId)> {
-        let program = self.program;
-        let last = program.func_body(entry).get().and_then(|body| program.last_op(body).get());
-        let returned = last.map_or_else(Vec::new, |op| program.operands(op).collect());
-        donated_arguments(program, entry, &returned, |value| self.works.tensors.bytes(value))
-    }
     /// Adds the memory figures, for the order of the program or for `depth_first`, whichever needs less.
     fn finish(mut self, entry: FuncId, depth_first: Schedule) -> ProgramCost {
         let mut memory = |schedule| {
@@ -181,7 +174,7 @@ impl<'a> Count<'a> {
         let in_order = memory(Schedule::of_the_program());
         let is_better = depth_first.least_peak_bytes < in_order.least_peak_bytes;
         self.cost.memory = if is_better { depth_first } else { in_order };
-        let donated = self.donated(entry);
+        let donated = donated_of_entry(self.program, &mut self.works.tensors, entry);
         let host = host_peak(self.program, &mut self.works, &self.execution, entry, &donated);
         let memory = &mut self.cost.memory;
         memory.peak_bytes = memory.argument_bytes.saturating_add(host.bytes);

@@ -3,6 +3,7 @@
 //! `tf.aliasing_output = 2 : i32` on an argument gives its memory to output 2. `jax.buffer_donor = true`
 //! leaves the choice to the compiler, which takes the first output of the same size without an argument.
 
+use super::tensors::Tensors;
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
 use crate::mlir::AttrValue;
@@ -49,4 +50,15 @@ pub fn donated_arguments(
         }
     }
     pairs
+}
+
+/// Pairs of the index of an output of `entry` and the argument whose memory it takes.
+pub fn donated_of_entry(
+    program: &Program,
+    tensors: &mut Tensors<'_>,
+    entry: FuncId,
+) -> Vec<(usize, ValueId)> {
+    let last = program.func_body(entry).get().and_then(|body| program.last_op(body).get());
+    let returned = last.map_or_else(Vec::new, |op| program.operands(op).collect());
+    donated_arguments(program, entry, &returned, |value| tensors.bytes(value))
 }

@@ -49,7 +49,9 @@ use crate::index::{OpId, StrId};
 use collectives::Collective;
 use count::Count;
 use dataflow::Dataflow;
-use execution::Loop;
+use donation::donated_of_entry;
+use execution::{Execution, Loop};
+use host::lifetimes::{lifetimes, Lifetimes};
 use inline::Inlined;
 use local::Local;
 use memory::Memory;
@@ -57,6 +59,7 @@ use steps::Step;
 use work::estimate::Estimates;
 use work::unit::Unit;
 use work::Work;
+use works::Works;
 
 /// Ops with equal costs: same name, location, element type and figures.
 #[derive(Clone, Debug)]
@@ -146,4 +149,23 @@ fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) 
         live.value = originals.value(live.value);
     }
     cost
+}
+
+/// What is in the memory of one device at each moment of the program of `local`; ops and values are those of [`local_cost`].
+pub fn local_lifetimes(local: Local<'_>) -> Lifetimes {
+    let inlined = Inlined::new(local.program);
+    let program = &*inlined.program;
+    let Some(entry) = program.entry_function() else { return Lifetimes::default() };
+    // No estimate of work changes what is in memory.
+    let mut works = Works::new(program);
+    let execution = Execution::new(program, &mut works);
+    let donated = donated_of_entry(program, &mut works.tensors, entry);
+    let mut found = lifetimes(program, &mut works, &execution, entry, &donated);
+    for (op, _) in &mut found.moments {
+        *op = inlined.originals.op(*op);
+    }
+    for row in &mut found.values {
+        row.live.value = inlined.originals.value(row.live.value);
+    }
+    found
 }

@@ -6,6 +6,7 @@ use crate::attribute::print_sharding;
 use crate::axis::AxisRef;
 use crate::cost::collectives::Collective;
 use crate::cost::execution::Loop;
+use crate::cost::host::lifetimes::Lifetime;
 use crate::cost::local::Local;
 use crate::cost::memory::Live;
 use crate::cost::steps::Step;
@@ -161,6 +162,25 @@ impl<'a, 'py> Tables<'a, 'py> {
             location: self.location(loc, op),
         })
     }
+    pub fn moment(
+        &mut self,
+        (&(op, loc), stack): (&(OpId, Span), String),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let row = self.peak_op(op, loc)?;
+        row.set_item("stack", stack)?;
+        Ok(row)
+    }
+    pub fn lifetime(
+        &mut self,
+        (value, stack): (&Lifetime, String),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let row = self.live(&value.live)?;
+        row.set_item("role", value.role.as_str())?;
+        row.set_item("first", value.span.0)?;
+        row.set_item("last", value.span.1)?;
+        row.set_item("stack", stack)?;
+        Ok(row)
+    }
     pub fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyDict>> {
         let (local, value) = (self.local, live.value);
         let known = local.source_value(value);
@@ -188,7 +208,6 @@ impl<'a, 'py> Tables<'a, 'py> {
             location: location,
         })
     }
-    /// The source line of `op` of the per-device program, whose location is `loc`.
     /// The name stacks of these locations; see [`Program::name_stack`].
     pub fn name_stacks(&self, locs: impl Iterator<Item = Span>) -> Vec<String> {
         let (program, source) = (self.local.program, self.local.source);
@@ -199,6 +218,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         };
         locs.map(stack).collect()
     }
+    /// The source line of `op` of the per-device program, whose location is `loc`.
     fn location(&mut self, loc: Span, op: OpId) -> Option<String> {
         let program = self.local.program;
         let function = program.function_of(program.top_level_op(op));

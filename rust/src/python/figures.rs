@@ -15,7 +15,7 @@ use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
 use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
-use crate::cost::{local_cost, ProgramCost};
+use crate::cost::{local_cost, local_lifetimes, ProgramCost};
 use crate::index::{Id, MeshId, SignatureId, StrId};
 use crate::ir::Program;
 use pyo3::exceptions::PyValueError;
@@ -255,6 +255,22 @@ impl PyFigures {
     /// The fields of the values that are live at the peak.
     fn live_at_peak<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.cost.memory.live.iter(), Tables::live)
+    }
+    /// The ops that run at each moment, and the values in memory, with the first and the last moment of each. They are computed
+    /// when asked for.
+    #[allow(clippy::type_complexity)] // It is a tuple in Python.
+    fn lifetimes<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let found = py.detach(|| local_lifetimes(self.origin.local(&self.program)));
+        let tables = self.tables(py);
+        let stacks = tables.name_stacks(found.moments.iter().map(|&(_, loc)| loc));
+        let moments = tables.list(found.moments.iter().zip(stacks), Tables::moment)?;
+        let tables = self.tables(py);
+        let stacks = tables.name_stacks(found.values.iter().map(|row| row.loc));
+        let values = tables.list(found.values.iter().zip(stacks), Tables::lifetime)?;
+        Ok((moments, values))
     }
     /// The fields of the op at which most bytes are live; `None` if there is none.
     fn peak_op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.shardy.xla.measured import kept, measure, measured
 from tests.shardy.xla.model_cases import CASES
-from tests.shardy.xla.model_rows import names, peak, rows, text
+from tests.shardy.xla.model_rows import cost, names, peak, rows, text
 from tests.shardy.xla.models import catalog
 
 # Programs of which the peak memory is within a tenth.
@@ -27,6 +27,12 @@ def test_nearly_all_send_what_xla_does() -> None:
 def test_most_peaks_are_what_xla_says() -> None:
     near = [name for name in names() if peak(name).agrees]
     assert len(near) >= NEAR_PEAKS, sorted(set(names()) - set(near))
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_timeline_of_memory_has_the_peak(name: str) -> None:
+    points = cost(name).memory_timeline().points
+    assert max(point.bytes for point in points) == cost(name).peak_bytes
 
 
 @pytest.mark.parametrize("name", ["classify-vocabulary", "sharded-by-hand-gathered"])

@@ -4,6 +4,7 @@
 //! 2. [`graph`]: the kernels of a block, what each reads and makes; [`combined`]: the all-reduces that run as one.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
+//! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline.
 //!
 //! Arguments and outputs take memory throughout. An output that an argument is donated to takes that argument's; others, until
 //! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
@@ -13,6 +14,7 @@ mod combined;
 mod equal;
 mod graph;
 mod layouts;
+pub mod lifetimes;
 mod liveness;
 mod order;
 mod storage;
@@ -66,48 +68,71 @@ pub fn host_peak(
     entry: FuncId,
     donated: &[(usize, ValueId)],
 ) -> HostPeak {
-    let functions: Vec<OpId> =
-        execution.functions.iter().map(|&func| program.func_op(func)).collect();
     let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
-    let builder = Builder::new(program, works, &functions);
-    let mut blocks = Blocks { builder, execution, peaks: FxHashMap::default() };
-    for &func in &execution.functions {
-        if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
-            let _ = blocks.peak_of(block);
-        }
-    }
-    blocks.of_entry(body, donated)
+    Blocks::new(program, works, execution, entry).of_entry(body, donated)
 }
 
-impl Blocks<'_, '_, '_> {
-    fn of_entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> HostPeak {
+/// The entry function, with the memory that callers keep for it.
+struct Entry {
+    graph: Graph,
+    liveness: Liveness,
+    num_arguments: usize,
+    /// The items of results that take no argument's memory.
+    outputs: Vec<u32>,
+}
+
+impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
+    fn new(
+        program: &'p Program,
+        works: &'w mut Works<'a>,
+        execution: &'w Execution,
+        entry: FuncId,
+    ) -> Self {
+        let functions: Vec<OpId> =
+            execution.functions.iter().map(|&func| program.func_op(func)).collect();
+        let builder = Builder::new(program, works, &functions);
+        let mut blocks = Self { builder, execution, peaks: FxHashMap::default() };
+        for &func in &execution.functions {
+            if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
+                let _ = blocks.peak_of(block);
+            }
+        }
+        blocks
+    }
+    fn entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
         let program = self.builder.program;
-        let arguments: Vec<ValueId> = program.block_args(body).collect();
-        let places: FxHashMap<ValueId, u32> =
-            arguments.iter().zip(0..).map(|(&value, at)| (value, at)).collect();
+        let places: FxHashMap<ValueId, u32> = program.block_args(body).zip(0..).collect();
         let pairs = donated
             .iter()
             .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
         let donated: Vec<(usize, u32)> = pairs.collect();
         let graph = self.builder.graph(body);
         let liveness = Liveness::new(&graph, &donated, true);
+        let given: FxHashMap<usize, u32> = donated.into_iter().collect();
+        let mut is_output = vec![false; graph.items.len()];
+        let mut outputs = Vec::new();
+        for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
+            let item = graph.stored_as(item);
+            let is_new = !std::mem::replace(&mut is_output[item as usize], true);
+            if is_new && !given.contains_key(&index) && item as usize >= places.len() {
+                outputs.push(item);
+            }
+        }
+        Entry { graph, liveness, num_arguments: places.len(), outputs }
+    }
+    fn of_entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> HostPeak {
+        let Entry { graph, liveness, num_arguments, outputs: own } = self.entry(body, donated);
         let mut taken = Vec::with_capacity(liveness.order.len());
         let peak = self.peak(&graph, &liveness, &mut taken);
         let mut live: Vec<Live> = Vec::new();
         let mut outputs: u128 = 0;
         let as_live = |item: &Item| Live { value: item.value, bytes: item.bytes };
-        live.extend(graph.items[..arguments.len()].iter().map(as_live));
-        let mut is_output = vec![false; graph.items.len()];
-        let given: FxHashMap<usize, u32> = donated.iter().copied().collect();
-        for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
-            let item = graph.stored_as(item);
-            let is_new = !std::mem::replace(&mut is_output[item as usize], true);
-            if is_new && !given.contains_key(&index) && item as usize >= arguments.len() {
-                let item = &graph.items[item as usize];
-                outputs = outputs.saturating_add(item.bytes);
-                if !self.is_made_inside(&graph, peak, item.made_by) {
-                    live.push(as_live(item));
-                }
+        live.extend(graph.items[..num_arguments].iter().map(as_live));
+        for item in own {
+            let item = &graph.items[item as usize];
+            outputs = outputs.saturating_add(item.bytes);
+            if !self.is_made_inside(&graph, peak, item.made_by) {
+                live.push(as_live(item));
             }
         }
         self.collect(&graph, &liveness, peak, &mut live);
@@ -205,18 +230,20 @@ impl Blocks<'_, '_, '_> {
         }
         peak
     }
-    /// The largest peak of the blocks inside `op`, or of its callee.
-    fn peak_inside(&mut self, op: OpId) -> Peak {
+    /// The blocks inside `op` that need memory, or that of its callee.
+    fn blocks_inside(&mut self, op: OpId) -> Vec<BlockId> {
         let program = self.builder.program;
-        let mut blocks: Vec<BlockId> = Vec::new();
-        if let Some(callee) = self.execution.callee(program, op) {
-            blocks.push(program.func_body(callee));
-        }
+        let callee = self.execution.callee(program, op).map(|callee| program.func_body(callee));
+        let mut blocks: Vec<BlockId> = callee.into_iter().collect();
         if self.builder.works.movement(op) == Movement::Inside {
             blocks.extend(program.op_regions(op).flat_map(|region| program.region_blocks(region)));
         }
+        blocks
+    }
+    /// The largest peak of the blocks inside `op`, or of its callee.
+    fn peak_inside(&mut self, op: OpId) -> Peak {
         let mut most = Peak::default();
-        for block in blocks {
+        for block in self.blocks_inside(op) {
             let peak = self.peak_of(block);
             if peak.bytes > most.bytes {
                 most = Peak { inner: Some(block), ..peak };

@@ -1,0 +1,201 @@
+"""What is in the memory of one device while its program runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from shardcore.costs.records import LiveValue
+from shardcore.costs.scopes import scope_of
+
+GROUPS = ("scope", "line", "role", "value")
+"""What :meth:`MemoryTimeline.by` sums over."""
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class MemoryPoint:
+    """An op of the program, and what is in memory while it runs."""
+
+    name: str
+    """The full name of the op, ``stablehlo.dot_general``."""
+    value: str | None
+    """Name of its first result."""
+    location: str | None
+    scope: str
+    """The names around it, ``decoder/layer_3/mlp``; empty outside of scopes."""
+    direction: str
+    """``forward``, ``backward`` or ``recomputed``."""
+    bytes: int
+    """Bytes in memory, arguments included."""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """A value in memory, and when it is there."""
+
+    value: LiveValue
+    role: str
+    """``argument`` or ``output``, which take memory throughout, or ``temporary``."""
+    scope: str
+    """The names around the op that makes it; empty for arguments."""
+    direction: str
+    first: int
+    """The place in :attr:`MemoryTimeline.points` from which it is in memory."""
+    last: int
+    """The place until which it is."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        rest = {name: value for name, value in vars(self).items() if name != "value"}
+        return {**self.value.record(), **rest}
+
+
+@dataclass(frozen=True, repr=False)
+class MemoryTimeline:
+    """What is in memory when, in the order in which XLA runs ops on hosts.
+
+    The body of a loop is there once, at the place of the loop. ``str()`` is a chart, :meth:`svg`
+    a picture, :meth:`record` and :meth:`to_json` plain data.
+    """
+
+    hardware: str
+    limit: float
+    """Bytes of memory of that chip."""
+    policy: str
+    """The policy that made the per-device program."""
+    points: tuple[MemoryPoint, ...]
+    """The ops, in the order in which they run."""
+    values: tuple[Lifetime, ...]
+    """Arguments, then outputs, then others in the order in which they come into memory."""
+
+    @cached_property
+    def peak(self) -> int:
+        """The place in :attr:`points` of the first op at which most bytes are in memory; 0 if
+        there are no ops.
+        """
+        sizes = [point.bytes for point in self.points]
+        return sizes.index(max(sizes)) if sizes else 0
+
+    def live(self, place: int) -> tuple[Lifetime, ...]:
+        """Return the values in memory at a place in :attr:`points`, the largest first."""
+        there = (row for row in self.values if row.first <= place <= row.last)
+        return tuple(sorted(there, key=lambda row: -row.value.bytes))
+
+    def by(self, group: str = "scope", places: Iterable[int] | None = None) -> dict[str, list[int]]:
+        """Return the bytes in memory at each place, summed by group, the largest at the peak first.
+
+        Args:
+            group: ``scope``, the scope and the pass of the op that makes a value, repeated layers
+                as one; ``line``, its source line; ``role``; or ``value``. Arguments and outputs
+                are a scope and a line by themselves.
+            places: places in :attr:`points`, in ascending order; all of them without it.
+
+        Raises:
+            ValueError: there is no such group.
+        """
+        if group not in GROUPS:
+            raise ValueError(f"expected one of {', '.join(GROUPS)}, got {group!r}")
+        chosen = list(range(len(self.points))) if places is None else list(places)
+        changes: dict[str, dict[int, int]] = {}
+        sizes: dict[str, int] = {}
+        for row in self.values:
+            name = _group(row, group)
+            first, end = _index(chosen, row.first - 1), _index(chosen, row.last)
+            if first < end:
+                steps = changes.setdefault(name, {})
+                steps[first] = steps.get(first, 0) + row.value.bytes
+                steps[end] = steps.get(end, 0) - row.value.bytes
+            if row.first <= self.peak <= row.last:
+                sizes[name] = sizes.get(name, 0) + row.value.bytes
+        names = sorted(changes, key=lambda name: -sizes.get(name, 0))
+        count = range(len(chosen))
+        return {name: list(accumulate(changes[name].get(at, 0) for at in count)) for name in names}
+
+    def svg(self, by: str = "scope") -> str:
+        """Return a picture: the bytes in memory over the program, with a colour for each group.
+
+        Raises:
+            ValueError: as for :meth:`by`.
+        """
+        from shardcore.report.memory_svg import memory_svg
+
+        return memory_svg(self, by)
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as plain data; ``first``, ``last`` and ``peak`` are places in
+        ``points``.
+        """
+        at_peak = [self.peak] if self.points else []
+        return {
+            "hardware": self.hardware,
+            "limit_bytes": self.limit,
+            "policy": self.policy,
+            "peak": self.peak if self.points else None,
+            "peak_bytes": self.points[self.peak].bytes if self.points else 0,
+            "peak_by_scope": {name: row[0] for name, row in self.by("scope", at_peak).items()},
+            "peak_by_line": {name: row[0] for name, row in self.by("line", at_peak).items()},
+            "points": [asdict(point) for point in self.points],
+            "values": [row.record() for row in self.values],
+        }
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """Return :meth:`record` as JSON."""
+        return json.dumps(self.record(), indent=indent, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        from shardcore.report.memory_table import memory_text
+
+        return memory_text(self)
+
+    def __repr__(self) -> str:
+        peak = self.points[self.peak].bytes if self.points else 0
+        return f"<shardcore.MemoryTimeline of {len(self.points)} ops, {peak} bytes at the peak>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def timeline_of(
+    moments: Iterable[dict[str, Any]], rows: Iterable[dict[str, Any]]
+) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
+    """Return the points and the values of what the engine says of them."""
+    moments, values = list(moments), []
+    changes = [0] * (len(moments) + 1)
+    for row in rows:
+        role, first, last = row.pop("role"), row.pop("first"), row.pop("last")
+        scope, direction = scope_of(row.pop("stack"))
+        values.append(Lifetime(LiveValue(**row), role, scope, direction, first, last))
+        changes[first] += row["bytes"]
+        changes[last + 1] -= row["bytes"]
+    points = []
+    for moment, size in zip(moments, accumulate(changes), strict=False):
+        scope, direction = scope_of(moment.pop("stack"))
+        points.append(MemoryPoint(**moment, scope=scope, direction=direction, bytes=size))
+    return tuple(points), tuple(values)
+
+
+def _index(places: list[int], place: int) -> int:
+    """How many of ``places`` are at most ``place``."""
+    return bisect_right(places, place)
+
+
+def _group(row: Lifetime, group: str) -> str:
+    """The group that the memory of ``row`` counts for."""
+    if group == "role":
+        return row.role
+    if group == "value":
+        return row.value.name
+    if row.role != "temporary":
+        return f"({row.role}s)"
+    if group == "line":
+        return row.value.location or "(no line)"
+    name = _NUMBER.sub("*", row.scope) or "(no scope)"
+    return name if row.direction == "forward" else f"{name}, {row.direction}"
