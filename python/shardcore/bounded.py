@@ -1,4 +1,4 @@
-"""Reads iterables of callers, which may be infinite."""
+"""Reads iterables of callers, which may be infinite, and shows values, which may be large."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def items(values: Iterable[T], what: str, most: int = MOST_ITEMS) -> tuple[T, ..
     if len(found) > most:
         raise ProgramTooLargeError(Diagnostic("program-too-large", f"more than {most} {what}"))
     return found
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Return the first ``limit`` characters of the text of ``value``, for a message."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        # A number of thousands of digits, or arrays nested too deeply for Python.
+        return "what it is"
+    return text if len(text) <= limit else f"{text[:limit]}..."

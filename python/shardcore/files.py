@@ -78,6 +78,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
         OSError: the file cannot be written; it is as it was.
     """
     data = text.encode()
+    path = os.fspath(path)
     try:
         if is_regular(path) and os.path.basename(path):
             _replace(Path(os.path.realpath(path)), _status(path), data)

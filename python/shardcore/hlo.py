@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardcore._core import Module
+from shardcore.bounded import shown
 from shardcore.bytecode import converted
 from shardcore.errors import Diagnostic, ParseError
 from shardcore.expected import expect
@@ -56,7 +57,7 @@ def in_dialect(module: Module, dialect: str) -> str:
         return text(module)
     if dialect == "stablehlo":
         return str(module)
-    raise ValueError(f'a program is "stablehlo" or "hlo", not {dialect!r}')
+    raise ValueError(f'a program is "stablehlo" or "hlo", not {shown(dialect)}')
 
 
 def _convert(data: bytes, direction: str, what: str) -> str:

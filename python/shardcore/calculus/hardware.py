@@ -17,9 +17,10 @@ from types import MappingProxyType
 from typing import Any
 
 from shardcore import files
+from shardcore.bounded import shown
 from shardcore.calculus.achieved import Achieved, read_achieved
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
-from shardcore.calculus.mistakes import choices, mistake, shown
+from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError
 
 if sys.version_info >= (3, 11):

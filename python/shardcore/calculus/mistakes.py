@@ -67,16 +67,6 @@ def mistake(
     return kind(Diagnostic(code, message, hint, filename, where, other))
 
 
-def shown(value: object, limit: int = 60) -> str:
-    """The first ``limit`` characters of the text of ``value``."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        # A number of thousands of digits, or arrays nested too deeply for Python.
-        return "what it is"
-    return text if len(text) <= limit else f"{text[:limit]}..."
-
-
 def close_names(wanted: str, names: Iterable[str], count: int, cutoff: float = 0.6) -> list[str]:
     """Return at most ``count`` of ``names`` that ``wanted`` may be a misspelling of."""
     # It takes more than linear time in the length of the text.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from shardcore._core import AxisRef, TensorSharding
-from shardcore.bounded import MOST_ITEMS, items
+from shardcore.bounded import MOST_ITEMS, items, shown
 from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
@@ -149,9 +149,9 @@ def _entry(entry: Any) -> tuple[tuple[AxisRef, ...], bool]:
     raise mistake(
         CalculusError,
         "notation",
-        f"{entry!r} is no entry of a PartitionSpec",
+        f"{shown(entry)} is no entry of a PartitionSpec",
         hint="an entry is None, an axis, a tuple of axes or UNCONSTRAINED",
-        text=repr(entry),
+        text=shown(entry),
         filename="<spec>",
     )
 

@@ -21,6 +21,7 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.slices import placed, sizes_inside, slices_of
 from shardcore.errors import CalculusError, VerificationError
+from shardcore.expected import expect
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ class Topology:
         Raises:
             CalculusError: sizes do not match, a physical axis is used twice or does not exist
                 (``invalid-topology``).
+            TypeError: ``mapping`` is no mapping of names to numbers.
             VerificationError: ``mapping`` names an axis that the mesh lacks (``unknown-axis``).
         """
+        mapping = _places(mapping) if mapping else {}
         count = slices_of(mesh, hardware, slices)
         inside = sizes_inside(mesh, count)
         if shape is None:
@@ -196,11 +199,21 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return mapping
 
 
+def _places(mapping: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    """The physical axes of each mesh axis, as numbers."""
+    expect(mapping, Mapping)
+    found: dict[str, tuple[int, ...]] = {}
+    for name, places in mapping.items():
+        expect(name, str)
+        found[name] = tuple(map(index, items(places, "physical axes")))
+    return found
+
+
 def _mapped(
     mesh: Mesh,
     inside: Mapping[str, int],
     parts: tuple[int, ...],
-    mapping: Mapping[str, Sequence[int]],
+    mapping: Mapping[str, tuple[int, ...]],
 ) -> dict[str, tuple[int, ...]]:
     used: dict[int, str] = {}
     for name, places in mapping.items():
@@ -236,7 +249,7 @@ def _mapped(
                 _show_place((name, places)),
                 "both have to be the same",
             )
-    found = {name: tuple(places) for name, places in mapping.items()}
+    found = dict(mapping)
     for axis in mesh.axes:
         if axis.name not in found and inside[axis.name] > 1:
             raise _mistake(

@@ -97,7 +97,8 @@ def check_command(parser: Parser, name: str) -> None:
     ]
     if name not in commands.choices:
         # The calculus is not imported with the command line.
-        from shardcore.calculus.mistakes import choices, shown
+        from shardcore.bounded import shown
+        from shardcore.calculus.mistakes import choices
 
         parser.error(f"no command is called {shown(name)}: {choices(name, commands.choices)}")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
+from shardcore.bounded import shown
 from shardcore.costs.memory import MemoryTimeline
 from shardcore.costs.records import (
     CollectiveCost,
@@ -209,7 +211,13 @@ class Cost:
         }
 
     def to_json(self, indent: int | None = 1) -> str:
-        """Return :meth:`record` as JSON."""
+        """Return :meth:`record` as JSON, indented by up to 80 spaces a level.
+
+        Raises:
+            ValueError: ``indent`` is no number from 0 to 80.
+        """
+        if indent is not None and not 0 <= index(indent) <= 80:
+            raise ValueError(f"indent is a number from 0 to 80, not {shown(indent)}")
         return json.dumps(self.record(), indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shardcore.bounded import items, shown
 from shardcore.diagnose.annotations import annotation_diagnostics
 from shardcore.diagnose.ops import op_diagnostics
 from shardcore.diagnose.traffic import traffic_diagnostics
@@ -52,11 +53,11 @@ def diagnostics(
     hardware_file: str | Path | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Return what a person should look at; see :meth:`shardcore.Result.diagnostics`."""
-    ignored = {ignore} if isinstance(ignore, str) else set(ignore)
+    ignored = {ignore} if isinstance(ignore, str) else set(items(ignore, "codes"))
     unknown = ignored - DIAGNOSTICS.keys()
     if unknown:
         known = ", ".join(DIAGNOSTICS)
-        raise ValueError(f"no diagnostic is called {min(unknown, key=str)}, of {known}")
+        raise ValueError(f"no diagnostic is called {shown(min(unknown, key=shown))}, of {known}")
     found = [
         *value_diagnostics(result),
         *annotation_diagnostics(result),

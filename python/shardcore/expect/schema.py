@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from shardcore.bounded import shown
 from shardcore.calculus.hardware import hardware, hardware_names
-from shardcore.calculus.mistakes import choices, shown
+from shardcore.calculus.mistakes import choices
 from shardcore.diagnose import DIAGNOSTICS
 from shardcore.errors import ShardcoreError
 from shardcore.expect.mistakes import Mistakes

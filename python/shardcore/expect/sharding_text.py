@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
-from shardcore.calculus.mistakes import shown
+from shardcore.bounded import shown
 from shardcore.calculus.partition_spec import from_spec, parse_spec
 from shardcore.calculus.pasted import unwrap
 from shardcore.errors import ShardcoreError

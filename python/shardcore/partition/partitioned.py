@@ -19,6 +19,7 @@ from shardcore._core import (
     partition_program,
     program_figures,
 )
+from shardcore.bounded import shown
 from shardcore.rules.costs import cost_estimates
 from shardcore.rules.shards import shard_rules
 
@@ -236,7 +237,7 @@ def partition(
         ValueError: there is no such policy.
     """
     if policy not in POLICIES:
-        raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {policy!r}")
+        raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {shown(policy)}")
     lower = partial(
         lowered, result, policy=policy, progress=progress, replicates_unknown=replicates_unknown
     )

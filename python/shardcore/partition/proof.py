@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from numbers import Real
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Port
@@ -77,7 +79,8 @@ def prove(partitioned: Partitioned, *, seed: int = 0, tolerance: float = 1e-5) -
 
     Raises:
         SimulationError: an op cannot be simulated.
-        ValueError: devices that should hold the same part of a result hold different ones.
+        ValueError: devices that should hold the same part of a result hold different ones, or
+            ``seed`` is negative.
     """
     import numpy as np
 
@@ -85,8 +88,9 @@ def prove(partitioned: Partitioned, *, seed: int = 0, tolerance: float = 1e-5) -
     from shardcore.simulate import Simulator
 
     expect(partitioned, Partitioned)
+    expect(tolerance, Real)
     started = time.perf_counter()
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(index(seed))
     arrays = [_data(port, random) for port in partitioned.arguments]
     found = partitioned.simulate(*arrays)
     expected = Simulator(partitioned.source)(*arrays)

@@ -24,8 +24,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from shardcore.bounded import shown
+from shardcore.expected import expect
 from shardcore.plan.answer import Alternative, Plan
 from shardcore.units import parse_bytes
 
@@ -83,6 +86,7 @@ def plan(
         ShardcoreError: as for :func:`shardcore.cost`.
     """
     # The calculus is not imported with the package.
+    from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
     from shardcore.plan.meshes import meshes
     from shardcore.plan.planner import Planner, Wanted, links
@@ -90,15 +94,16 @@ def plan(
     from shardcore.plan.trials import OBJECTIVES
 
     if minimize not in OBJECTIVES:
-        raise ValueError(f"minimize is one of {', '.join(OBJECTIVES)}, not {minimize!r}")
+        raise ValueError(f"minimize is one of {', '.join(OBJECTIVES)}, not {shown(minimize)}")
+    expect(seconds, Real)
     if not seconds > 0:
-        raise ValueError(f"seconds are {seconds!r}, no time to plan in")
+        raise ValueError(f"seconds are {shown(seconds)}, no time to plan in")
     chip = hardware
-    if isinstance(chip, str):
+    if not isinstance(chip, Hardware):
         chip = find_hardware(chip, options.get("hardware_file"))
     limit = chip.hbm_bytes if memory is None else parse_bytes(memory)
     if limit is None:
-        raise ValueError(f'memory is {memory!r}, write "16GiB" or a number of bytes')
+        raise ValueError(f'memory is {shown(memory)}, write "16GiB" or a number of bytes')
     given = read(program, keep)
     over = meshes(given.given.module, mesh, devices, chip, links(chip, options))
     wanted = Wanted(tuple(over), chip, limit, minimize, seconds, executor, options, progress)

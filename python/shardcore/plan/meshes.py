@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shardcore._core import Mesh, Module
+from shardcore.bounded import items, shown
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs.links import Links
 from shardcore.errors import (
@@ -14,11 +16,14 @@ from shardcore.errors import (
     ShardcoreError,
     VerificationError,
 )
+from shardcore.expected import expect
 
 AXES = ("x", "y", "z")
 """The names of the axes of meshes that are made."""
 MOST_MESHES = 64
 """The most meshes that are considered."""
+MOST_DEVICES = 1 << 24
+"""The most devices of which all meshes are considered."""
 
 MeshLike = Mesh | Mapping[str, int]
 
@@ -37,8 +42,8 @@ def meshes(
             too many meshes (``no-mesh``).
         CalculusError: no mesh lies on the topology (``invalid-topology``).
     """
-    if devices is not None and (isinstance(devices, bool) or devices < 2):
-        raise _mistake(f"{devices} devices cannot share work", "give 2 or more")
+    if devices is not None:
+        _check_count(devices)
     if given is not None:
         found = [_mesh(each) for each in _listed(given)]
         wrong = [each for each in found if devices not in (None, each.num_devices)]
@@ -61,8 +66,22 @@ def meshes(
     return _on_topology(found, links)
 
 
-def _listed(given: MeshLike | Iterable[MeshLike]) -> list[MeshLike]:
-    return [given] if isinstance(given, (Mesh, Mapping)) else list(given)
+def _check_count(devices: int) -> None:
+    """Check that a plan can be for so many devices.
+
+    Raises:
+        PlanError: it cannot (``no-mesh``).
+        TypeError: it is no number.
+    """
+    expect(devices, int)
+    if isinstance(devices, bool) or devices < 2:
+        raise _mistake(f"{shown(devices)} devices cannot share work", "give 2 or more")
+    if devices > MOST_DEVICES:
+        raise _mistake(f"there are {shown(devices)} devices", f"at most {MOST_DEVICES}")
+
+
+def _listed(given: MeshLike | Iterable[MeshLike]) -> Sequence[MeshLike]:
+    return [given] if isinstance(given, (Mesh, Mapping)) else items(given, "meshes")
 
 
 def _mesh(given: MeshLike) -> Mesh:
@@ -76,10 +95,11 @@ def _products(count: int, axes: int) -> Iterator[tuple[int, ...]]:
     """The ways to write ``count`` as a product of at most ``axes`` sizes of two or more."""
     yield (count,)
     if axes > 1:
-        for size in range(2, count // 2 + 1):
-            if count % size == 0:
-                for rest in _products(count // size, axes - 1):
-                    yield (size, *rest)
+        small = [size for size in range(2, math.isqrt(count) + 1) if count % size == 0]
+        large = [count // size for size in reversed(small) if size * size != count]
+        for size in (*small, *large):
+            for rest in _products(count // size, axes - 1):
+                yield (size, *rest)
 
 
 def _on_topology(found: list[Mesh], links: Links) -> list[Mesh]:

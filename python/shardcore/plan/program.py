@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardcore._core import Mesh, Module, Result
+from shardcore.bounded import items
 from shardcore.session import Session
 
 
@@ -61,7 +62,7 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
         session, wrap = given.session(), given.over
     else:
         raise TypeError(f"expected a Module or a lowered function, not {type(given).__name__}")
-    wanted = [keep] if isinstance(keep, str) else list(keep)
+    wanted = [keep] if isinstance(keep, str) else items(keep, "targets")
     stays = {name for target in wanted for name in session.targets(target)}
     edits = {name: None for name in _annotated(session) if name not in stays}
     bare = session._copy(edits).module if edits else session.module

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from shardcore import _core
+from shardcore.bounded import shown
 from shardcore.errors import Diagnostic, PartitionError
 from shardcore.rules.registry import Signature
 from shardcore.rules.shards import tensor_types
@@ -108,5 +109,5 @@ def _row(
 def _count(value: object) -> int:
     """``value`` as a whole number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 2**127:
-        raise ValueError(f"{value!r} is no number of at least 0")
+        raise ValueError(f"{shown(value)} is no number of at least 0")
     return int(value)

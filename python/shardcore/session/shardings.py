@@ -28,7 +28,7 @@ def read(
         ParseError: malformed text.
     """
     # The calculus is not imported with the package.
-    from shardcore.calculus.mistakes import shown
+    from shardcore.bounded import shown
     from shardcore.calculus.partition_spec import Spec, parse_spec
     from shardcore.calculus.pasted import over, unwrap
 

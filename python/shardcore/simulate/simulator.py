@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shardcore._core import Module
+from shardcore.bounded import shown
+from shardcore.expected import expect
 from shardcore.simulate.dtypes import iinfo, in_type, is_complex, is_float, is_integer
 from shardcore.simulate.mistakes import mistake
 from shardcore.simulate.prepare import Program
@@ -14,10 +18,12 @@ from shardcore.simulate.site import TensorType
 from shardcore.simulate.values import Array, Value, spread
 
 if TYPE_CHECKING:
-    import shardcore
     from shardcore.errors import SimulationError
 
 __all__ = ["Simulator"]
+
+MOST_DEVICES = 1 << 24
+"""The most devices that are simulated at once."""
 
 
 class Simulator:
@@ -33,7 +39,10 @@ class Simulator:
             first called.
     """
 
-    def __init__(self, module: shardcore.Module, function: str | None = None) -> None:
+    def __init__(self, module: Module, function: str | None = None) -> None:
+        expect(module, Module)
+        if function is not None:
+            expect(function, str)
         self._attributes = module.attributes
         self._filename = module.filename
         self._program = Program(module, self._filename)
@@ -95,8 +104,13 @@ class Simulator:
             return Grid(1, 1)
         if replicas is None:
             replicas = int(self._attributes.get("mhlo.num_replicas", 1))
+        devices, replicas = index(devices), index(replicas)
+        if devices > MOST_DEVICES:
+            raise self._mistake(f"{shown(devices)} devices are more than {MOST_DEVICES}")
         if replicas < 1 or devices < 1 or devices % replicas:
-            raise self._mistake(f"{devices} devices are not {replicas} replicas of some partitions")
+            raise self._mistake(
+                f"{shown(devices)} devices are not {shown(replicas)} replicas of some partitions"
+            )
         return Grid(replicas, devices // replicas)
 
     def _argument(self, at: int, array: Any, kind: TensorType | None, devices: int | None) -> Value:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import AxisRef, Explainer, Value
 from shardcore.errors import Diagnostic, LocationError
-from shardcore.expected import expect_all
+from shardcore.expected import expect, expect_all
 from shardcore.why.text import WHY_NOT, absence, tree
 from shardcore.why.values import Found, find
 
@@ -125,6 +125,7 @@ def why(
         ref = _axis(axis)
         axes = [each for each in axes if each.axis.overlaps(ref)]
     if dim is not None:
+        _check_dim(dim)
         axes = [each for each in axes if each.dim == dim]
     sharding = "" if found.sharding is None else str(found.sharding)
     if not axes and (axis is not None or dim is not None):
@@ -188,8 +189,7 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
 
     found = find(result, value)
     ref = _axis(axis)
-    if isinstance(dim, bool) or not isinstance(dim, int):
-        raise TypeError(f"a dim is a number, not a {type(dim).__name__}")
+    _check_dim(dim)
     name = found.label or found.name
     if not 0 <= dim < (found.rank or 0):
         what = "no tensor" if found.rank is None else f"a tensor of {found.rank} dims"
@@ -225,7 +225,13 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
 def _axis(axis: AxisRef | str) -> AxisRef:
     if isinstance(axis, str):
         return AxisRef.parse(axis) if ":" in axis else AxisRef(axis)
+    expect(axis, AxisRef, str)
     return axis
+
+
+def _check_dim(dim: object) -> None:
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise TypeError(f"a dim is a number, not a {type(dim).__name__}")
 
 
 def _mistake(message: str, hint: str) -> LocationError:

@@ -1,6 +1,6 @@
 //! `shardcore.StrategyProblem`: one strategy for each node, by `crate::solver`.
 
-use super::arguments::items;
+use super::arguments::{items, Int, Limit};
 use super::errors::{raise, raise_unlocated};
 use super::user_code;
 use crate::error::Result;
@@ -17,23 +17,24 @@ type Node = (Vec<f64>, Vec<i64>, (i64, i64));
 type Edge = ((i64, i64), Vec<f64>);
 
 /// The numbers of a sequence.
-fn numbers<'py, T: FromPyObjectOwned<'py>>(
-    list: &Bound<'py, PyAny>,
-    what: &str,
-) -> PyResult<Vec<T>> {
-    items(list, what, MAX_LISTED, |item| item.extract().map_err(Into::into))
+fn numbers<'py, T>(list: &Bound<'py, PyAny>, what: &str) -> PyResult<Vec<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    items(list, what, MAX_LISTED, |item| item.extract().map(|Int(number)| number))
 }
 
 /// A node: costs, usages, and the interval in which it is live.
 fn node(item: &Bound<'_, PyAny>) -> PyResult<Node> {
-    let (costs, usages, interval) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>, _)>()?;
-    Ok((numbers(&costs, "costs")?, numbers(&usages, "usages")?, interval))
+    let (costs, usages, (Int(start), Int(end))) =
+        item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>, _)>()?;
+    Ok((numbers(&costs, "costs")?, numbers(&usages, "usages")?, (start, end)))
 }
 
 /// An edge: its nodes, and a cost for each pair of strategies.
 fn edge(item: &Bound<'_, PyAny>) -> PyResult<Edge> {
-    let (nodes, costs) = item.extract::<(_, Bound<'_, PyAny>)>()?;
-    Ok((nodes, numbers(&costs, "costs")?))
+    let ((Int(first), Int(second)), costs) = item.extract::<(_, Bound<'_, PyAny>)>()?;
+    Ok(((first, second), numbers(&costs, "costs")?))
 }
 
 /// Nodes with strategies, edges between them, a limit on memory.
@@ -50,12 +51,12 @@ impl PyStrategyProblem {
         py: Python<'_>,
         nodes: &Bound<'_, PyAny>,
         edges: &Bound<'_, PyAny>,
-        limit: Option<i64>,
+        limit: Option<Limit>,
     ) -> PyResult<Self> {
         let nodes = items(nodes, "nodes", MAX_LISTED, node)?;
         let edges = items(edges, "edges", MAX_LISTED, edge)?;
         let made = py.detach(|| -> Result<Problem> {
-            let mut problem = Problem::new(limit);
+            let mut problem = Problem::new(limit.map(|Limit(limit)| limit));
             for (costs, usages, (start, end)) in nodes {
                 problem.add_node(&costs, &usages, [start, end])?;
             }
@@ -86,9 +87,9 @@ impl PyStrategyProblem {
     fn limit(&self) -> Option<i64> {
         self.problem.limit()
     }
-    fn with_limit(&self, limit: Option<i64>) -> Self {
+    fn with_limit(&self, limit: Option<Limit>) -> Self {
         let mut problem = self.problem.clone();
-        problem.set_limit(limit);
+        problem.set_limit(limit.map(|Limit(limit)| limit));
         Self { problem }
     }
     fn evaluate(&self, py: Python<'_>, strategies: &Bound<'_, PyAny>) -> PyResult<(f64, i64)> {
@@ -96,14 +97,17 @@ impl PyStrategyProblem {
         let evaluated = py.detach(|| self.problem.evaluate(&strategies));
         evaluated.map_err(|error| raise_unlocated(py, error.diagnostics))
     }
-    #[pyo3(signature = (seconds=None, *, rounds=None, seed=0, threads=2, progress=None))]
+    #[pyo3(
+        signature = (seconds=None, *, rounds=None, seed=Int(0), threads=Int(2), progress=None),
+        text_signature = "($self, /, seconds=None, *, rounds=None, seed=0, threads=2, progress=None)"
+    )]
     fn solve(
         &self,
         py: Python<'_>,
         seconds: Option<f64>,
-        rounds: Option<u64>,
-        seed: u64,
-        threads: usize,
+        rounds: Option<Int<u64>>,
+        seed: Int<u64>,
+        threads: Int<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyStrategySolution> {
         /// What a search takes unless told otherwise.
@@ -111,6 +115,7 @@ impl PyStrategyProblem {
         /// The most threads.
         const THREADS: usize = 64;
         user_code::check_depth().map_err(|error| raise_unlocated(py, error.diagnostics))?;
+        let (Int(seed), Int(threads)) = (seed, threads);
         let seconds = seconds.or_else(|| rounds.is_none().then_some(SECONDS));
         let wait = seconds.map(Duration::try_from_secs_f64).transpose();
         let wait = wait
@@ -119,7 +124,8 @@ impl PyStrategyProblem {
             return Err(PyValueError::new_err(format!("threads is a number from 1 to {THREADS}")));
         }
         let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
-        let effort = Effort { deadline, rounds: rounds.map(|rounds| rounds.max(1)), seed, threads };
+        let effort =
+            Effort { deadline, rounds: rounds.map(|Int(rounds)| rounds.max(1)), seed, threads };
         let mut raised: Option<PyErr> = None;
         let solution = py.detach(|| {
             solve(&self.problem, &effort, &mut |cost, bound| {

@@ -1,0 +1,77 @@
+"""Arguments that nobody would think of: an error of ours, a TypeError or a ValueError, at once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+import shardcore
+from shardcore import Module, Result, Session, ShardcoreError, StrategyProblem
+from shardcore.simulate import Simulator
+
+from tests.fuzz.surfaces.arguments import PROGRAM
+
+NODES = [([1.0, 2.0], [1, 2], (0, 2)), ([1.0, 2.0], [1, 2], (1, 3))]
+ENDLESS = itertools.repeat("x")
+NESTED: list[Any] = []
+NESTED.append(NESTED)
+DEEP: list[Any] = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+@cache
+def result() -> Result:
+    return Module.parse(PROGRAM).propagate()
+
+
+def plan(**options: Any) -> object:
+    return shardcore.plan(result().module, **{"mesh": {"x": 2}, "seconds": 1, **options})
+
+
+CALLS: dict[str, Callable[[], object]] = {
+    "a limit beyond 64 bits": lambda: StrategyProblem(NODES, [], 2**64).evaluate([9, 9]),
+    "a usage beyond 64 bits": lambda: StrategyProblem([([1.0], [2**64], (0, 1))], []),
+    "a time beyond 64 bits": lambda: StrategyProblem([([1.0], [1], (0, 2**63))], []),
+    "a node beyond 64 bits": lambda: StrategyProblem(NODES, [((0, 2**63), [0.0] * 4)]),
+    "rounds below zero": lambda: StrategyProblem(NODES, []).solve(rounds=-1),
+    "a seed beyond 64 bits": lambda: StrategyProblem(NODES, []).solve(rounds=1, seed=2**64),
+    "threads below zero": lambda: StrategyProblem(NODES, []).solve(rounds=1, threads=-1),
+    "a chip that is a number": lambda: plan(hardware=3),
+    "no memory at all": lambda: plan(memory=DEEP),
+    "endless meshes": lambda: plan(mesh=ENDLESS),
+    "endless targets": lambda: plan(keep=ENDLESS),
+    "no seconds": lambda: plan(seconds=math.nan),
+    "seconds that are a text": lambda: plan(seconds="x"),
+    "more devices than there are": lambda: plan(mesh=None, devices=2**40),
+    "devices that are a text": lambda: plan(mesh=None, devices="4"),
+    "a seed that holds itself": lambda: shardcore.prove(result().partition(), seed=NESTED),  # type: ignore[arg-type]
+    "a seed that is a range": lambda: shardcore.prove(result().partition(), seed=range(2**40)),  # type: ignore[arg-type]
+    "endless codes": lambda: result().diagnostics(ignore=ENDLESS),
+    "an axis that is none": lambda: result().why_not("%0", 0, None),  # type: ignore[arg-type]
+    "a dim that is a list": lambda: result().why("%0", dim=DEEP),  # type: ignore[arg-type]
+    "a mapping that is a list": lambda: result().cost(mapping=[1]),  # type: ignore[arg-type]
+    "endless physical axes": lambda: result().cost(mapping={"x": itertools.count()}),  # type: ignore[dict-item]
+    "a wide indent": lambda: result().cost().to_json(2**40),
+    "a spec of lists": lambda: Session(result().module).set("%x", DEEP),
+    "a dialect that is a list": lambda: result().partition().as_text(DEEP),  # type: ignore[arg-type]
+    "no module": lambda: Simulator(None),  # type: ignore[arg-type]
+    "a path that is a number": lambda: result().report(2**40),  # type: ignore[arg-type]
+    "billions of simulated devices": lambda: result().module.simulate(devices=2**40),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_arguments_of_any_kind_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises((ShardcoreError, TypeError, ValueError)) as caught:
+        call()
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_limit_beyond_64_bits_is_no_limit() -> None:
+    found = StrategyProblem(NODES, [], 2**64).solve(rounds=1)
+    assert (found.status, found.cost) == ("feasible", 2.0)
