@@ -26,6 +26,7 @@ __all__ = [
     "AnnotatedProgram",
     "AxisRef",
     "Block",
+    "DataFlowEdge",
     "DimSharding",
     "Explainer",
     "FactorTable",
@@ -783,11 +784,27 @@ class Module:
             VerificationError: ``mesh`` is given and the program has several meshes, or its
                 shardings name axes that ``mesh`` does not have.
         """
-    def factor_table(self, target: Value | str | tuple[str, str]) -> FactorTable:
+    def edges(self) -> list[DataFlowEdge]:
+        """Every data-flow edge: of loops, conditionals, optimization barriers, manual and named
+        computations, and of ops that were given edges by :func:`shardcore.data_flow_edges`.
+
+        Examples:
+            >>> module = shardcore.Module.parse('''
+            ... func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+            ...   %0 = stablehlo.optimization_barrier %a : tensor<8xf32>
+            ...   return %0 : tensor<8xf32>
+            ... }''')
+            >>> module.edges()
+            [<shardcore.DataFlowEdge of stablehlo.optimization_barrier: %a -> %0>]
+        """
+    def factor_table(self, target: Value | DataFlowEdge | str | tuple[str, str]) -> FactorTable:
         """The tensor x factor table of the op that defines ``target``, before and after one visit.
 
+        The table of a data-flow edge has the sources of the edge as operands and its targets as
+        results; a result or block argument of an op with regions has that of its edge.
+
         Raises:
-            KeyError: ``target`` is an argument, or there is no such value.
+            KeyError: ``target`` is an argument of a function, or there is no such value.
             VerificationError: the op has no sharding rule.
         """
 
@@ -937,6 +954,52 @@ class Value:
 
         Raises:
             VerificationError: it has no sharding, or its mesh is not known.
+        """
+
+@final
+class DataFlowEdge:
+    """One data-flow edge of an op, as of the call that returned it.
+
+    All its sources and targets are sharded alike: shardings propagate between them as through an op
+    whose operands are the sources, whose results are the targets, and whose rule is the identity.
+
+    Source: Shardy's propagation document, "Data flow ops".
+    """
+
+    @property
+    def op(self) -> str:
+        """Name of the op that has the edge, ``"stablehlo.while"``."""
+    @property
+    def owner(self) -> Value:
+        """The target that represents the edge, and holds its sharding."""
+    @property
+    def sources(self) -> tuple[Value, ...]:
+        """The values that flow in: operands of the op, then values that its regions return."""
+    @property
+    def targets(self) -> tuple[Value, ...]:
+        """The values that they flow to: the owner, then block arguments of regions."""
+    @property
+    def sharding(self) -> TensorSharding | None:
+        """The sharding that the owner holds, which is that of all targets.
+
+        At an argument or a result of a manual computation it is the one outside, manual axes
+        included.
+        """
+    @property
+    def rule(self) -> OpShardingRule:
+        """The identity rule from the sources to the targets.
+
+        Raises:
+            VerificationError: they are not tensors of one static rank.
+        """
+    @property
+    def location(self) -> str | None:
+        """Where the op comes from in the user's program; ``None`` if unknown."""
+    def factor_table(self) -> FactorTable:
+        """The tensor x factor table of the sources and targets; see :meth:`Module.factor_table`.
+
+        Raises:
+            VerificationError: as for :attr:`rule`.
         """
 
 @final
@@ -1621,7 +1684,6 @@ def set_rule(name: str, rule: str | Callable[..., OpShardingRule | str | None] |
 
 def set_data_flow_edges(
     name: str,
-    groups: Sequence[tuple[int | None, int | None, Sequence[int] | None, Sequence[int] | None]]
-    | None,
+    groups: Sequence[tuple[Any, ...]] | Callable[..., Sequence[tuple[Any, ...]] | None] | None,
 ) -> None:
     """Give the op ``name`` data-flow edges; see :mod:`shardcore.rules`. ``None`` removes them."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore import _core
+from shardcore.rules.registry import Signature, tensor_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    EdgeFunction = Callable[[Signature], "EdgeGroup | Iterable[EdgeGroup] | None"]
 
 __all__ = ["EdgeGroup", "data_flow_edges"]
 
@@ -29,26 +32,61 @@ class EdgeGroup(NamedTuple):
     """The regions whose returned values are sources; ``None`` for all."""
     block_args: Sequence[int] | None = ()
     """The regions whose block arguments are targets besides the owner; ``None`` for all."""
+    operand_order: Sequence[int] | None = None
+    """Which operand each edge has, counted from ``first_operand``; ``None`` for that of its number.
+    Edges beyond the end of the list have none."""
+    return_order: Sequence[int] | None = None
+    """Which returned value each edge has, likewise."""
+    arg_order: Sequence[int] | None = None
+    """Which block argument each edge has in the regions of ``block_args``, likewise."""
 
 
-def data_flow_edges(name: str, *groups: EdgeGroup) -> None:
+def data_flow_edges(name: str, *groups: EdgeGroup | EdgeFunction, **fields: Any) -> None:
     """Give the op ``name`` data-flow edges, along which shardings propagate.
 
-    Groups that are owned by block arguments come first. Without groups the registered edges of the
-    op are removed.
+    Groups that are owned by block arguments come first. ``fields`` are those of a single
+    :class:`EdgeGroup`: ``data_flow_edges("my.loop", first_operand=0, returns=[0])``. Instead of
+    groups a function may be given, which gets the :class:`Signature` of an op and returns its
+    groups, or ``None`` for no edges; a run calls it once for each signature. Without groups the
+    registered edges of the op are removed.
     """
-    edges = [
-        (
-            group.owner_region,
-            group.first_operand,
-            _regions(group.returns),
-            _regions(group.block_args),
+    if fields:
+        groups = (*groups, EdgeGroup(**fields))
+    functions = [group for group in groups if not isinstance(group, EdgeGroup)]
+    if not functions:
+        _core.set_data_flow_edges(name, _rows(groups) or None)
+        return
+    if len(groups) > 1 or not callable(functions[0]):
+        raise TypeError("data_flow_edges takes edge groups, or one function that returns them")
+    function = functions[0]
+
+    def call(
+        op: str,
+        operands: list[tuple[list[int], str] | None],
+        results: list[tuple[list[int], str] | None],
+        attributes: dict[str, Any],
+        conservative: bool,
+    ) -> list[tuple[Any, ...]] | None:
+        found = function(
+            Signature(op, tensor_types(operands), tensor_types(results), attributes, conservative)
         )
-        for group in groups
-    ]
-    _core.set_data_flow_edges(name, edges or None)
+        if found is None:
+            return None
+        return _rows([found] if isinstance(found, EdgeGroup) else found)
+
+    _core.set_data_flow_edges(name, call)
 
 
-def _regions(regions: Sequence[int] | None) -> list[int] | None:
-    # A longer list has a region twice, or one that is refused.
-    return None if regions is None else list(islice(regions, 1 << 16))
+def _rows(groups: Iterable[Any]) -> list[tuple[Any, ...]]:
+    rows = []
+    for group in groups:
+        if not isinstance(group, EdgeGroup):
+            raise TypeError(f"data-flow edges are EdgeGroups, not {type(group).__name__}")
+        owner, first_operand, *lists = group
+        rows.append((owner, first_operand, *map(_numbers, lists)))
+    return rows
+
+
+def _numbers(numbers: Sequence[int] | None) -> list[int] | None:
+    # A longer list has a number twice, or one that is refused.
+    return None if numbers is None else list(islice(numbers, 1 << 16))

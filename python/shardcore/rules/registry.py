@@ -88,7 +88,9 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
             conservative: bool,
         ) -> _core.OpShardingRule | str | None:
             return function(
-                Signature(op, _types(operands), _types(results), attributes, conservative)
+                Signature(
+                    op, tensor_types(operands), tensor_types(results), attributes, conservative
+                )
             )
 
         _set(name, call)
@@ -97,7 +99,8 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
     return register
 
 
-def _types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType | None, ...]:
+def tensor_types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType | None, ...]:
+    """Return the types of operands or results as a :class:`Signature` has them."""
     return tuple(ty and TensorType(tuple(ty[0]), ty[1]) for ty in types)
 
 

@@ -16,8 +16,10 @@
 //! Source: Shardy's `ShardableDataFlowOpInterface`.
 
 use super::{OpKind, Program, ValueDef};
-use crate::index::{BlockId, Id, OpId, UseId, ValueId};
+use crate::index::{BlockId, Id, OpId, SignatureId, StrId, UseId, ValueId};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A set of an op's regions; one beyond the 64th is only in [`Regions::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,8 +59,35 @@ pub enum EdgeOwners {
     BlockArgs(u32),
 }
 
+/// Which position each edge of a group takes among values of one kind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// The `i`-th edge takes the `i`-th value.
+    #[default]
+    Same,
+    /// The `i`-th edge takes the value at the `i`-th position listed; edges beyond the list take none.
+    Listed(Arc<[u32]>),
+}
+
+impl Order {
+    /// The position that the edge with this index takes.
+    fn position(&self, edge: usize) -> Option<usize> {
+        match self {
+            Self::Same => Some(edge),
+            Self::Listed(positions) => positions.get(edge).map(|&position| position as usize),
+        }
+    }
+    /// The first edge that takes this position.
+    fn edge_at(&self, position: usize) -> Option<usize> {
+        match self {
+            Self::Same => Some(position),
+            Self::Listed(positions) => positions.iter().position(|&at| at as usize == position),
+        }
+    }
+}
+
 /// A group of edges with the same kinds of sources and targets, one for each owner.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EdgeGroup {
     /// What owns the edges.
     pub owners: EdgeOwners,
@@ -68,6 +97,12 @@ pub struct EdgeGroup {
     pub returns: Regions,
     /// The regions whose `i`-th argument is a target of the `i`-th edge; an owner need not be listed.
     pub block_args: Regions,
+    /// Which operand each edge takes, counted from `first_operand`.
+    pub operand_order: Order,
+    /// Which returned value each edge takes.
+    pub return_order: Order,
+    /// Which block argument each edge takes in regions whose arguments do not own the edges.
+    pub arg_order: Order,
 }
 
 /// All data-flow edges of an op: groups whose owners are block arguments first.
@@ -75,6 +110,20 @@ pub struct EdgeGroup {
 pub struct EdgeSpec {
     /// The groups.
     pub groups: Cow<'static, [EdgeGroup]>,
+}
+
+/// The edges that users have given to ops.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EdgeSpecs {
+    by_name: FxHashMap<StrId, EdgeSpec>,
+    by_signature: FxHashMap<SignatureId, EdgeSpec>,
+}
+
+impl EdgeSpecs {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty() && self.by_signature.is_empty()
+    }
 }
 
 /// One edge of an op.
@@ -93,28 +142,31 @@ const RESULTS: EdgeGroup = EdgeGroup {
     first_operand: None,
     returns: Regions::NONE,
     block_args: Regions::NONE,
+    operand_order: Order::Same,
+    return_order: Order::Same,
+    arg_order: Order::Same,
 };
 
-static WHILE: EdgeSpec = EdgeSpec {
-    groups: Cow::Borrowed(&[EdgeGroup {
-        first_operand: Some(0),
-        returns: Regions::only(1),
-        block_args: Regions::ALL,
-        ..RESULTS
-    }]),
-};
-static CASE: EdgeSpec =
-    EdgeSpec { groups: Cow::Borrowed(&[EdgeGroup { returns: Regions::ALL, ..RESULTS }]) };
-static OPTIMIZATION_BARRIER: EdgeSpec =
-    EdgeSpec { groups: Cow::Borrowed(&[EdgeGroup { first_operand: Some(0), ..RESULTS }]) };
+static WHILE: [EdgeGroup; 1] = [EdgeGroup {
+    first_operand: Some(0),
+    returns: Regions::only(1),
+    block_args: Regions::ALL,
+    ..RESULTS
+}];
+static CASE: [EdgeGroup; 1] = [EdgeGroup { returns: Regions::ALL, ..RESULTS }];
+static OPTIMIZATION_BARRIER: [EdgeGroup; 1] = [EdgeGroup { first_operand: Some(0), ..RESULTS }];
 /// The edges of `sdy.manual_computation` and `sdy.named_computation`: from operands to arguments of the body,
 /// and from its returned values to results.
-static BODY: EdgeSpec = EdgeSpec {
-    groups: Cow::Borrowed(&[
-        EdgeGroup { owners: EdgeOwners::BlockArgs(0), first_operand: Some(0), ..RESULTS },
-        EdgeGroup { returns: Regions::only(0), ..RESULTS },
-    ]),
-};
+static BODY: [EdgeGroup; 2] = [
+    EdgeGroup { owners: EdgeOwners::BlockArgs(0), first_operand: Some(0), ..RESULTS },
+    EdgeGroup { returns: Regions::only(0), ..RESULTS },
+];
+static SPECS: [EdgeSpec; 4] = [
+    EdgeSpec { groups: Cow::Borrowed(&WHILE) },
+    EdgeSpec { groups: Cow::Borrowed(&CASE) },
+    EdgeSpec { groups: Cow::Borrowed(&OPTIMIZATION_BARRIER) },
+    EdgeSpec { groups: Cow::Borrowed(&BODY) },
+];
 
 impl EdgeSpec {
     /// The kinds of ops that have edges.
@@ -129,10 +181,10 @@ impl EdgeSpec {
     #[inline]
     pub fn of_kind(kind: OpKind) -> Option<&'static Self> {
         match kind {
-            OpKind::While => Some(&WHILE),
-            OpKind::Case => Some(&CASE),
-            OpKind::OptimizationBarrier => Some(&OPTIMIZATION_BARRIER),
-            OpKind::ManualComputation | OpKind::NamedComputation => Some(&BODY),
+            OpKind::While => Some(&SPECS[0]),
+            OpKind::Case => Some(&SPECS[1]),
+            OpKind::OptimizationBarrier => Some(&SPECS[2]),
+            OpKind::ManualComputation | OpKind::NamedComputation => Some(&SPECS[3]),
             _ => None,
         }
     }
@@ -160,24 +212,39 @@ impl EdgeSpec {
     /// The owner of the edge that has `target`, a result of `op` or an argument of one of its
     /// regions, among its targets.
     pub fn owner_of_target(&self, program: &Program, op: OpId, target: ValueId) -> Option<ValueId> {
-        let index = program.value_index(target);
-        let group = self.groups.iter().find(|group| match program.values[target].def() {
-            ValueDef::Result(_) => group.owners == EdgeOwners::Results,
-            ValueDef::Arg(block) => region_index(program, op, block)
-                .is_some_and(|region| group.takes_block_args_of(region)),
-        })?;
+        let position = program.value_index(target);
+        let (group, index) = match program.values[target].def() {
+            ValueDef::Result(_) => {
+                let owns = |group: &&EdgeGroup| group.owners == EdgeOwners::Results;
+                (self.groups.iter().find(owns)?, position)
+            }
+            ValueDef::Arg(block) => {
+                let region = region_index(program, op, block)?;
+                let mut edges = self
+                    .groups
+                    .iter()
+                    .filter_map(|group| Some((group, group.edge_of_block_arg(region, position)?)));
+                edges.next()?
+            }
+        };
         group.owner(program, op, index)
     }
 }
 
 impl Program {
-    /// Sets the data-flow edges that users have given to ops, by op name, instead of all earlier ones.
-    pub fn set_edge_specs<'n>(&mut self, specs: impl Iterator<Item = (&'n str, EdgeSpec)>) {
-        self.edge_specs.clear();
-        for (name, spec) in specs {
+    /// Sets the data-flow edges that users have given to ops, by op name and by signature, instead of all earlier
+    /// ones.
+    pub fn set_edge_specs<'n>(
+        &mut self,
+        by_name: impl Iterator<Item = (&'n str, EdgeSpec)>,
+        by_signature: impl Iterator<Item = (SignatureId, EdgeSpec)>,
+    ) {
+        self.edge_specs.by_name.clear();
+        for (name, spec) in by_name {
             let name = self.strings.intern(name);
-            self.edge_specs.insert(name, spec);
+            self.edge_specs.by_name.insert(name, spec);
         }
+        self.edge_specs.by_signature = by_signature.collect();
     }
     /// Whether users have given data-flow edges to any op.
     pub fn has_edge_specs(&self) -> bool {
@@ -187,11 +254,35 @@ impl Program {
     #[inline]
     pub fn edge_spec(&self, op: OpId) -> Option<&EdgeSpec> {
         if !self.edge_specs.is_empty() {
-            if let Some(spec) = self.edge_specs.get(&self.ops[op].name) {
-                return Some(spec);
+            let specs = &self.edge_specs;
+            let by_name = specs.by_name.get(&self.ops[op].name);
+            let spec = by_name.or_else(|| specs.by_signature.get(&self.signature(op)));
+            if spec.is_some() {
+                return spec;
             }
         }
         EdgeSpec::of_kind(self.kind(op))
+    }
+    /// The data-flow edge that `value` belongs to, and the op that has the edge: `value` is a target, or the result
+    /// of the edge op.
+    pub fn edge_of_target(&self, value: ValueId) -> Option<(OpId, Edge)> {
+        let (op, target) = match self.values[value].def() {
+            ValueDef::Result(edge) if self.kind(edge) == OpKind::DataFlowEdge => {
+                let owner = self.operand(edge, 0);
+                (self.owning_op(owner), owner)
+            }
+            _ => (self.owning_op(value), value),
+        };
+        let spec = self.edge_spec(op)?;
+        let owner = spec.owner_of_target(self, op, target)?;
+        spec.edges(self, op).into_iter().find(|edge| edge.owner == owner).map(|edge| (op, edge))
+    }
+    /// The op that makes `value`, or has the region that `value` is an argument of.
+    fn owning_op(&self, value: ValueId) -> OpId {
+        match self.values[value].def() {
+            ValueDef::Result(op) => op,
+            ValueDef::Arg(block) => self.block_parent_op(block),
+        }
     }
 }
 
@@ -225,24 +316,42 @@ impl EdgeGroup {
         sources.clear();
         targets.clear();
         if let Some(first) = self.first_operand {
-            sources.extend(program.op_uses(op).nth(first as usize + index));
+            let position = self.operand_order.position(index);
+            let slot = position.and_then(|at| program.op_uses(op).nth(first as usize + at));
+            sources.extend(slot);
         }
         for region in 0..program.ops[op].num_regions as usize {
             if self.returns.contains(region) {
                 let terminator = program.region_terminator(op, region);
-                sources.extend(terminator.and_then(|user| program.op_uses(user).nth(index)));
+                let position = self.return_order.position(index);
+                let slot = terminator.zip(position);
+                sources.extend(slot.and_then(|(user, at)| program.op_uses(user).nth(at)));
             }
             if self.block_args.contains(region) {
                 let block = entry_block(program, op, region);
-                let arg = block.and_then(|block| program.block_args(block).nth(index));
+                let arg = block.zip(self.position_in(region, index));
+                let arg = arg.and_then(|(block, at)| program.block_args(block).nth(at));
                 targets.extend(arg.filter(|arg| arg != owner));
             }
         }
     }
 
-    fn takes_block_args_of(&self, region: usize) -> bool {
-        self.block_args.contains(region)
-            || matches!(self.owners, EdgeOwners::BlockArgs(own) if own as usize == region)
+    /// The position of the argument of `region` that the edge with this index takes.
+    fn position_in(&self, region: usize, edge: usize) -> Option<usize> {
+        match self.owners {
+            EdgeOwners::BlockArgs(own) if own as usize == region => Some(edge),
+            _ => self.arg_order.position(edge),
+        }
+    }
+    /// The edge that has the argument of `region` at this position among its targets.
+    fn edge_of_block_arg(&self, region: usize, position: usize) -> Option<usize> {
+        if matches!(self.owners, EdgeOwners::BlockArgs(own) if own as usize == region) {
+            return Some(position);
+        }
+        if self.block_args.contains(region) {
+            return self.arg_order.edge_at(position);
+        }
+        None
     }
 }
 

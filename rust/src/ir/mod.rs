@@ -64,7 +64,7 @@ pub use crate::error::Span;
 pub use attr_text::{int_array, int_attr, joined};
 pub use build::{InsertPoint, NewOp};
 pub use constant::ConstantValue;
-pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
+pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Order, Regions};
 pub use edit::Place;
 pub use findings::Findings;
 use function::Function;

@@ -1,7 +1,7 @@
 //! The tables of a program. They are private to `ir/`: see its documentation for how to read, build and
 //! edit one.
 
-use super::edge_spec::EdgeSpec;
+use super::edge_spec::EdgeSpecs;
 use super::function::Function;
 use super::kinds::KindTable;
 use super::meshes::MeshTable;
@@ -74,8 +74,8 @@ pub struct Program {
     pub(super) no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
     /// For reshards and collectives that a pass has inserted, the op that required them.
     pub(super) causes: FxHashMap<OpId, OpId>,
-    /// Data-flow edges that users have given to ops, by op name.
-    pub(super) edge_specs: FxHashMap<StrId, EdgeSpec>,
+    /// Data-flow edges that users have given to ops.
+    pub(super) edge_specs: EdgeSpecs,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
     pub(super) aliases: FxHashMap<StrId, Span>,
     /// The tables for the printer.

@@ -49,7 +49,7 @@ impl Origin {
         let mut program = mlir::parse_shared(self.source.clone()).map_err(|e| changed(&e))?;
         for step in &self.steps {
             let mut rules = step.rules.replaying();
-            rules.install_edges(&mut program);
+            rules.install_edges(&mut program).map_err(|e| changed(&e))?;
             let mut context = Context::new(&mut rules, step.limits, report);
             step.pipeline.run(&mut program, &mut context).map_err(|e| changed(&e))?;
         }

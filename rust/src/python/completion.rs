@@ -7,7 +7,7 @@ use super::result::PyPropagationResult;
 use super::room::copy;
 use super::run_options::RunOptions;
 use super::why::PyExplainer;
-use super::work::{run, work};
+use super::work::{install_edges, run, work};
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
@@ -63,7 +63,7 @@ impl Request {
     pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {
         let rules = self.options.rules();
         let mut program = copy(py, &self.before)?;
-        rules.install_edges(&mut program);
+        install_edges(py, &rules, &mut program, &self.filename)?;
         let limits = self.options.limits();
         let explained = work(py, rules, limits, None, |context| {
             Pipeline::explain(self.options.how, &mut program, context)

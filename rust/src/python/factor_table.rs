@@ -3,10 +3,11 @@
 use super::errors::raise;
 use super::room::copy;
 use super::rules::registry;
+use super::work::install_edges;
 use crate::attribute::print_rule;
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::Program;
-use crate::propagation::factor_table::{factor_table, Cell, FactorTable, Row};
+use crate::ir::{Edge, Program};
+use crate::propagation::factor_table::{edge_factor_table, factor_table, Cell, FactorTable, Row};
 use crate::rule::OpShardingRule;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -28,12 +29,30 @@ impl PyFactorTable {
         value: ValueId,
         filename: &str,
     ) -> PyResult<Self> {
+        let mut program = copy(py, program)?;
+        let mut rules = registry();
+        install_edges(py, &rules, &mut program, filename)?;
+        if let Some((op, edge)) = program.edge_of_target(value) {
+            return Self::of_edge(py, &program, op, &edge, filename);
+        }
         let op = program.defining_op(value).ok_or_else(|| {
             let name = program.value_name(value);
             PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
         })?;
+        let table = factor_table(&mut program, &mut rules, op)
+            .map_err(|error| raise(py, &error, program.text().source(), filename))?;
+        Ok(Self::new(&program, op, table))
+    }
+    /// The table of a data-flow edge of `op`.
+    pub(super) fn of_edge(
+        py: Python<'_>,
+        program: &Program,
+        op: OpId,
+        edge: &Edge,
+        filename: &str,
+    ) -> PyResult<Self> {
         let mut program = copy(py, program)?;
-        let table = factor_table(&mut program, &mut registry(), op)
+        let table = edge_factor_table(&mut program, op, edge)
             .map_err(|error| raise(py, &error, program.text().source(), filename))?;
         Ok(Self::new(&program, op, table))
     }

@@ -24,6 +24,7 @@
 //! | [`annotated`], [`edited`] | the same with annotations on it, made when somebody looks at it |
 //! | [`session_runs`] | runs that are kept to be replayed for other annotations |
 //! | [`why`] | what `Result.why` asks |
+//! | [`edges`] | `DataFlowEdge`, edges of users |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
 //! | [`figures`], [`cost_rows`] | the figures behind `shardcore/costs`, and their rows |
@@ -48,6 +49,7 @@ mod caches;
 mod completion;
 mod cost_rows;
 mod dim_sharding;
+mod edges;
 mod edited;
 mod errors;
 mod factor_table;
@@ -104,6 +106,8 @@ mod _core {
     #[pymodule_export]
     use super::dim_sharding::PyDimSharding;
     #[pymodule_export]
+    use super::edges::{set_data_flow_edges, PyDataFlowEdge};
+    #[pymodule_export]
     use super::error_codes;
     #[pymodule_export]
     use super::factor_table::PyFactorTable;
@@ -136,7 +140,7 @@ mod _core {
     #[pymodule_export]
     use super::rule::PyOpShardingRule;
     #[pymodule_export]
-    use super::rules::{registered_rules, set_data_flow_edges, set_rule};
+    use super::rules::{registered_rules, set_rule};
     #[pymodule_export]
     use super::session::PySessionProgram;
     #[pymodule_export]

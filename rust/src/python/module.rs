@@ -3,6 +3,7 @@
 use super::arguments::Int;
 use super::attribute::to_python;
 use super::completion::Request;
+use super::edges::PyDataFlowEdge;
 use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
@@ -299,8 +300,18 @@ impl PyModule {
         class.call((slf,), options)
     }
 
-    /// The factor table of the op that is, or defines, `target`: a `Value` or a name.
+    /// The data-flow edges of its ops.
+    fn edges(&self, py: Python<'_>) -> PyResult<Vec<PyDataFlowEdge>> {
+        let program = self.program(py)?;
+        let calls = self.names.of(&program).call_sites(&program);
+        PyDataFlowEdge::all(py, &program, &calls, &self.filename)
+    }
+
+    /// The factor table of `target`: an edge, or the op that defines a `Value` or the value of a name.
     fn factor_table(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyFactorTable> {
+        if let Ok(edge) = target.cast::<PyDataFlowEdge>() {
+            return edge.get().factor_table(py);
+        }
         // A key is looked up in the state of this call; a run may replace the module's state meanwhile.
         let (program, value) = if let Ok(value) = target.cast::<PyValue>() {
             let program = self.program(py)?;

@@ -3,20 +3,19 @@
 //! The registry is locked only by threads that hold the GIL, which do not release the GIL meanwhile, so that a fork
 //! finds it free.
 
-use super::arguments::Items;
 use super::attribute::to_python;
 use super::rule::PyOpShardingRule;
 use super::user_code;
 use crate::attribute::parse_rule;
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::ir::{EdgeGroup, EdgeOwners, EdgeSpec, Regions, Type};
+use crate::ir::Type;
 use crate::rule::OpShardingRule;
 use crate::rules::notation::Notation;
 use crate::rules::table::FAMILIES;
 use crate::rules::{Registry, SignatureView, UserRule};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -30,7 +29,7 @@ fn global() -> MutexGuard<'static, Registry> {
 }
 
 /// Changes the registry. Removed entries are dropped after the lock is released, since that may run Python.
-fn change(edit: impl FnOnce(&mut Registry)) {
+pub(super) fn change(edit: impl FnOnce(&mut Registry)) {
     let mut next = global().clone();
     edit(&mut next);
     let old = std::mem::replace(&mut *global(), next);
@@ -100,7 +99,7 @@ fn function_rule(function: Py<PyAny>) -> UserRule {
 }
 
 /// Converts an exception of the user's function to an error; exceptions that end the program are passed on.
-fn function_error(py: Python<'_>, error: &PyErr) -> Error {
+pub(super) fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     if let Some(interrupted) = user_code::interrupt(py, error) {
         return interrupted;
     }
@@ -124,20 +123,27 @@ fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     Diagnostic::new(Code::InvalidRule, message).into()
 }
 
-/// Calls `function` with the parts of a signature: name, operands, results, attributes, and whether
+/// The parts of a signature that users' functions get: name, operands, results, attributes, and whether
 /// propagation is conservative.
-fn call(
-    py: Python<'_>,
-    function: &Py<PyAny>,
+pub(super) fn signature_arguments<'py>(
+    py: Python<'py>,
     view: &SignatureView<'_>,
-) -> PyResult<Result<Option<OpShardingRule>>> {
+) -> PyResult<Bound<'py, PyTuple>> {
     let (operands, results) = tensor_types(view);
     let attributes = PyDict::new(py);
     for (name, value) in view.attributes() {
         attributes.set_item(name, to_python(py, value)?)?;
     }
-    let arguments = (view.name, operands, results, attributes, view.conservative);
-    let answer = function.bind(py).call1(arguments)?;
+    (view.name, operands, results, attributes, view.conservative).into_pyobject(py)
+}
+
+/// Calls `function` with the parts of a signature.
+fn call(
+    py: Python<'_>,
+    function: &Py<PyAny>,
+    view: &SignatureView<'_>,
+) -> PyResult<Result<Option<OpShardingRule>>> {
+    let answer = function.bind(py).call1(signature_arguments(py, view)?)?;
     if answer.is_none() {
         return Ok(Ok(None));
     }
@@ -177,40 +183,4 @@ fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
     };
     let operands = signature.operand_types.iter().map(tensor).collect();
     (operands, signature.result_types.iter().map(tensor).collect())
-}
-
-/// One group of edges as Python states it: the region whose arguments own the edges (`None` for the
-/// results), the first operand, and the regions whose returned values and arguments take part (`None`
-/// for all).
-type GroupArguments = (Option<u32>, Option<u32>, Option<Items<u32>>, Option<Items<u32>>);
-
-/// Gives an op data-flow edges; `None` removes them.
-#[pyfunction]
-#[pyo3(signature = (name, groups))]
-pub fn set_data_flow_edges(name: &str, groups: Option<Items<GroupArguments>>) -> PyResult<()> {
-    let regions = |list: Option<Items<u32>>| {
-        let Some(Items(list)) = list else { return Ok(Regions::ALL) };
-        if let Some(large) = list.iter().find(|&&region| region > 62) {
-            let message = format!("region {large} is out of reach: name all regions, or below 63");
-            return Err(PyValueError::new_err(message));
-        }
-        Ok(list.into_iter().fold(Regions::NONE, |set, region| set.or(Regions::only(region))))
-    };
-    let group = |(owner, first_operand, returns, block_args): GroupArguments| {
-        Ok(EdgeGroup {
-            owners: owner.map_or(EdgeOwners::Results, EdgeOwners::BlockArgs),
-            first_operand,
-            returns: regions(returns)?,
-            block_args: regions(block_args)?,
-        })
-    };
-    let spec = match groups {
-        Some(Items(groups)) => {
-            let groups = groups.into_iter().map(group).collect::<PyResult<Vec<_>>>()?;
-            Some(EdgeSpec { groups: groups.into() })
-        }
-        None => None,
-    };
-    change(|registry| registry.set_edges(name, spec));
-    Ok(())
 }

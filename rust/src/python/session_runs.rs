@@ -9,7 +9,7 @@ use super::room::room_for_copy;
 use super::rules::registry_version;
 use super::run_options::RunOptions;
 use super::sharding::PyTensorSharding;
-use super::work::work;
+use super::work::{install_edges, work};
 use crate::context::Context;
 use crate::cost::inline::Originals;
 use crate::error::{Error, Result as EngineResult};
@@ -153,7 +153,7 @@ impl Runs {
         }
         let (mut program, originals) = (annotated.program)()?;
         let rules = options.rules();
-        rules.install_edges(&mut program);
+        install_edges(py, &rules, &mut program, &annotated.edited.filename)?;
         let made = work(py, rules, options.limits(), None, |context| {
             Prepared::prepare(&program, options.how, context)
         })?;

@@ -20,12 +20,27 @@ pub(super) fn run(
     (limits, verifies_each): (Limits, bool),
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
-    rules.install_edges(program);
+    install_edges(py, &rules, program, filename)?;
     let outcome = work(py, rules, limits, progress, |context| {
         context.verifies_each = verifies_each;
         pipeline.run(program, context)
     })?;
     outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
+}
+
+/// Adds the data-flow edges that users have given to ops to `program`, which `filename` names in errors.
+pub(super) fn install_edges(
+    py: Python<'_>,
+    rules: &Registry,
+    program: &mut Program,
+    filename: &str,
+) -> PyResult<()> {
+    if !rules.has_edges() && !program.has_edge_specs() {
+        return Ok(());
+    }
+    user_code::check_depth().map_err(|error| raise_unlocated(py, error.diagnostics))?;
+    let installed = py.detach(|| rules.install_edges(program));
+    installed.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
 /// Runs `work` without the GIL, in a context of `rules`; checks for signals, and calls `progress` with

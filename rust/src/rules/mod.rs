@@ -38,6 +38,7 @@ mod surroundings;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod user_edges;
 pub mod user_rule;
 pub mod view;
 
@@ -47,5 +48,6 @@ pub fn legalized_families() -> &'static [table::Family] {
 }
 
 pub use registry::Registry;
+pub use user_edges::UserEdges;
 pub use user_rule::UserRule;
 pub use view::{Shapes, SignatureView};

@@ -8,12 +8,13 @@ use super::answers::Record;
 use super::cache::{self, is_portable, RuleCache, RulePair, MAX_ENTRIES};
 use super::chlo;
 use super::table::Family;
+use super::user_edges::{self, EdgeFunction, EdgeRecord, UserEdges};
 use super::user_rule::{Recording, UserRule};
 use super::view::{Shapes, SignatureView};
 use crate::context::RuleSource;
 use crate::error::Result;
 use crate::index::{OpId, RuleId, SignatureId};
-use crate::ir::{EdgeSpec, Program};
+use crate::ir::Program;
 use crate::rule::{RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,9 @@ fn intern(rules: &mut RuleTable, pair: &RulePair) -> [RuleId; 2] {
 #[derive(Clone, Debug)]
 pub struct Registry {
     rules: Arc<FxHashMap<String, UserRule>>,
-    edges: Arc<FxHashMap<String, EdgeSpec>>,
+    edges: Arc<FxHashMap<String, UserEdges>>,
     recording: Recording,
+    edge_record: EdgeRecord,
     /// A number that differs for registries that may have different rules.
     generation: u64,
     is_conservative: bool,
@@ -58,6 +60,7 @@ impl Registry {
             rules: Arc::default(),
             edges: Arc::default(),
             recording: Recording::Off,
+            edge_record: EdgeRecord::default(),
             generation: BUILTIN,
             is_conservative: false,
             legalizes_chlo: false,
@@ -77,13 +80,15 @@ impl Registry {
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.recording = Recording::On(Record::default());
+        self.edge_record = EdgeRecord::On(Arc::default());
         self
     }
 
     /// The registry for repeating the recorded run: calls no user's function.
     #[must_use]
     pub fn replaying(&self) -> Self {
-        Self { recording: self.recording.replayed(), ..self.clone() }
+        let (recording, edge_record) = (self.recording.replayed(), self.edge_record.replayed());
+        Self { recording, edge_record, ..self.clone() }
     }
 
     /// The family of the op called `name`.
@@ -103,7 +108,7 @@ impl Registry {
     }
 
     /// Sets the data-flow edges of the op called `name`; `None` removes them.
-    pub fn set_edges(&mut self, name: &str, edges: Option<EdgeSpec>) {
+    pub fn set_edges(&mut self, name: &str, edges: Option<UserEdges>) {
         let table = Arc::make_mut(&mut self.edges);
         match edges {
             Some(edges) => table.insert(name.to_owned(), edges),
@@ -111,12 +116,27 @@ impl Registry {
         };
     }
 
-    /// Adds to `program` the data-flow edges that users have given to ops; must be called before
-    /// any pass runs.
-    pub fn install_edges(&self, program: &mut Program) {
-        let mut edges: Vec<(&String, &EdgeSpec)> = self.edges.iter().collect();
+    /// Whether users have given data-flow edges to any op.
+    pub fn has_edges(&self) -> bool {
+        !self.edges.is_empty()
+    }
+
+    /// Adds to `program` the data-flow edges that users have given to ops, which may call their functions; must be
+    /// called before any pass runs.
+    pub fn install_edges(&self, program: &mut Program) -> Result<()> {
+        let mut edges: Vec<(&String, &UserEdges)> = self.edges.iter().collect();
         edges.sort_unstable_by_key(|(name, _)| *name);
-        program.set_edge_specs(edges.into_iter().map(|(name, spec)| (&**name, spec.clone())));
+        let (mut always, mut functions) = (Vec::new(), Vec::new());
+        for (name, edges) in edges {
+            match edges {
+                UserEdges::Always(spec) => always.push((&**name, spec.clone())),
+                UserEdges::Function(function) => functions.push((&**name, function)),
+            }
+        }
+        let functions: &[(&str, &Arc<EdgeFunction>)] = &functions;
+        let by_signature = user_edges::by_signature(program, functions, &self.edge_record)?;
+        program.set_edge_specs(always.into_iter(), by_signature.into_iter());
+        Ok(())
     }
 
     /// The user's rule of the op called `name`.

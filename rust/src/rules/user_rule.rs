@@ -90,7 +90,7 @@ impl UserRule {
             Self::Notation(notation) => notation.instantiate(view).map(Some),
             Self::Function(function) => function.ask(view, recording),
         };
-        rule.map_err(|error| at_op(view, error))
+        rule.map_err(|error| at_op(view, "rule", error))
     }
 }
 
@@ -137,19 +137,19 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
     Ok(Some(rule))
 }
 
-/// `error` with the first op that has the signature as its place.
-fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
+/// `error`, a mistake in `what` of an op, with the first op that has the signature as its place.
+pub(super) fn at_op(view: &SignatureView<'_>, what: &str, mut error: Error) -> Error {
     let Some((program, id)) = view.source() else { return error };
     let span = program.op_span(program.signatures()[id].example);
     for diagnostic in &mut error.diagnostics {
-        diagnostic.message = format!("rule of {}: {}", view.name, diagnostic.message);
+        diagnostic.message = format!("{what} of {}: {}", view.name, diagnostic.message);
         diagnostic.span = span;
     }
     error
 }
 
 /// The cache key of a function's answer: all its arguments, as bytes that do not depend on the program.
-fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
+pub(super) fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
     let mut key = view.name.as_bytes().to_vec();
     key.push(u8::from(view.conservative));
     if let Some((program, id)) = view.source() {

@@ -9,8 +9,8 @@ use crate::attribute::{factor_symbol, write_axes};
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FactorId, Id, MeshId, OpId, ShardingId, ValueId};
-use crate::ir::{Direction, OpInfo, OpTraits, Program};
+use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId, ValueId};
+use crate::ir::{Direction, Edge, OpInfo, OpKind, OpTraits, Program, ValueDef};
 use crate::projection::{FactorSharding, Projection, TensorFactorShardings};
 use crate::rule::{OpShardingRule, TensorMapping};
 
@@ -71,11 +71,68 @@ pub fn factor_table(
     }
     let operands = program.operands(op);
     let tensors: Vec<ValueId> = operands.chain(program.op_results(op)).collect();
-    let before: Vec<ShardingId> = tensors.iter().map(|&value| program.sharding(value)).collect();
-    let after = visit_once(program, rule_id, op, &before);
-    let rule = program.rules()[rule_id].clone();
-    let num_operands = program.num_operands(op);
-    let cells_before = cells(program, &rule, &before);
+    let before: Vec<ShardingId> = tensors.iter().map(|&value| program.sharding_of(value)).collect();
+    let is_elementwise = OpInfo::by_name(program.op_name(op))
+        .is_some_and(|info| info.traits.has(OpTraits::ELEMENTWISE));
+    let spec = spec(rule_id, is_elementwise);
+    Ok(table(program, spec, &tensors, &before, program.num_operands(op)))
+}
+
+/// The table of a data-flow edge of `op`, whose rule is the identity: its sources, then its targets, the owner first.
+/// At the ends of a manual computation shardings are as they are outside for arguments, and inside for results.
+pub fn edge_factor_table(program: &mut Program, op: OpId, edge: &Edge) -> Result<FactorTable> {
+    let sources: Vec<ValueId> = edge.sources.iter().map(|&slot| program.used_value(slot)).collect();
+    let mut tensors = sources.clone();
+    tensors.push(edge.owner);
+    tensors.extend(&edge.targets);
+    let shape = program.types()[program.type_of(tensors[0])].static_shape();
+    let rank = |value: &ValueId| program.types()[program.type_of(*value)].rank();
+    let shape = shape.filter(|shape| tensors.iter().all(|value| rank(value) == Some(shape.len())));
+    let Some(shape) = shape else {
+        let message =
+            format!("an edge of {} is not between tensors of one static rank", program.op_name(op));
+        return Err(Diagnostic::new(Code::InvalidRule, message).at_op(program, op).into());
+    };
+    let rule = OpShardingRule::identity(&shape, sources.len(), tensors.len() - sources.len());
+    let rule_id = program.intern_rule(rule);
+    let mut before: Vec<ShardingId> =
+        sources.iter().map(|&value| program.sharding_of(value)).collect();
+    let target = edge_sharding(program, op, edge.owner);
+    before.resize(tensors.len(), target);
+    Ok(table(program, spec(rule_id, false), &tensors, &before, sources.len()))
+}
+
+/// The sharding of the edge of `op` that `owner` owns, as its sources have it.
+fn edge_sharding(program: &mut Program, op: OpId, owner: ValueId) -> ShardingId {
+    let edge = program.data_flow_edge(owner);
+    let is_arg = matches!(program.def(owner), ValueDef::Arg(_));
+    let own =
+        edge.map_or(program.sharding(owner), |edge| program.sharding(program.result(edge, 0)));
+    let is_manual = program.kind(op) == OpKind::ManualComputation;
+    match (is_arg, edge) {
+        (true, Some(_)) if is_manual => program.with_manual_axes(op, owner, own),
+        (false, _) if is_manual => program.inside_manual(op, own),
+        _ => own,
+    }
+}
+
+/// A visit by this rule in all directions that it does not block.
+fn spec(rule: RuleId, is_elementwise: bool) -> VisitSpec {
+    let class = OpClass::Fixed(Direction::Both);
+    VisitSpec { rule, class, has_single_uses: true, is_elementwise, is_conservative: false }
+}
+
+/// The table of `tensors`, the first `num_operands` of which are operands, with the shardings `before` a visit.
+fn table(
+    program: &mut Program,
+    spec: VisitSpec,
+    tensors: &[ValueId],
+    before: &[ShardingId],
+    num_operands: usize,
+) -> FactorTable {
+    let after = visit_once(program, spec, before);
+    let rule = program.rules()[spec.rule].clone();
+    let cells_before = cells(program, &rule, before);
     let cells_after = cells(program, &rule, &after);
     let mut rows = Vec::with_capacity(tensors.len());
     for (before, after_visit) in cells_before.into_iter().zip(cells_after) {
@@ -88,25 +145,11 @@ pub fn factor_table(
             sharding: after[index],
         });
     }
-    Ok(FactorTable { columns: columns(&rule), rows, rule })
+    FactorTable { columns: columns(&rule), rows, rule }
 }
 
-/// The shardings of `op`'s tensors after one visit.
-fn visit_once(
-    program: &mut Program,
-    rule: crate::index::RuleId,
-    op: OpId,
-    before: &[ShardingId],
-) -> Vec<ShardingId> {
-    let is_elementwise = OpInfo::by_name(program.op_name(op))
-        .is_some_and(|info| info.traits.has(OpTraits::ELEMENTWISE));
-    let spec = VisitSpec {
-        rule,
-        class: OpClass::Fixed(Direction::Both),
-        has_single_uses: true,
-        is_elementwise,
-        is_conservative: false,
-    };
+/// The shardings after one visit.
+fn visit_once(program: &mut Program, spec: VisitSpec, before: &[ShardingId]) -> Vec<ShardingId> {
     let directions = spec.directions(program.rules());
     let mut tables = program.tables();
     let site = VisitInput { spec, subset: Subset::ALL, shardings: before };
