@@ -17,10 +17,12 @@ from shardcore.errors import Diagnostic, Place
 from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned
+from shardcore.report.graph import Graph
 from shardcore.report.page import Page
 from shardcore.report.picture import Picture
 from shardcore.session import Session
 from shardcore.why import Why, WhyNot
+from shardcore.why.steps import Steps
 
 __all__ = [
     "AnnotatedProgram",
@@ -1170,6 +1172,50 @@ class Result:
             LocationError: no value is called that, it has no such dim, no mesh has the axis, or
                 the axis is there (``unknown-location``).
         """
+    def steps(self) -> Steps:
+        """Return what each visit of an op changed: for each user priority the op-priority steps,
+        for each step the visits, for each visit the shardings before and after.
+
+        The first call propagates once more, and keeps every change of a sharding.
+
+        Examples:
+            >>> module = shardcore.Module.parse('''
+            ... sdy.mesh @mesh = <["x"=2]>
+            ... func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+            ...     -> tensor<8xf32> {
+            ...   %0 = stablehlo.negate %a : tensor<8xf32>
+            ...   return %0 : tensor<8xf32>
+            ... }''')
+            >>> [visit.op for step, visit in module.propagate().steps().visits()]
+            ['stablehlo.negate', 'func.return']
+
+        Raises:
+            BusyError: a rule asks the result that it is called to compute.
+        """
+    def graph(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        around: str | None = None,
+        hops: int = 3,
+        folds: bool = True,
+    ) -> Graph:
+        """Return the computation graph of the entry function, drawn with shardings: tensors blue,
+        ops red, tensors that the user annotated with a border.
+
+        Args:
+            path: where it is written, if anywhere: a ``.svg`` file, which needs ``fast-sugiyama``
+                (``pip install 'shardcore[graph]'``), or ``.dot`` or ``.gv``, text for Graphviz.
+            around: only what is near this value: ``"%12"``, or the path of an argument.
+            hops: how many ops away from it.
+            folds: draw repeated layers once, where ``around`` is not given.
+
+        Raises:
+            ImportError: the layout library for SVG is not installed.
+            LocationError: no tensor is called ``around`` (``unknown-location``).
+            OSError: the file cannot be written.
+            ValueError: the name of the file says neither SVG nor DOT.
+        """
     def diagnostics(
         self,
         hardware: str | Hardware | None = None,
@@ -1606,6 +1652,17 @@ class Explainer:
         """The numbers and names of the operands and results of an op of the program that was
         partitioned, whether it returns from the entry function, and the indices of the arguments
         that reach it; ``None`` if the program given does not have it."""
+    def steps(
+        self,
+    ) -> list[
+        tuple[
+            int,
+            int,
+            str,
+            list[tuple[str | None, str | None, list[tuple[str, str | None, str | None]]]],
+        ]
+    ]:
+        """The fields of :class:`shardcore.why.steps.RunStep`, in order."""
     def annotation(self, value: int) -> dict[str, Any] | None:
         """What is written on a value itself, if anything is."""
     def describe(self, value: int) -> tuple[TensorSharding | None, int | None] | None:

@@ -96,3 +96,40 @@ def test_001_014_the_strategies_side_by_side(tmp_path, capsys) -> None:
     with pytest.raises(SystemExit):
         main(["compare", str(path), "--strategy", "basic"])
     assert "two or more of basic, aggressive" in capsys.readouterr().err
+
+
+PRIORITIES = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(
+    %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}p1, {?}]>},
+    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y"}p0]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.add %a, %b : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}"""
+
+
+def test_001_010_the_hierarchy_of_conflict_resolution_step_by_step() -> None:
+    # "Like nested for loops: for each user priority a full op-priority propagation is applied."
+    steps = Module.parse(PRIORITIES).propagate().steps()
+    numbers = [(step.priority, step.step) for step in steps]
+    assert numbers == sorted(numbers)
+    assert {priority for priority, _ in numbers} == {0, 1}
+    assert [step for priority, step in numbers if priority == 0] == [
+        step for priority, step in numbers if priority == 1
+    ]
+    first = [
+        (step.priority, change.value)
+        for step, visit in steps.visits()
+        if visit.op == "stablehlo.add"
+        for change in visit.changes
+    ]
+    assert first[0][0] == 0
+    assert (1, "%0") in first
+    # Each tensor is after a change as it is before the next one.
+    state: dict[str, str | None] = {}
+    for _, visit in steps.visits():
+        for change in visit.changes:
+            assert state.get(change.value, change.before) == change.before
+            state[change.value] = change.after
+    assert '[{"x"' in str(steps)
+    assert "dims that take part" in str(steps)

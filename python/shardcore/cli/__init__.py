@@ -29,6 +29,8 @@ examples:
   shardcore partition model.mlir --prove             the program of one device, proven by running it
   shardcore report model.mlir -o out.html            a page for a browser
   shardcore why model.mlir '%12'                      where its axes come from
+  shardcore steps model.mlir                          which visit changed which sharding
+  shardcore graph model.mlir -o out.svg               the computation graph, drawn
   shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' --hardware tpu-v5e
   shardcore plan model.mlir --devices 32 --hardware tpu-v5e    the best shardings, found
   shardcore check model.mlir --expect expected.toml
@@ -119,12 +121,14 @@ def _parser() -> Parser:
         compare,
         completion,
         cost,
+        graph,
         matmul,
         partition,
         plan,
         propagate,
         report,
         show,
+        steps,
         sweep,
         why,
     )
@@ -149,6 +153,8 @@ def _parser() -> Parser:
     sweep.add(commands)
     plan.add(commands)
     why.add(commands)
+    steps.add(commands)
+    graph.add(commands)
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)

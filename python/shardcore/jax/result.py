@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
     from shardcore.expect import Check
     from shardcore.partition import Partitioned
+    from shardcore.report.graph import Graph
     from shardcore.report.page import Page
     from shardcore.why import Why, WhyNot
+    from shardcore.why.steps import Steps
 
 JaxMesh = AbstractMesh | jax.sharding.Mesh
 
@@ -144,6 +146,21 @@ class JaxResult:
     def why_not(self, value: str | Value, dim: int, axis: AxisRef | str) -> WhyNot:
         """Why an axis is not on a dim of a value; see :meth:`shardcore.Result.why_not`."""
         return self.result.why_not(value, dim, axis)
+
+    def steps(self) -> Steps:
+        """Which visit of which op changed which sharding; see :meth:`shardcore.Result.steps`."""
+        return self.result.steps()
+
+    def graph(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        around: str | None = None,
+        hops: int = 3,
+        folds: bool = True,
+    ) -> Graph:
+        """The computation graph, drawn with shardings; see :meth:`shardcore.Result.graph`."""
+        return self.result.graph(path, around=around, hops=hops, folds=folds)
 
     def diagnostics(
         self, hardware: str | Hardware | None = None, **options: Any

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`absence`] | why an axis is not on a dim |
 //! | [`around`] | the tensors of an op that required a collective |
+//! | [`frames`] | what each visit changed |
 //! | [`names`] | the name that a value of the propagated program has in the given one |
 //! | [`tensors`] | tensors and steps in words |
 //! | [`source`] | which annotation an axis comes from |
@@ -13,17 +14,19 @@
 
 mod absence;
 mod around;
+mod frames;
 mod names;
 mod source;
 mod tensors;
 
-use crate::index::{Id, OpId, ValueId};
+use crate::index::{Id, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, OpKind, Program};
 use crate::propagation::explain::{AxisName, Explanation, Neighbours, Path, Place};
 use crate::propagation::observe::Slot;
 use crate::sharding::TensorSharding;
 pub use absence::{Missing, Reason};
 pub use around::Around;
+pub use frames::{Frame, Visit};
 pub use source::{Kind, Source};
 use std::sync::Arc;
 pub use tensors::Step;
@@ -90,6 +93,14 @@ impl Explained {
     ) -> Option<Missing> {
         let func = self.0.done.entry_function()?;
         Some(self.missing_at(Place { slot: Slot::FuncResult(func, index), dim }, axis))
+    }
+    /// All greedy runs, in order, with what each visit changed. Shardings are those of [`Explained::sharding_text`].
+    pub fn frames(&self) -> Vec<Frame> {
+        self.0.frames()
+    }
+    /// The text of a sharding of the propagated program; `None` for no sharding.
+    pub fn sharding_text(&self, sharding: ShardingId) -> Option<String> {
+        self.0.sharding_text(sharding)
     }
     /// The tensors of the op of the program given that `op` of `program` is or was cloned from; `None` if there is none.
     pub fn around(&self, program: &Program, op: OpId) -> Option<Around> {

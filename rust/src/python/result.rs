@@ -168,6 +168,20 @@ impl PyPropagationResult {
         let why_not = slf.py().import("shardcore.why")?.getattr("why_not")?;
         why_not.call1((slf, value, dim, axis))
     }
+    /// What each visit changed.
+    fn steps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.why.steps")?.call_method1("steps", (slf,))
+    }
+    /// The computation graph.
+    #[pyo3(signature = (path = None, **options))]
+    fn graph<'py>(
+        slf: &Bound<'py, Self>,
+        path: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let graph = slf.py().import("shardcore.report.graph")?.getattr("graph")?;
+        graph.call((slf, path), options)
+    }
     /// What a person should look at.
     #[pyo3(signature = (hardware = None, *, ignore = None, hardware_file = None))]
     fn diagnostics<'py>(

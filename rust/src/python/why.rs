@@ -7,12 +7,13 @@ use super::origin::PyOrigin;
 use super::sharding::PyTensorSharding;
 use super::value::PyValue;
 use crate::attribute::write_free_axis;
-use crate::explain::{Around, AxisSource, Explained, Missing, Source, Step};
-use crate::index::{Id, OpId, ValueId};
+use crate::explain::{Around, AxisSource, Explained, Missing, Source, Step, Visit};
+use crate::index::{Id, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, Program, ValueDef};
 use crate::propagation::explain::AxisName;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A completed program that says where the axes of its values come from; see the stub.
@@ -117,6 +118,36 @@ impl PyExplainer {
         };
         let Around { operands, results, returns, arguments } = around;
         Some((named(operands), named(results), returns, arguments))
+    }
+    /// The greedy runs with what each visit changed: user priority, op-priority step, strategy, and for each visit the op,
+    /// its line, and names with the texts of their shardings before and after.
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = explained.frames();
+        let ids = frames.iter().flat_map(|frame| &frame.visits);
+        let ids = ids.flat_map(|visit| &visit.changes).flat_map(|&(_, old, new)| [old, new]);
+        let ids: FxHashSet<ShardingId> = ids.collect();
+        let texts = ids.into_iter().map(|id| (id, explained.sharding_text(id)));
+        let texts: Vec<(ShardingId, Option<String>)> = texts.collect();
+        // No lock is held while Python runs, which making objects may do.
+        drop(explained);
+        let mut by_id: FxHashMap<ShardingId, Option<Bound<'py, PyString>>> = FxHashMap::default();
+        for (id, text) in texts {
+            by_id.insert(id, text.map(|text| PyString::new(py, &text)));
+        }
+        let list = PyList::empty(py);
+        for frame in frames {
+            let visits = PyList::empty(py);
+            for Visit { op, changes } in frame.visits {
+                let changes = changes.into_iter().map(|(name, old, new)| {
+                    (name, by_id.get(&old).cloned().flatten(), by_id.get(&new).cloned().flatten())
+                });
+                let (op, line) = op.map_or((None, None), |(op, line)| (Some(op), line));
+                visits.append((op, line, changes.collect::<Vec<_>>()))?;
+            }
+            list.append((frame.priority, frame.step, frame.strategy, visits))?;
+        }
+        Ok(list)
     }
     /// What is written on the value with this number, if anything is.
     fn annotation<'py>(

@@ -40,6 +40,14 @@ impl Trace {
     pub fn change(&self, index: usize) -> &Change {
         &self.changes[index]
     }
+    /// All changes, in order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+    /// The greedy runs, each with the index of the first change that it or a later one makes.
+    pub fn runs(&self) -> impl Iterator<Item = (&RunStart, usize)> {
+        self.runs.iter().map(|run| (run, run.at.num_changes()))
+    }
     /// The number of changes.
     pub fn num_changes(&self) -> usize {
         self.changes.len()

@@ -1,0 +1,218 @@
+"""Tensors and ops as nodes, and the edges between them.
+
+A tensor has an edge from the op that makes it and edges to the ops that take it. The body of a loop
+or a conditional stands between the op that has it and the results of that op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from shardcore.report.page.folded import entry_function
+from shardcore.report.table import format_shape, format_sharding
+
+if TYPE_CHECKING:
+    from shardcore._core import Op, Port, Result, Value
+
+_TERMINATORS = ("func.return", "stablehlo.return", "sdy.return")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A tensor or an op."""
+
+    kind: str
+    """``"tensor"`` or ``"op"``."""
+    name: str
+    """The name of a tensor, ``"%12"``, or its path in the user's program; of an op
+    ``"dot_general"``."""
+    type: str = ""
+    """The shape and element type of a tensor."""
+    sharding: str = ""
+    """The sharding of a tensor, without its mesh."""
+    annotated: bool = False
+    """Whether the user gave the tensor a sharding."""
+    location: str | None = None
+    """Where an op comes from in the user's program."""
+    value: str | None = None
+    """The name of a tensor in the program, ``"%12"``."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is written in the node."""
+        return tuple(line for line in (self.name, self.type, self.sharding) if line)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What nodes of repeated layers have in common."""
+        name = self.name if self.kind == "op" else ""
+        return (self.kind, name, self.type, self.sharding)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Nodes that stand for those of several equal layers."""
+
+    nodes: tuple[int, ...]
+    times: int
+    """How many layers there are."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A computation graph: tensors and ops, with shardings.
+
+    ``str()`` says how large it is; :meth:`dot` and :meth:`svg` draw it, as does a notebook.
+    """
+
+    nodes: tuple[Node, ...]
+    """In program order."""
+    edges: tuple[tuple[int, int], ...]
+    """From a node to a node, by their numbers; one to an earlier node leads from one of the
+    repeated layers to the next."""
+    layers: tuple[Layer, ...] = ()
+    """The layers that are drawn once."""
+    title: str = field(default="", compare=False)
+
+    def dot(self) -> str:
+        """Return the graph in the language of Graphviz."""
+        from shardcore.report.graph.dot import dot
+
+        return dot(self)
+
+    def svg(self) -> str:
+        """Return the graph as a picture, an element of SVG.
+
+        Raises:
+            ImportError: ``fast-sugiyama`` is not installed: ``pip install 'shardcore[graph]'``.
+        """
+        from shardcore.report.graph.svg import svg
+
+        return svg(self)
+
+    def record(self) -> dict[str, Any]:
+        """Return the graph as plain data."""
+        return {
+            "nodes": [dict(vars(node)) for node in self.nodes],
+            "edges": [list(edge) for edge in self.edges],
+            "layers": [{"nodes": list(each.nodes), "times": each.times} for each in self.layers],
+        }
+
+    def subgraph(self, numbers: Sequence[int]) -> Graph:
+        """Return the graph of the nodes with these numbers, which ascend."""
+        new = {old: index for index, old in enumerate(numbers)}
+        edges = [(new[a], new[b]) for a, b in self.edges if a in new and b in new]
+        return Graph(tuple(self.nodes[old] for old in numbers), tuple(edges), (), self.title)
+
+    def __str__(self) -> str:
+        tensors = sum(node.kind == "tensor" for node in self.nodes)
+        ops = len(self.nodes) - tensors
+        times = "".join(f"; {len(each.nodes)} nodes x {each.times}" for each in self.layers)
+        return f"{tensors} tensors, {ops} ops, {len(self.edges)} edges{times}"
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.svg()
+        except ImportError:
+            return None
+
+
+def build(result: Result) -> Graph:
+    """Return the graph of the entry function of ``result``."""
+    return _Builder(result).graph()
+
+
+class _Builder:
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._entry = entry_function(result)
+        self._nodes: list[Node] = []
+        self._edges: list[tuple[int, int]] = []
+        self._numbers: dict[Value, int] = {}
+        self._labels = {
+            port.name: port.label for port in result.arguments() if port.label is not None
+        }
+        given_arguments, self._given_results = result._annotated()
+        self._annotated = _annotated(result, self._entry, given_arguments)
+
+    def graph(self) -> Graph:
+        ops = [op for op in self._result.module.ops() if op.function == self._entry]
+        owners: dict[Value, int] = {}
+        around: list[tuple[Op, int]] = []
+        for op in ops:
+            if op.name == "func.func":
+                for block in (block for region in op.regions for block in region):
+                    for value in block.arguments:
+                        self._tensor(value)
+                continue
+            if op.name in _TERMINATORS:
+                self._returns(op, around)
+                continue
+            number = self._add(Node("op", op.name.partition(".")[2], location=op.location))
+            self._edges += [
+                (self._numbers[value], number) for value in op.operands if value in self._numbers
+            ]
+            if op.regions:
+                around.append((op, number))
+                for block in (block for region in op.regions for block in region):
+                    for value in block.arguments:
+                        owners[value] = self._tensor(value)
+                        self._edges.append((number, owners[value]))
+            self._edges += [(number, self._tensor(value)) for value in op.results]
+        edges = dict.fromkeys(self._edges)
+        return Graph(tuple(self._nodes), tuple(edges), (), self._result.module.filename)
+
+    def _returns(self, op: Op, around: list[tuple[Op, int]]) -> None:
+        """Join what ``op`` returns to the results of the op around it; those of the function are
+        annotated if the function's results are.
+        """
+        if op.name == "func.return":
+            for value, given in zip(op.operands, self._given_results, strict=False):
+                number = self._numbers.get(value)
+                if number is not None and given.sharding is not None:
+                    self._nodes[number] = replace(self._nodes[number], annotated=True)
+            return
+        inside = [each for each in around if _has(each[0], op)]
+        if not inside:
+            return
+        owner, _ = inside[-1]
+        for value, made in zip(op.operands, owner.results, strict=False):
+            if value in self._numbers and made in self._numbers:
+                pair = (self._numbers[value], self._numbers[made])
+                self._edges.append(pair)
+
+    def _tensor(self, value: Value) -> int:
+        name = self._labels.get(value.name) if value.op is None else None
+        node = Node(
+            "tensor",
+            name or value.name,
+            format_shape(value),
+            format_sharding(value),
+            value.name in self._annotated,
+            value.location,
+            value.name,
+        )
+        self._numbers[value] = self._add(node)
+        return self._numbers[value]
+
+    def _add(self, node: Node) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+
+def _has(owner: Op, op: Op) -> bool:
+    return any(block.ops[-1:] == (op,) for region in owner.regions for block in region)
+
+
+def _annotated(result: Result, entry: str | None, arguments: Sequence[Port]) -> set[str]:
+    """The names of the values of the entry function that the user gave shardings."""
+    names = {port.name for port in arguments if port.sharding is not None}
+    for op in result._given().ops():
+        if op.function != entry:
+            continue
+        names |= {value.name for value in op.results if value.sharding is not None}
+        if op.name == "sdy.sharding_constraint":
+            names |= {value.name for value in op.operands}
+    return names

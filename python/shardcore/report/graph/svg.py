@@ -1,0 +1,110 @@
+"""A graph as a picture: tensors blue, ops red, annotated tensors with a blue border."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import pairwise
+
+from shardcore.report.graph.dot import ANNOTATED, OP, TENSOR
+from shardcore.report.graph.layout import Layout, Point, layout
+from shardcore.report.graph.model import Graph, Node
+
+_CHARACTER, _LINE, _PAD = 6.6, 15.0, 8.0
+"""Width of a character and height of a line of the font, and space beside text, in pixels."""
+_MARGIN = 16.0
+_MAX_CHARACTERS = 44
+"""Longer lines are cut; the whole text is shown when the pointer rests on the node."""
+_STYLE = (
+    "text{font:11px ui-monospace,monospace;text-anchor:middle;fill:#111}"
+    f".t{{fill:{TENSOR};stroke:#7b97c4}}.o{{fill:{OP};stroke:#c48a85}}"
+    f".a{{stroke:{ANNOTATED};stroke-width:3}}"
+    ".e{fill:none;stroke:#777}.r{stroke-dasharray:4 3}"
+    ".l{fill:none;stroke:#999;stroke-dasharray:6 4}.n{text-anchor:start;fill:currentColor}"
+)
+_ARROW = (
+    '<marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
+    'orient="auto"><path d="M0 0 8 4 0 8z" fill="#777"/></marker>'
+)
+
+
+def size(node: Node) -> tuple[float, float]:
+    """Return the width and height of ``node`` in pixels."""
+    longest = max(len(_cut(line)) for line in node.lines)
+    return longest * _CHARACTER + 2 * _PAD, len(node.lines) * _LINE + _PAD
+
+
+def svg(graph: Graph) -> str:
+    """Return ``graph`` as an element of SVG.
+
+    Raises:
+        ImportError: ``fast-sugiyama`` is not installed.
+    """
+    sizes = [size(node) for node in graph.nodes]
+    where = layout(graph, sizes)
+    width, height = where.width + 2 * _MARGIN, where.height + 2 * _MARGIN
+    return "".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+            f'viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.0f} {height:.0f}">',
+            f"<title>{escape(graph.title)}</title><style>{_STYLE}</style><defs>{_ARROW}</defs>",
+            *_layers(graph, where, sizes),
+            *_edges(graph, where, sizes),
+            *_nodes(graph, where, sizes),
+            "</svg>\n",
+        ]
+    )
+
+
+def _layers(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]:
+    for layer in graph.layers:
+        boxes = [(*where.centers[number], *sizes[number]) for number in layer.nodes]
+        left = min(x - width / 2 for x, _, width, _ in boxes) - _PAD
+        right = max(x + width / 2 for x, _, width, _ in boxes) + _PAD
+        top = min(y - height / 2 for _, y, _, height in boxes) - _PAD
+        bottom = max(y + height / 2 for _, y, _, height in boxes) + _PAD
+        yield (
+            f'<rect class="l" x="{left:.0f}" y="{top:.0f}" width="{right - left:.0f}" '
+            f'height="{bottom - top:.0f}" rx="8"/>'
+            f'<text class="n" x="{left + 6:.0f}" y="{top + 12:.0f}">x {layer.times}</text>'
+        )
+
+
+def _edges(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]:
+    for (source, target), way in zip(graph.edges, where.ways, strict=True):
+        (x0, y0), *between, (x1, y1) = way
+        if target < source:
+            # To the same layer again: around its nodes.
+            side = max(x0, x1) + max(sizes[source][0], sizes[target][0]) / 2 + 12
+            path = f"M{x0:.0f} {y0:.0f}C{side:.0f} {y0:.0f} {side:.0f} {y1:.0f} {x1:.0f} {y1:.0f}"
+            yield f'<path class="e r" d="{path}" marker-end="url(#arrow)"/>'
+            continue
+        y0 += sizes[source][1] / 2
+        y1 -= sizes[target][1] / 2
+        points = [(x0, y0), *between, (x1, y1)]
+        path = f"M{x0:.0f} {y0:.0f}" + "".join(
+            f"C{x:.0f} {(y + v) / 2:.0f} {u:.0f} {(y + v) / 2:.0f} {u:.0f} {v:.0f}"
+            for (x, y), (u, v) in pairwise(points)
+        )
+        yield f'<path class="e" d="{path}" marker-end="url(#arrow)"/>'
+
+
+def _nodes(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]:
+    for node, (x, y), (width, height) in zip(graph.nodes, where.centers, sizes, strict=True):
+        kind = "o" if node.kind == "op" else "t"
+        kind += " a" if node.annotated else ""
+        hint = [*node.lines, *([node.location] if node.location else [])]
+        top = y - height / 2
+        yield (
+            f'<g><title>{escape(chr(10).join(hint))}</title><rect class="{kind}" '
+            f'x="{x - width / 2:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" '
+            f'rx="3"/>'
+        )
+        for index, line in enumerate(node.lines):
+            baseline = top + _PAD / 2 + index * _LINE + 11
+            yield f'<text x="{x:.0f}" y="{baseline:.0f}">{escape(_cut(line))}</text>'
+        yield "</g>"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - 3] + "..."
