@@ -214,8 +214,10 @@ impl Explained {
     /// Where `axis` of `slot` comes from.
     fn slot(&mut self, slot: Slot, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
         let path = self.0.explanation.path(&mut self.0.done, slot, axis)?;
-        let Path { source, axis, sharding, steps } = path;
-        let (source, first) = self.0.source(source, &axis, sharding);
+        let Path { source: start, axis, sharding, steps } = path;
+        let (source, first) = self.0.source(start, &axis, sharding);
+        // The chain goes on from the tensor as the steps call it.
+        let first = first.map(|step| Step { value: self.0.slot_name(start), ..step });
         let chain = first.into_iter().chain(steps.iter().map(|step| self.0.step(step))).collect();
         Some((source, chain))
     }
