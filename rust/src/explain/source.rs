@@ -2,8 +2,8 @@
 
 use super::tensors::{Step, Tensors};
 use crate::attribute::print_sharding;
-use crate::index::{FuncId, ShardingId, ValueId};
-use crate::ir::{Direction, OpKind, Payload, ValueDef};
+use crate::index::{FuncId, OpId, ShardingId, ValueId};
+use crate::ir::{Direction, OpKind, Payload, Program, ValueDef};
 use crate::propagation::explain::{part_in, AxisName};
 use crate::propagation::observe::Slot;
 
@@ -149,31 +149,39 @@ impl Tensors {
         let users = self.done.uses(owner).chain(self.done.uses(value));
         let found = users.filter_map(|slot| {
             let (op, index) = (self.done.user(slot), self.done.operand_index(slot));
-            let other = match self.done.kind(op) {
-                OpKind::ShardingConstraint => self.done.result(op, 0),
-                OpKind::ManualComputation => {
-                    let body = self.done.op_regions(op).next()?;
-                    let body = self.done.region_entry(body).get()?;
-                    (index < self.done.num_block_args(body))
-                        .then(|| self.done.block_arg(body, index))?
-                }
-                _ => return None,
+            let source = match self.done.kind(op) {
+                OpKind::ShardingConstraint => self.constraint(op, axis),
+                OpKind::ManualComputation => self.in_sharding(op, index, axis),
+                _ => None,
             };
-            let holder = self.explanation.slot_of(other)?;
-            let sharding = self.initial(holder);
-            part_in(&self.done, sharding, axis)?;
-            Some((op, other, sharding))
+            Some((op, source?))
         });
-        let (op, other, sharding) = found.last()?;
-        let kind = match self.done.kind(op) {
-            OpKind::ShardingConstraint => Kind::Constraint,
-            _ => Kind::Manual,
-        };
-        let (source, _) = self.of(Slot::Value(other), kind, sharding);
+        let (op, source) = found.last()?;
         let to = self.slot_name(Slot::Value(value));
         let (name, line) = (self.done.op_name(op).to_owned(), self.line(op));
         let step = Step::made(source.name.clone(), to, &name, line, Direction::Backward);
         Some((source, Some(step)))
+    }
+
+    /// The constraint `op`, if it has `axis`.
+    fn constraint(&self, op: OpId, axis: &AxisName) -> Option<Source> {
+        let result = self.done.result(op, 0);
+        let sharding = self.initial(self.explanation.slot_of(result)?);
+        part_in(&self.done, sharding, axis)?;
+        Some(self.of(Slot::Value(result), Kind::Constraint, sharding).0)
+    }
+
+    /// The in-sharding with this index of the manual computation `op`, if it has `axis`: as the program given has it,
+    /// since its manual axes are hidden during propagation.
+    fn in_sharding(&self, op: OpId, index: usize, axis: &AxisName) -> Option<Source> {
+        let arg = |program: &Program, op: OpId| {
+            let body = program.region_entry(program.op_regions(op).next()?).get()?;
+            (index < program.num_block_args(body)).then(|| program.block_arg(body, index))
+        };
+        let known = arg(&self.given, self.names.given_op(&self.given, &self.done, op)?)?;
+        let sharding = self.given.sharding(known);
+        part_in(&self.given, sharding, axis)?;
+        Some(self.own(Slot::Value(arg(&self.done, op)?), known, sharding))
     }
 
     /// The result of the called function that `owner`, the result of a call, got its sharding from.
