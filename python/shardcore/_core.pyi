@@ -1569,7 +1569,10 @@ class Figures:
         """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 
     def memory(self) -> list[int]:
-        """Bytes of arguments, outputs, donated outputs, at the peak, and at the least peak."""
+        """Bytes of arguments, outputs, donated outputs, and at the peak."""
+
+    def least_peak(self) -> int:
+        """Bytes at the peak of the order of ops that needs least."""
 
     def work(
         self,

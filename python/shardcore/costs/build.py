@@ -98,7 +98,7 @@ def timed(
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.run.bytes, row.run.seconds) for row in sent]
     step = _step(figures, work, sent, rates)
-    arguments, outputs, aliased, peak, least_peak = figures.memory()
+    arguments, outputs, aliased, peak = figures.memory()
     at = figures.peak_op()
     rows = Rows(figures, work, traffic, Trial(local, count), step.exposed)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
@@ -117,7 +117,6 @@ def timed(
         output_bytes=outputs,
         alias_bytes=aliased,
         peak_bytes=peak,
-        least_peak_bytes=min(least_peak, peak),
         peak_op=None if at is None else PeakOp(**at),
         compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
         comm_seconds=sum(seconds * kind.count for kind, _, seconds in traffic),

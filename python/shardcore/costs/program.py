@@ -55,9 +55,6 @@ class Cost:
     """Bytes of outputs that take the memory of donated arguments."""
     peak_bytes: int
     """The most bytes that are live at once, arguments included, as XLA assigns memory on hosts."""
-    least_peak_bytes: int
-    """The most bytes that are live at once if ops run in an order that saves memory, as compilers
-    for accelerators choose: depth first, or in the order of the program."""
     peak_op: PeakOp | None
     """The op at which that many bytes are live."""
     compute_seconds: float
@@ -74,7 +71,8 @@ class Cost:
     exposed_seconds: float
     """The part of :attr:`step_seconds` in which nothing is computed, but a collective awaited."""
     rows: Rows
-    """What :attr:`collectives`, :attr:`ops` and :attr:`live_at_peak` are made from."""
+    """What :attr:`collectives`, :attr:`ops`, :attr:`live_at_peak` and :attr:`least_peak_bytes` are
+    made from."""
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
@@ -85,6 +83,13 @@ class Cost:
     is_saturated: bool = False
     """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
+
+    @property
+    def least_peak_bytes(self) -> int:
+        """The most bytes that are live at once if ops run in an order that saves memory, as
+        compilers for accelerators choose: depth first, or in the order of the program.
+        """
+        return min(self.rows.least_peak_bytes, self.peak_bytes)
 
     @property
     def live_at_peak(self) -> tuple[LiveValue, ...]:

@@ -83,6 +83,11 @@ class Rows:
         return timeline_of(*self._figures.lifetimes())
 
     @cached_property
+    def least_peak_bytes(self) -> int:
+        """The bytes at the peak in the order of the ops that needs least."""
+        return self._figures.least_peak()
+
+    @cached_property
     def steps(self) -> tuple[TimedStep, ...]:
         """The ops that take time or send data, in the order in which they run."""
         found = []
@@ -147,8 +152,8 @@ class Rows:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = (self.steps, self.scopes, self.product_flops, self.lifetimes)
-        return _rows, (*self._key(), *rest)
+        kept = self.steps, self.scopes, self.product_flops
+        return _rows, (*self._key(), *kept, self.lifetimes, self.least_peak_bytes)
 
 
 def _rows(
@@ -159,12 +164,13 @@ def _rows(
     scopes: tuple[ScopeCost, ...],
     product_flops: tuple[int, int],
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
+    least_peak_bytes: int,
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
     vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
     vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
-    vars(rows).update(lifetimes=lifetimes)
+    vars(rows).update(lifetimes=lifetimes, least_peak_bytes=least_peak_bytes)
     return rows
 
 

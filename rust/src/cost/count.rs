@@ -6,17 +6,17 @@ use super::donation::donated_of_entry;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
-use super::host::host_peak;
+use super::host::{host_order, host_peak};
 use super::inline::Inlined;
 use super::local::Local;
-use super::memory::Liveness;
+use super::memory::{Liveness, Memory};
 use super::schedule::Schedule;
 use super::steps::{Order, RowsOfOp};
 use super::work::estimate::Estimates;
 use super::work::unit::Unit;
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
-use super::{OpRow, ProgramCost, Uncounted};
+use super::{OpRow, ProgramCost, Sequence, Uncounted};
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
@@ -46,14 +46,27 @@ pub(super) struct Count<'a> {
 impl<'a> Count<'a> {
     /// The cost of `inlined`, which is the program of `local`.
     pub fn of(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> ProgramCost {
+        let count = Self::new(local, inlined, estimates);
+        count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry))
+    }
+    /// What depends on the order of the ops.
+    pub fn sequence(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> Sequence {
+        let count = Self::new(local, inlined, estimates);
+        count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry))
+    }
+    /// The sums over all ops, and the entry function, if there is one.
+    fn new(
+        local: Local<'a>,
+        inlined: &'a Inlined<'a>,
+        estimates: &Estimates,
+    ) -> Option<(Self, FuncId)> {
         let program = &*inlined.program;
-        let Some(entry) = program.entry_function() else { return ProgramCost::default() };
+        let entry = program.entry_function()?;
         let mut works = Works::with_estimates(program, estimates);
         let execution = Execution::new(program, &mut works);
         let mut functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let fusion = Fusion::new(program, &mut works, &functions);
-        let depth_first = Schedule::depth_first(program, &mut works.tensors, &functions);
         let mut count = Self {
             local,
             inlined,
@@ -71,6 +84,9 @@ impl<'a> Count<'a> {
         functions.reverse();
         for &func in &functions {
             for op in program.pre_order(func).skip(1) {
+                for value in program.op_results(op) {
+                    count.works.tensors.id(value);
+                }
                 if count.execution.times_once(program.parent_block(op)) > 0
                     && !program.has_traits(op, OpTraits::TERMINATOR)
                 {
@@ -79,7 +95,7 @@ impl<'a> Count<'a> {
             }
         }
         count.cost.flow = Dataflow::new(program, &count.execution, &functions, &count.rows_of);
-        count.finish(entry, depth_first)
+        Some((count, entry))
     }
     /// Adds one op.
     fn add(&mut self, op: OpId) {
@@ -163,27 +179,34 @@ impl<'a> Count<'a> {
         let value = operand.or_else(|| self.program.op_results(op).next());
         value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
     }
-    /// Adds the memory figures, for the order of the program or for `depth_first`, whichever needs less.
-    fn finish(mut self, entry: FuncId, depth_first: Schedule) -> ProgramCost {
-        let mut memory = |schedule| {
+    /// What depends on the order of the ops. Of the order of the program and the depth-first one that counts which needs less.
+    fn in_order(mut self, entry: FuncId) -> Sequence {
+        let program = self.program;
+        let donated = donated_of_entry(program, &mut self.works.tensors, entry);
+        let arguments = Memory::of_ports(program, &mut self.works, entry, &[]).argument_bytes;
+        let functions = self.execution.functions.iter().map(|&func| program.func_op(func));
+        let functions: Vec<OpId> = functions.collect();
+        let depth_first = Schedule::depth_first(program, &mut self.works.tensors, &functions);
+        let peaks = [depth_first, Schedule::of_the_program()].map(|schedule| {
             let (works, fusion) = (&mut self.works, &mut self.fusion);
-            let execution = &self.execution;
-            Liveness::new(self.program, works, fusion, execution, &schedule).memory(entry)
-        };
-        let depth_first = memory(depth_first);
-        let in_order = memory(Schedule::of_the_program());
-        let is_better = depth_first.least_peak_bytes < in_order.least_peak_bytes;
-        self.cost.memory = if is_better { depth_first } else { in_order };
+            Liveness::new(program, works, fusion, &self.execution, &schedule).peak(entry, &donated)
+        });
+        let live = host_order(program, &mut self.works, &self.execution, entry, &donated);
+        let (execution, rows) = (&self.execution, &*self.rows_of);
+        let order = Order { program, execution, rows, originals: &self.inlined.originals };
+        let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));
+        Sequence { steps: order.steps(&live), least_peak_bytes }
+    }
+    /// Adds the figures of memory.
+    fn finish(mut self, entry: FuncId) -> ProgramCost {
         let donated = donated_of_entry(self.program, &mut self.works.tensors, entry);
+        self.cost.memory = Memory::of_ports(self.program, &mut self.works, entry, &donated);
         let host = host_peak(self.program, &mut self.works, &self.execution, entry, &donated);
         let memory = &mut self.cost.memory;
         memory.peak_bytes = memory.argument_bytes.saturating_add(host.bytes);
         memory.peak_op = host.op;
         memory.peak_loc = host.op.map_or(Span::EMPTY, |op| self.program.loc(op));
         memory.live = host.live;
-        let (program, execution, rows) = (self.program, &self.execution, &*self.rows_of);
-        let order = Order { program, execution, rows, originals: &self.inlined.originals };
-        self.cost.steps = order.steps(&host.over_time);
         self.cost.loops = self.execution.loops;
         let rows = self.cost.ops.iter();
         let mut figures =

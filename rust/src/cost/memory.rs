@@ -8,7 +8,6 @@
 //! An output takes the memory of the argument that is donated to it if that has no later use.
 
 use super::buffers::{Places, Run};
-use super::donation::donated_arguments;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::schedule::Schedule;
@@ -39,14 +38,45 @@ pub struct Memory {
     pub alias_bytes: u128,
     /// The most bytes that are live at once, as XLA assigns memory on hosts ([`super::host`]).
     pub peak_bytes: u128,
-    /// The most bytes that are live at once in the order that needs less memory of those in [`super::schedule`].
-    pub least_peak_bytes: u128,
     /// The op at which that many bytes are live.
     pub peak_op: Option<OpId>,
     /// The location of that op, as that of an [`super::OpRow`].
     pub peak_loc: Span,
     /// The values that are live at that op, in the order of their definition.
     pub live: Vec<Live>,
+}
+
+impl Memory {
+    /// The bytes of the arguments of `entry`, of its results, and of results that arguments are `donated` to.
+    pub fn of_ports(
+        program: &Program,
+        works: &mut Works<'_>,
+        entry: FuncId,
+        donated: &[(usize, ValueId)],
+    ) -> Self {
+        let mut memory = Self::default();
+        let Some(body) = program.func_body(entry).get() else { return memory };
+        for arg in program.block_args(body) {
+            memory.argument_bytes += works.tensors.bytes(arg);
+        }
+        let returned = returned(program, body);
+        for &value in &returned {
+            memory.output_bytes += works.tensors.bytes(value);
+        }
+        if returned.len() > 1 {
+            memory.output_bytes += POINTER_BYTES * returned.len() as u128;
+        }
+        for &(output, _) in donated {
+            memory.alias_bytes += works.tensors.bytes(returned[output]);
+        }
+        memory
+    }
+}
+
+/// What `block` returns.
+fn returned(program: &Program, block: BlockId) -> Vec<ValueId> {
+    let last = program.last_op(block).get();
+    last.map_or_else(Vec::new, |op| program.operands(op).collect())
 }
 
 /// Bytes of one entry of the table of results.
@@ -148,8 +178,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         self.places[op.index()]
     }
-    /// The memory of the program, whose entry function is `entry`, in the order of the schedule.
-    pub fn memory(&mut self, entry: FuncId) -> Memory {
+    /// The most bytes that are live at once besides the arguments of the program, whose entry function is `entry`, in the order
+    /// of the schedule. `donated` has pairs of the index of a result and the argument whose memory it takes.
+    pub fn peak(&mut self, entry: FuncId, donated: &[(usize, ValueId)]) -> u128 {
         let program = self.program;
         for func in self.execution.functions.clone() {
             let body = program.func_body(func);
@@ -157,30 +188,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 let _ = self.peak_of(body, &[]);
             }
         }
-        let Some(body) = program.func_body(entry).get() else { return Memory::default() };
-        let mut memory = Memory::default();
-        for arg in program.block_args(body) {
-            memory.argument_bytes += self.works.tensors.bytes(arg);
-        }
-        let returned = self.returned(body);
-        for &value in &returned {
-            memory.output_bytes += self.works.tensors.bytes(value);
-        }
-        if returned.len() > 1 {
-            memory.output_bytes += POINTER_BYTES * returned.len() as u128;
-        }
-        let bytes = |value| self.works.tensors.bytes(value);
-        let donated = donated_arguments(program, entry, &returned, bytes);
-        for &(output, _) in &donated {
-            memory.alias_bytes += self.works.tensors.bytes(returned[output]);
-        }
-        let peak = self.simulate(body, &donated);
-        memory.least_peak_bytes = memory.argument_bytes.saturating_add(peak);
-        memory
-    }
-    fn returned(&self, block: BlockId) -> Vec<ValueId> {
-        let last = self.program.last_op(block).get();
-        last.map_or_else(Vec::new, |op| self.program.operands(op).collect())
+        program.func_body(entry).get().map_or(0, |body| self.simulate(body, donated))
     }
     /// The results of a loop's body that take the memory of its arguments.
     fn carried(&self, block: BlockId) -> Vec<(usize, ValueId)> {
@@ -229,7 +237,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let program = self.program;
         let schedule = self.schedule;
         let ops = schedule.ops(program, block);
-        let returned = self.returned(block);
+        let returned = returned(program, block);
         let mut run = Run::new(ops.len());
         for &(output, arg) in donated {
             if let Some(&value) = returned.get(output) {

@@ -114,8 +114,6 @@ pub struct ProgramCost {
     pub loops: Vec<Loop>,
     /// Memory.
     pub memory: Memory,
-    /// The ops in the order in which they run.
-    pub steps: Vec<Step>,
     /// Which ops need which, for schedules.
     pub flow: Dataflow,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
@@ -126,6 +124,21 @@ pub struct ProgramCost {
 /// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered.
 pub fn local_cost(local: Local<'_>, estimates: &Estimates) -> ProgramCost {
     inlined_cost(local, &Inlined::new(local.program), estimates)
+}
+
+/// What depends on the order in which the ops run.
+#[derive(Clone, Debug, Default)]
+pub struct Sequence {
+    /// The ops in that order.
+    pub steps: Vec<Step>,
+    /// The most bytes that are live at once in the order that needs less memory of those in [`schedule`].
+    pub least_peak_bytes: u128,
+}
+
+/// What depends on the order of the ops of `local`, with the same arguments as [`local_cost`]. It is not a part of the cost
+/// because it takes half of the time of one, and few ask for it.
+pub fn sequence(local: Local<'_>, estimates: &Estimates) -> Sequence {
+    Count::sequence(local, &Inlined::new(local.program), estimates)
 }
 
 fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) -> ProgramCost {

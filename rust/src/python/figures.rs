@@ -15,14 +15,14 @@ use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
 use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
-use crate::cost::{local_cost, local_lifetimes, ProgramCost};
+use crate::cost::{local_cost, local_lifetimes, sequence, ProgramCost, Sequence};
 use crate::index::{Id, MeshId, SignatureId, StrId};
 use crate::ir::Program;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The most streams that collectives run on.
 const MAX_STREAMS: usize = 16;
@@ -77,15 +77,17 @@ impl<K: Clone + Eq + std::hash::Hash> Kinds<K> {
 pub struct PyFigures {
     program: Arc<Program>,
     origin: Arc<Origin>,
+    estimates: Estimates,
     cost: ProgramCost,
+    sequence: OnceLock<Sequence>,
     work: Kinds<WorkKey>,
     traffic: Kinds<TrafficKey>,
 }
 
 impl PyFigures {
     /// The figures of `program`, which was made from `origin`.
-    fn of(program: Arc<Program>, origin: Arc<Origin>, estimates: &Estimates) -> Self {
-        let cost = local_cost(origin.local(&program), estimates);
+    fn of(program: Arc<Program>, origin: Arc<Origin>, estimates: Estimates) -> Self {
+        let cost = local_cost(origin.local(&program), &estimates);
         let ops = cost.ops.iter();
         let work = Kinds::of(
             ops.map(|row| (row.element, row.unit, row.work, row.traffic, row.is_collective)),
@@ -94,7 +96,12 @@ impl PyFigures {
         let traffic = Kinds::of(
             collectives.map(|row| (row.kind, row.mesh, row.axes.clone(), row.devices, row.bytes)),
         );
-        Self { program, origin, cost, work, traffic }
+        Self { program, origin, estimates, cost, sequence: OnceLock::new(), work, traffic }
+    }
+    /// What depends on the order of the ops.
+    fn sequence(&self, py: Python<'_>) -> &Sequence {
+        let make = || sequence(self.origin.local(&self.program), &self.estimates);
+        py.detach(|| self.sequence.get_or_init(make))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.program)
@@ -129,17 +136,19 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    Ok(py.detach(|| PyFigures::of(program, origin, &estimates)))
+    Ok(py.detach(|| PyFigures::of(program, origin, estimates)))
 }
 
 #[pymethods]
 impl PyFigures {
-    /// Bytes of arguments, outputs, donated outputs, at the peak, and at that of the order that needs least.
-    fn memory(&self) -> [u128; 5] {
+    /// Bytes of arguments, outputs, donated outputs, and at the peak.
+    fn memory(&self) -> [u128; 4] {
         let memory = &self.cost.memory;
-        let outputs = [memory.output_bytes, memory.alias_bytes];
-        let peaks = [memory.peak_bytes, memory.least_peak_bytes];
-        [memory.argument_bytes, outputs[0], outputs[1], peaks[0], peaks[1]]
+        [memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.peak_bytes]
+    }
+    /// Bytes at the peak of the order that needs least.
+    fn least_peak(&self, py: Python<'_>) -> u128 {
+        self.sequence(py).least_peak_bytes
     }
     #[getter]
     fn is_saturated(&self) -> bool {
@@ -198,7 +207,7 @@ impl PyFigures {
     /// The fields of the steps, in the order in which they run; `work` and `traffic` are the places in `work()` and
     /// `traffic()`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let rows = self.cost.steps.iter().map(|step| {
+        let rows = self.sequence(py).steps.iter().map(|step| {
             let work = step.row.map(|row| self.work.of_rows[row as usize]);
             let traffic = step.collective.map(|row| self.traffic.of_rows[row as usize]);
             (step, work, traffic)

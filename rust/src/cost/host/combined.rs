@@ -38,7 +38,8 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
     if kinds.is_empty() {
         return FxHashMap::default();
     }
-    let mut sets = Sets::new(program, &ops, block);
+    let is_sum = |at: usize| kind_of[at] != NONE;
+    let mut sets = Sets::new(program, &ops, block, is_sum);
     let several = (0..kinds.len() as u32).filter(|&kind| counts[kind as usize] > 1);
     for kind in several.take(MAX_KINDS) {
         sets.combine(&kind_of, kind);
@@ -48,8 +49,14 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
 }
 
 /// The ops of a block, by their places in it, and which of them run as one.
+///
+/// Walks visit only all-reduces, and ops that need several of what is visited: an op that needs one thing is replaced by that
+/// in the needs of others, and one that needs nothing is left out. That changes neither the order of all-reduces nor which of
+/// them depend on which.
 struct Sets {
-    /// The places of what each op needs, one op after the other.
+    /// The place that is visited for each op; [`NONE`] if there is none.
+    visited_as: Vec<u32>,
+    /// The places of what each op that is visited needs, one op after the other.
     needs: Vec<u32>,
     starts: Vec<usize>,
     /// The place of the first op that each runs as one with.
@@ -59,18 +66,30 @@ struct Sets {
 }
 
 impl Sets {
-    fn new(program: &Program, ops: &[OpId], block: BlockId) -> Self {
+    fn new(
+        program: &Program,
+        ops: &[OpId],
+        block: BlockId,
+        is_sum: impl Fn(usize) -> bool,
+    ) -> Self {
         let count = ops.len() as u32;
         let places: FxHashMap<OpId, u32> = ops.iter().copied().zip(0..).collect();
+        let mut visited_as: Vec<u32> = (0..count).collect();
+        // The last op that needs each, so that it is listed once.
+        let mut needed_by = vec![NONE; ops.len()];
         let mut needs = Vec::new();
         let mut starts = vec![0];
-        for &op in ops {
+        for (at, &op) in (0..count).zip(ops) {
+            let first = needs.len();
             let mut add = |inner: OpId| {
                 for value in program.operands(inner) {
-                    if let ValueDef::Result(def) = program.def(value) {
-                        if def != op && program.parent_block(def) == block {
-                            needs.extend(places.get(&def));
-                        }
+                    let ValueDef::Result(def) = program.def(value) else { continue };
+                    if def == op || program.parent_block(def) != block {
+                        continue;
+                    }
+                    let need = places.get(&def).map_or(NONE, |&def| visited_as[def as usize]);
+                    if need != NONE && std::mem::replace(&mut needed_by[need as usize], at) != at {
+                        needs.push(need);
                     }
                 }
             };
@@ -78,9 +97,14 @@ impl Sets {
             if program.num_regions(op) > 0 {
                 program.pre_order(op).skip(1).for_each(add);
             }
+            if needs.len() < first + 2 && !is_sum(at as usize) {
+                visited_as[at as usize] = needs.get(first).copied().unwrap_or(NONE);
+                needs.truncate(first);
+            }
             starts.push(needs.len());
         }
-        Self { needs, starts, first: (0..count).collect(), next: vec![NONE; ops.len()] }
+        let (first, next) = ((0..count).collect(), vec![NONE; ops.len()]);
+        Self { visited_as, needs, starts, first, next }
     }
     /// Combines the all-reduces of a kind.
     fn combine(&mut self, kind_of: &[u32], kind: u32) {
@@ -122,7 +146,7 @@ impl Sets {
             at = self.next[at as usize];
         }
     }
-    /// The first of each set, after those that it needs, depth first from the last op.
+    /// The first of each set that is visited, after those that it needs, depth first from the last op.
     fn post_order(&self) -> Vec<u32> {
         let count = self.first.len() as u32;
         let mut order = Vec::with_capacity(count as usize);
@@ -130,7 +154,9 @@ impl Sets {
         let mut needs: Vec<u32> = Vec::new();
         // Each op that is open, where its needs begin, and the next one.
         let mut stack: Vec<(u32, usize, usize)> = Vec::new();
-        for root in std::iter::once(count.saturating_sub(1)).chain(0..count) {
+        let last = self.visited_as.last().copied();
+        let all = (0..count).filter(|&at| self.visited_as[at as usize] == at);
+        for root in last.into_iter().filter(|&last| last != NONE).chain(all) {
             let root = self.first[root as usize];
             if std::mem::replace(&mut is_seen[root as usize], true) {
                 continue;

@@ -38,8 +38,6 @@ pub struct HostPeak {
     pub op: Option<OpId>,
     /// What they are taken for, arguments included.
     pub live: Vec<Live>,
-    /// The ops of the entry function in the order in which they run, with the bytes that are taken at each besides arguments.
-    pub over_time: Vec<(OpId, u128)>,
 }
 
 /// The peak of a block, besides its arguments.
@@ -69,7 +67,22 @@ pub fn host_peak(
     donated: &[(usize, ValueId)],
 ) -> HostPeak {
     let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
-    Blocks::new(program, works, execution, entry).of_entry(body, donated)
+    Blocks::new(program, works, execution, entry).of_entry(body, donated).0
+}
+
+/// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
+/// arguments; arguments are those of [`host_peak`].
+pub fn host_order(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    entry: FuncId,
+    donated: &[(usize, ValueId)],
+) -> Vec<(OpId, u128)> {
+    let Some(body) = program.func_body(entry).get() else { return Vec::new() };
+    let mut blocks = Blocks::new(program, works, execution, entry);
+    let (_, entry, taken) = blocks.of_entry(body, donated);
+    blocks.over_time(body, &entry, &taken)
 }
 
 /// The entry function, with the memory that callers keep for it.
@@ -82,6 +95,7 @@ struct Entry {
 }
 
 impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
+    /// The blocks of `program`, of which the functions besides `entry` are done.
     fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
@@ -120,37 +134,42 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         Entry { graph, liveness, num_arguments: places.len(), outputs }
     }
-    fn of_entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> HostPeak {
-        let Entry { graph, liveness, num_arguments, outputs: own } = self.entry(body, donated);
+    /// The peak of `body`, that of the entry function; and the bytes that are taken at each kernel besides arguments.
+    fn of_entry(
+        &mut self,
+        body: BlockId,
+        donated: &[(usize, ValueId)],
+    ) -> (HostPeak, Entry, Vec<u128>) {
+        let entry = self.entry(body, donated);
+        let (graph, liveness) = (&entry.graph, &entry.liveness);
         let mut taken = Vec::with_capacity(liveness.order.len());
-        let peak = self.peak(&graph, &liveness, &mut taken);
+        let peak = self.peak(graph, liveness, &mut taken);
         let mut live: Vec<Live> = Vec::new();
         let mut outputs: u128 = 0;
         let as_live = |item: &Item| Live { value: item.value, bytes: item.bytes };
-        live.extend(graph.items[..num_arguments].iter().map(as_live));
-        for item in own {
+        live.extend(graph.items[..entry.num_arguments].iter().map(as_live));
+        for &item in &entry.outputs {
             let item = &graph.items[item as usize];
             outputs = outputs.saturating_add(item.bytes);
-            if !self.is_made_inside(&graph, peak, item.made_by) {
+            if !self.is_made_inside(graph, peak, item.made_by) {
                 live.push(as_live(item));
             }
         }
-        self.collect(&graph, &liveness, peak, &mut live);
+        self.collect(graph, liveness, peak, &mut live);
         live.retain(|live| live.bytes > 0);
         let op = self.innermost(peak);
         for bytes in &mut taken {
             *bytes = bytes.saturating_add(outputs);
         }
-        let over_time = self.over_time(body, &graph, &liveness, &taken);
-        HostPeak { bytes: peak.bytes.saturating_add(outputs), op, live, over_time }
+        let peak = HostPeak { bytes: peak.bytes.saturating_add(outputs), op, live };
+        (peak, entry, taken)
     }
-    /// The ops of `block` in the order in which they run, with the bytes that are `taken` at each. An op that others compute anew
-    /// stands before the first of these.
+    /// The ops of `block`, that of `entry`, in the order in which they run, with the bytes that are taken at each. An op that
+    /// others compute anew stands before the first of these.
     fn over_time(
         &self,
         block: BlockId,
-        graph: &Graph,
-        liveness: &Liveness,
+        Entry { graph, liveness, .. }: &Entry,
         taken: &[u128],
     ) -> Vec<(OpId, u128)> {
         let program = self.builder.program;
