@@ -14,10 +14,12 @@ from shardcore.calculus import (
     Collective,
     Topology,
     broadcast_matrix,
+    by_size,
     estimate,
     hardware,
     matmul_strategies,
     matrix_of,
+    measured,
     outer_products,
     pairwise,
     parse_any,
@@ -304,3 +306,71 @@ def test_003_slips_of_the_document() -> None:
     }
     assert times["all_gather"] / times["all_to_all"] == pytest.approx(4)
     assert times["all_reduce"] / times["all_to_all"] == pytest.approx(8)
+
+
+GATHER = ["collective", "all_gather", "--array", "bf16[2048_X, 8192]", "--axes", "X"]
+
+
+def test_003_073_bandwidth_by_message_size(capsys) -> None:
+    # About 95 % of the bandwidth, and that only for arrays of about 10 MB: 16 devices of a v5e.
+    command = [*GATHER, "--mesh", "X=16", "--hardware", "tpu-v5e", "--by-size", "--json"]
+    assert main(command) == 0
+    rows = json.loads(capsys.readouterr().out)["by_size"]
+    reached = {row["bytes"]: row["reached"] for row in rows}
+    assert list(reached.values()) == sorted(reached.values())
+    assert reached[2**10] < 0.05 < 0.85 < reached[2**24] <= reached[2**30] <= 0.95
+    assert main([*command[:-1]]) == 0
+    assert "1.0 GiB" in capsys.readouterr().out
+
+
+def test_003_072_bandwidth_from_measurements(tmp_path: Path, capsys) -> None:
+    mesh = Mesh({"X": 16})
+    chip = hardware("tpu-v5e")
+    found = estimate(
+        Collective.of("all_gather", "bf16[2048_X, 8192]", "X", mesh=mesh), Topology.of(mesh, chip)
+    )
+    runs = [(2**20, 40e-6), (2**24, 210e-6), (2**26, 760e-6)]
+    own = measured(found, chip, runs)
+    topology = Topology.of(mesh, own)
+    for size, seconds in runs:
+        (row,) = by_size(found, topology, [size])
+        assert row.achieved_seconds == pytest.approx(seconds, rel=0.02)
+    (between,) = by_size(found, topology, [2**22])
+    assert 40e-6 < between.achieved_seconds < 210e-6
+    for wrong in ([], [(0, 1.0)], [(2**20, 1.0), (2**20, 2.0)], [(2**20, 0.0)]):
+        with pytest.raises(CalculusError) as caught:
+            measured(found, chip, wrong)
+        assert caught.value.code == "invalid-option"
+    path = tmp_path / "chips.toml"
+    path.write_text(
+        "[mine]\nbase = 'tpu-v5e'\n[mine.achieved]\nmessage_shares = [[1e5, 0.1], [1e7, 0.9]]\n"
+    )
+    command = [*GATHER, "--mesh", "X=16", "--hardware", "mine", "--hardware-file", str(path)]
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reached"] == pytest.approx(
+        0.9 * chip.achieved.links
+    )
+    path.write_text(
+        "[mine]\nbase = 'tpu-v5e'\n[mine.achieved]\nmessage_shares = [[1e7, 0.9], [1e5, 0.1]]\n"
+    )
+    assert main(command) == 1
+    assert "bytes ascending" in capsys.readouterr().err
+
+
+def test_003_059_rings_on_the_command_line(tmp_path: Path, capsys) -> None:
+    command = [*GATHER, "--mesh", "X=4", "--hardware", "tpu-v5e", "--ring"]
+    assert main([*command, "--one-way"]) == 0
+    assert "hop 3" in capsys.readouterr().out
+    assert main([*command[:-1], "--ring", str(tmp_path / "ring.svg")]) == 0
+    assert ElementTree.fromstring((tmp_path / "ring.svg").read_text()).tag.endswith("svg")
+
+
+def test_003_116_the_time_of_a_collective_matmul(capsys) -> None:
+    # It starts to reduce or multiply a chunk while the next one is on the way.
+    command = ["matmul", "A[I, J_X] * B[J, K] -> C[I, K]", "--sizes", "I=4096,J=8192,K=8192"]
+    command += ["--dtype", "bf16", "--mesh", "X=4", "--hardware", "tpu-v5e"]
+    assert main([*command, "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out)["strategies"]:
+        assert row["total_seconds"] <= row["chunked_seconds"] <= row["serial_seconds"] * (1 + 1e-9)
+    assert main(command) == 0
+    assert "chunked" in capsys.readouterr().out

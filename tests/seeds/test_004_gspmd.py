@@ -61,11 +61,12 @@ def test_004_sessions_and_expectations_take_what_jax_prints(text: str, dims: lis
     session.set("%arg0", text)
     found = session.annotations["%arg0"]
     assert found.is_equivalent(TensorSharding(MESH, dims), (48, 24))
-    if text.startswith("GSPMD"):
-        return
     expectation = parse_sharding(text)
     assert isinstance(expectation, ExpectedSharding)
     assert expectation.holds(TensorSharding(MESH, dims), (48, 24), MESH) is True
+    assert expectation.holds(TensorSharding(MESH, [None, "x"]), (48, 24), MESH) is False
+    result = session.result
+    assert result.check({"shardings": {"%arg0": text}})
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@
 :mod:`~.collectives`      what a collective does to a sharding, and its transpose
 :mod:`~.collective_time`  the time of a collective, its bound, and the formula
                           (:mod:`~.rates` has the rates of links, :mod:`~.switches` is for GPUs)
+:mod:`~.message_sizes`    bandwidth by the size of messages, from figures and measurements
 :mod:`~.contraction`      ``A[I, J_X] * B[J, K] -> C[I, K]``: an einsum and its case
 :mod:`~.reshard`          sequences of collectives from one sharding to another
 :mod:`~.matmul`           every strategy for a sharded matmul, and the best one
@@ -42,6 +43,7 @@ from shardcore.calculus.crossover import bound_changes, chain_crossovers, crosso
 from shardcore.calculus.exchange import broadcast_matrix, matrix_of, perform, reduce_matrix
 from shardcore.calculus.hardware import Hardware, hardware, hardware_names
 from shardcore.calculus.matmul import best_strategies, matmul_strategies
+from shardcore.calculus.message_sizes import SizeTime, by_size, measured
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.numbers import Held, Run, outer_products, run
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, from_spec, to_jax, to_spec
@@ -64,6 +66,7 @@ __all__ = [
     "Ring",
     "Run",
     "Send",
+    "SizeTime",
     "Spec",
     "Strategy",
     "TimeOptions",
@@ -73,6 +76,7 @@ __all__ = [
     "blocks",
     "bound_changes",
     "broadcast_matrix",
+    "by_size",
     "chain_crossovers",
     "chain_strategies",
     "crossovers",
@@ -83,6 +87,7 @@ __all__ = [
     "hardware_names",
     "matmul_strategies",
     "matrix_of",
+    "measured",
     "outer_products",
     "pairwise",
     "parse_any",

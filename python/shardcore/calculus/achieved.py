@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -49,6 +50,9 @@ class Achieved:
     """Whether something is computed while slices or nodes exchange data."""
     message_bytes: float = 0.0
     """Bytes that a device sends in a collective that reaches half of these shares."""
+    message_shares: tuple[tuple[float, float], ...] = ()
+    """Instead of ``message_bytes``, as measured: bytes that a device sends, ascending, and the
+    share of these shares that they reach."""
     op_seconds: float = 0.0
     """What it takes to start an op."""
     collective_seconds: float = 0.0
@@ -92,9 +96,30 @@ class Achieved:
         return best
 
     def message_share(self, num_bytes: float) -> float:
-        """Return the share of the reached bandwidth for a message of ``num_bytes``."""
+        """Return the share of the reached bandwidth for a message of ``num_bytes``.
+
+        Between the sizes of ``message_shares`` it grows with the logarithm of the bytes.
+
+        >>> round(Achieved(message_shares=((1e3, 0.1), (1e5, 0.9))).message_share(1e4), 3)
+        0.5
+        """
+        if self.message_shares:
+            return _between(self.message_shares, num_bytes)
         total = num_bytes + self.message_bytes
         return num_bytes / total if total else 1.0
+
+
+def _between(points: tuple[tuple[float, float], ...], num_bytes: float) -> float:
+    """Return the share at ``num_bytes`` between ``points``, that of the nearest one outside."""
+    size, share = points[0]
+    for next_size, next_share in points:
+        if num_bytes <= next_size:
+            if next_size == size or num_bytes <= size:
+                return next_share if num_bytes >= next_size else share
+            part = math.log(num_bytes / size) / math.log(next_size / size)
+            return share + part * (next_share - share)
+        size, share = next_size, next_share
+    return share
 
 
 def _made(values: dict[str, Any]) -> Achieved:
@@ -122,6 +147,8 @@ def read_achieved(table: object, wrong: Callable[[str, str, str], Exception]) ->
             values[key] = MappingProxyType(
                 {canonical_dtype(name): float(share) for name, share in value.items()}
             )
+        elif key == "message_shares":
+            values[key] = tuple((float(size), float(share)) for size, share in value)
         elif key == "tile":
             values[key] = tuple(value)
         elif not isinstance(value, bool) and key != "units":
@@ -136,6 +163,11 @@ def _problem(key: str, value: object) -> str | None:
             is_dtype(name) and _is_share(share) for name, share in value.items()
         )
         return None if good else "write products = { bf16 = 0.8 }, shares of the FLOP/s"
+    if key == "message_shares":
+        good = isinstance(value, list) and all(map(_is_point, value))
+        sizes = [size for size, _ in value] if good and isinstance(value, list) else [0, 0]
+        good = good and all(one < other for one, other in pairwise(sizes))
+        return None if good else "write message_shares = [[1e5, 0.3], [1e7, 0.95]], bytes ascending"
     if key == "tile":
         good = isinstance(value, list) and len(value) == 3 and all(map(_is_count, value))
         return None if good else "write tile = [8, 128, 128]: rows, columns, depth"
@@ -158,6 +190,14 @@ def _is_number(value: object) -> bool:
 
 def _is_share(value: object) -> bool:
     return _is_number(value) and isinstance(value, (int, float)) and 1e-9 <= value <= 1
+
+
+def _is_point(point: object) -> bool:
+    """Whether ``point`` is a number of bytes and a share."""
+    if not isinstance(point, list) or len(point) != 2:
+        return False
+    size, share = point
+    return _is_number(size) and 1 <= size <= 1e30 and _is_share(share)
 
 
 def _is_count(value: object) -> bool:

@@ -55,6 +55,7 @@ __all__ = [
     "estimate",
     "gathered_bytes",
     "rates_of",
+    "reached_share",
     "wire_bytes",
 ]
 
@@ -74,6 +75,8 @@ class Estimate:
     threshold_message_bytes: float
     """Bytes of a message that takes as long over a link as the latency of a hop."""
     notes: tuple[str, ...] = ()
+    reached: float = 1.0
+    """The share of the bandwidth that messages of this size reach, by the chip's figures."""
 
     def __repr__(self) -> str:
         return f"<Estimate {self.collective}: {self.formula}, {self.bound}>"
@@ -92,6 +95,11 @@ class Estimate:
     def seconds(self) -> float:
         """The longer of the two."""
         return max(self.bandwidth_seconds, self.latency_seconds)
+
+    @property
+    def achieved_seconds(self) -> float:
+        """The time at the bandwidth that messages of this size reach, besides the latency."""
+        return self.bandwidth_seconds / self.reached + self.latency_seconds
 
     @property
     def bound(self) -> str:
@@ -131,6 +139,8 @@ class Estimate:
             "local_shape": list(collective.array.local_shape(mesh)),
             "result_local_shape": list(collective.result.local_shape(mesh)),
             "seconds": self.seconds,
+            "achieved_seconds": self.achieved_seconds,
+            "reached": self.reached,
             "bound": self.bound,
             "bandwidth_seconds": self.bandwidth_seconds,
             "latency_seconds": self.latency_seconds,
@@ -165,15 +175,27 @@ def estimate(
     num_bytes = gathered_bytes(collective, topology.mesh)
     hop = topology.hardware.hop_seconds * topology.hardware.link_bytes_per_second * used.efficiency
     notes = [*topology.notes, *_shared_nodes(collective, topology, used)]
+    sent = wire_bytes(collective.op, num_bytes, rates.devices, shift=collective.shift)
     return Estimate(
         collective,
         num_bytes,
-        wire_bytes(collective.op, num_bytes, rates.devices, shift=collective.shift),
+        sent,
         num_bytes * rates.link_share,
         rates,
         hop,
         tuple(notes),
+        reached_share(topology, rates, sent),
     )
+
+
+def reached_share(topology: Topology, rates: Rates, sent: int) -> float:
+    """Return the share of the bandwidth that a device reaches that sends so many bytes."""
+    if not sent or not rates.seconds_per_byte:
+        return 1.0
+    shares = topology.hardware.achieved
+    network = rates.network_seconds_per_byte
+    inside = (rates.seconds_per_byte - network) / shares.links + network / shares.network
+    return rates.seconds_per_byte / inside * shares.message_share(sent)
 
 
 def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:

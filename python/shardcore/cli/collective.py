@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import print_json, print_text
+from shardcore.cli.options import print_json, print_text, write
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
@@ -52,6 +52,19 @@ def add(commands: Any) -> None:
     add_mesh(parser)
     add_hardware(parser)
     parser.add_argument(
+        "--by-size",
+        action="store_true",
+        help="add a table of times and reached bandwidth for arrays of other sizes",
+    )
+    parser.add_argument(
+        "--ring",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="print what each device holds after each hop around a ring instead; to out.svg, an "
+        "animation of it",
+    )
+    parser.add_argument(
         "--snippet", action="store_true", help="print a JAX program that runs and times it instead"
     )
 
@@ -60,7 +73,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from shardcore.calculus.collective_time import estimate
     from shardcore.calculus.collectives import Collective, deferred, op_name, scatter_choices
+    from shardcore.calculus.message_sizes import by_size
     from shardcore.calculus.notation import NamedArray
+    from shardcore.calculus.rings import ring
 
     mesh = mesh_of(options)
     op = op_name(options.op)
@@ -76,6 +91,13 @@ def run(options: argparse.Namespace) -> int:
         print_text(snippet(collective, mesh), end="")
         return 0
     found = estimate(collective, topology, how)
+    if options.ring is not None:
+        schedule = ring(op, found.rates.devices, both_ways=not options.one_way)
+        if options.ring == "-":
+            print_text(schedule)
+        else:
+            write(options.ring, schedule.svg())
+        return 0
     record = {**found.record(mesh), "mesh": dict(mesh.shape), "hardware": topology.hardware.name}
     if op in ("reduce_scatter", "slice", "all_to_all") and options.dim is None:
         results = (
@@ -90,6 +112,8 @@ def run(options: argparse.Namespace) -> int:
             {"op": part.op, "result": str(part.result), "seconds": each.seconds}
             for part, each in ((part, estimate(part, topology, how)) for part in parts)
         ]
+    if options.by_size:
+        record["by_size"] = [row.record() for row in by_size(found, topology)]
     if options.json:
         print_json(record)
     else:
@@ -139,12 +163,22 @@ def _show(found: Estimate, record: dict[str, Any]) -> None:
         print_text(
             f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B"
         )
+    if found.reached < 1:
+        print_text(
+            f"achieved   {format_seconds(found.achieved_seconds, 4)}, as messages of this size "
+            f"reach {found.reached:.0%} of the bandwidth"
+        )
     print_text(f"transpose  {found.collective.transpose}")
     for choice in record.get("choices", ())[1:]:
         print_text(f"or         {choice}")
     for part in record.get("deferred", ()):
         print_text(
             f"deferred   {part['op']}: {format_seconds(part['seconds'], 4)}, {part['result']}"
+        )
+    for row in record.get("by_size", ()):
+        print_text(
+            f"{format_bytes(row['bytes']):>10} {format_seconds(row['achieved_seconds'], 4):>10} "
+            f"{format_bytes(row['bytes_per_second']):>10}/s {row['reached']:>5.0%}"
         )
     for note in record["notes"]:
         print_text(f"note       {note}")

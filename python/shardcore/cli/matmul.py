@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(strategies: list[Any], *, searched: bool) -> None:
-    titles = ["total", "serial", "communication", "compute", "per device"]
+    titles = ["total", "chunked", "serial", "communication", "compute", "per device"]
     numbers = len(titles)
     rows = [[*titles, *(["inputs"] if searched else []), "strategy"]]
     for strategy in strategies:
@@ -131,6 +131,7 @@ def _table(strategies: list[Any], *, searched: bool) -> None:
         rows.append(
             [
                 format_seconds(strategy.total_seconds, 4),
+                format_seconds(strategy.chunked_seconds, 4),
                 format_seconds(strategy.serial_seconds, 4),
                 format_seconds(strategy.comm_seconds, 4),
                 format_seconds(strategy.compute_seconds, 4),

@@ -2,7 +2,9 @@
 
 They are written as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in JAX,
 ``P("data", None)``. An open dim allows further axes: ``{?}`` any axes, ``{"data", ?}`` any after
-``data``. A spec that is shorter than the value's rank has no axes in the remaining dims.
+``data``. A spec that is shorter than the value's rank has no axes in the remaining dims. GSPMD's
+notation is taken too, ``{devices=[2,1,4]<=[8] last_tile_dim_replicate}``, alone or as JAX prints
+it, ``GSPMDSharding({replicated})``.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from shardcore.bounded import shown
 from shardcore.calculus.partition_spec import from_spec, parse_spec
 from shardcore.calculus.pasted import unwrap
 from shardcore.errors import ShardcoreError
+from shardcore.gspmd import HloSharding
 
 _HINT = 'write [{"data"}, {}] or P("data", None)'
 
@@ -27,6 +30,8 @@ class ExpectedSharding:
     unreduced: tuple[AxisRef, ...]
     is_spec: bool
     """Whether it is written as in JAX."""
+    hlo: HloSharding | None = None
+    """The sharding where it is in GSPMD's notation; it has no ``dims`` then."""
 
     def holds(
         self, sharding: TensorSharding | None, shape: tuple[int | None, ...], mesh: Mesh | None
@@ -39,6 +44,8 @@ class ExpectedSharding:
         if device is not None:
             return f"it is on device {device} alone"
         rank = len(shape)
+        if self.hlo is not None:
+            return self._holds_hlo(self.hlo, sharding, shape, mesh)
         if len(self.dims) > rank or (len(self.dims) < rank and not self.is_spec):
             return f"it has {rank} dims, not {len(self.dims)}"
         dims = (*self.dims, *[DimSharding()] * (rank - len(self.dims)))
@@ -62,6 +69,27 @@ class ExpectedSharding:
             for dim, actual in zip(wanted.dims, sharding.dims, strict=True)
         )
 
+    def _holds_hlo(
+        self,
+        hlo: HloSharding,
+        sharding: TensorSharding | None,
+        shape: tuple[int | None, ...],
+        mesh: Mesh | None,
+    ) -> bool | str:
+        known = None if sharding is None else sharding.mesh
+        mesh = known or mesh
+        if mesh is None:
+            return "the program has no mesh"
+        actual = sharding or TensorSharding.fully_replicated(mesh, len(shape))
+        try:
+            wanted = hlo.to_sharding(mesh, rank=len(shape))
+        except ShardcoreError as error:
+            return error.message
+        if wanted.rank != len(shape):
+            return f"it has {len(shape)} dims, not {wanted.rank}"
+        sizes = [size for size in shape if size is not None]
+        return wanted.is_equivalent(actual, sizes if len(sizes) == len(shape) else None)
+
     def _unreduced(self, mesh: Mesh) -> list[AxisRef]:
         """The unreduced axes in mesh order, as shardings have them; unknown ones come last."""
         places = {name: place for place, name in enumerate(mesh.axis_names)}
@@ -69,6 +97,8 @@ class ExpectedSharding:
 
     def rewritten(self, sharding: TensorSharding | None, rank: int) -> str:
         """``sharding`` in the notation of this one, or as in ``sdy`` if that cannot express it."""
+        if self.hlo is not None and sharding is not None:
+            return str(sharding.to_hlo())
         if self.is_spec:
             spec = spec_text(sharding)
             if spec is not None:
@@ -90,6 +120,9 @@ def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
             array = from_spec(spec)
             dims = tuple(DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims)
             return ExpectedSharding(stripped, dims, array.unreduced, is_spec=True)
+        if stripped.startswith("{"):
+            hlo = HloSharding.parse(stripped)
+            return ExpectedSharding(stripped, (), (), is_spec=False, hlo=hlo)
         if not stripped.startswith("["):
             return f"{shown(text)} is no sharding", _HINT
         sharding = TensorSharding.parse(f"<@mesh, {stripped}>")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardcore.bounded import shown
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.report.graph.model import Graph
 
@@ -21,7 +22,7 @@ def near(graph: Graph, value: str, hops: int) -> Graph:
     }
     if not found:
         # The calculus is not imported with the package.
-        from shardcore.calculus.mistakes import choices, shown
+        from shardcore.calculus.mistakes import choices
 
         known = {node.name for node in graph.nodes if node.kind == "tensor"}
         message = f"no tensor of the graph is called {shown(value)}"
