@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import shardcore
 from shardcore import Module, PartitionError
-from shardcore.report.page.repeats import MIN_LINES, Run, runs
+from shardcore.report.repeats import MIN_LINES, Run, runs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MESH = 'sdy.mesh @mesh = <["x"=2, "y"=4]>\n'

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shardcore import files
-from shardcore.report.page.folded import entry_function
+from shardcore.report.entry import entry_function
 from shardcore.report.table import format_sharding
 
 if TYPE_CHECKING:

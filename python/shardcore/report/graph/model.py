@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from shardcore.report.page.folded import entry_function
+from shardcore.report.entry import entry_function
 from shardcore.report.table import format_shape, format_sharding
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Port, Result, Value
 
+_WITH_BODIES = (
+    "stablehlo.while",
+    "stablehlo.case",
+    "stablehlo.if",
+    "sdy.manual_computation",
+    "sdy.named_computation",
+)
+"""Ops whose regions are drawn; those of others compute single elements."""
 _TERMINATORS = ("func.return", "stablehlo.return", "sdy.return")
 
 
@@ -141,12 +149,18 @@ class _Builder:
         ops = [op for op in self._result.module.ops() if op.function == self._entry]
         owners: dict[Value, int] = {}
         around: list[tuple[Op, int]] = []
+        hidden: set[Op] = set()
         for op in ops:
             if op.name == "func.func":
                 for block in (block for region in op.regions for block in region):
                     for value in block.arguments:
                         self._tensor(value)
                 continue
+            if op in hidden:
+                continue
+            if op.name.startswith("stablehlo.") and op.name not in _WITH_BODIES:
+                blocks = (block for region in op.regions for block in region)
+                hidden |= {inner for block in blocks for inner in block.ops}
             if op.name in _TERMINATORS:
                 self._returns(op, around)
                 continue
@@ -154,7 +168,7 @@ class _Builder:
             self._edges += [
                 (self._numbers[value], number) for value in op.operands if value in self._numbers
             ]
-            if op.regions:
+            if op.regions and op.name in _WITH_BODIES:
                 around.append((op, number))
                 for block in (block for region in op.regions for block in region):
                     for value in block.arguments:

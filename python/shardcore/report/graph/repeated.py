@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from shardcore.report.graph.model import Graph, Layer
-from shardcore.report.page.repeats import runs
+from shardcore.report.repeats import runs
 
 
 def fold(graph: Graph) -> Graph:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from shardcore.report.entry import entry_function
 from shardcore.report.labels import folded
 from shardcore.report.page.tables import ABSENT, Tables
 from shardcore.report.page.whys import Whys
@@ -78,12 +79,6 @@ class Values:
             "bytes": value.bytes_per_device,
             "place": place,
         }
-
-
-def entry_function(result: Result) -> str | None:
-    """The name of the function that a value is in unless it says another one."""
-    functions = dict.fromkeys(value.function for value in result.values())
-    return "main" if "main" in functions else next(iter(functions), None)
 
 
 def _was(is_there: bool, other: TensorSharding | None, now: int, tables: Tables) -> int:

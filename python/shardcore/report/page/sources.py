@@ -11,8 +11,8 @@ from typing import Any
 
 from shardcore import files
 from shardcore._core import Module
-from shardcore.report.page.repeats import runs
 from shardcore.report.page.tables import Tables
+from shardcore.report.repeats import runs
 
 MAX_FILE_BYTES = 1 << 22
 """The largest source that is read."""
