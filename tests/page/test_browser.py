@@ -262,3 +262,31 @@ func.func @main(%x0: tensor<64x512xf32> {sharding}, %w: tensor<512x512xf32>)
     browser.click("#values tbody tr")
     assert "26,000 values alike" in texts(browser, "#details")[0]
     assert shardcore.cost(result).peak_bytes > 0
+
+
+@pytest.fixture(scope="module")
+def small_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "two.html"
+    Module.parse(TWO).propagate().report(path)
+    return path
+
+
+def test_propagation_is_stepped_through(browser: Browser, small_page: Path) -> None:
+    browser.open(small_page)
+    assert "before propagation" in texts(browser, "#frame")[0]
+    browser.click("#next")
+    assert "dot_general" in texts(browser, "#frame")[0]
+    assert texts(browser, "#steps li")[0].startswith("%0  none \u2192 [{")
+    browser.click("#back")
+    assert texts(browser, "#steps li") == []
+
+
+def test_the_graph_shows_each_frame(browser: Browser, small_page: Path) -> None:
+    pytest.importorskip("fast_sugiyama")
+    browser.open(small_page)
+    assert {"%a", "%b", "%0", "dot_general"} <= set(texts(browser, "#graph .label"))
+    assert len(browser.run("[...document.querySelectorAll('#graph .annotated')].map(String)")) == 1
+    assert "none" in texts(browser, "#steps .label")
+    browser.click("#next")
+    assert "none" not in texts(browser, "#steps .label")
+    assert len(browser.run("[...document.querySelectorAll('#steps .changed')].map(String)")) == 1

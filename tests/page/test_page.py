@@ -207,3 +207,21 @@ def test_notebooks_show_it_in_a_frame() -> None:
     html = Module.parse(TWO).propagate().show()._repr_html_()
     assert html.startswith('<iframe sandbox="allow-scripts" srcdoc="&lt;!DOCTYPE html&gt;')
     assert html.count('"') == 8
+
+
+def test_the_graph_and_the_frames_of_propagation() -> None:
+    pytest.importorskip("fast_sugiyama")
+    result = Module.parse(TWO).propagate()
+    data = data_of(result.show().html)
+    graph = result.graph()
+    assert [node["lines"] for node in data["graph"]["nodes"]] == [
+        list(node.lines) for node in graph.nodes
+    ]
+    assert len(data["graph"]["edges"]) == len(graph.edges)
+    visits = [visit for *_, visits in data["frames"]["steps"] for visit in visits]
+    assert [data["texts"][op] for op, _, _ in visits] == [
+        visit.op for _, visit in result.steps().visits()
+    ]
+    large = data_of(Module.from_file(EXAMPLES / "gpt_step.mlir").propagate().show().html)
+    assert "--around" in large["graph"]["reason"]
+    assert large["frames"]["left_out"] == 0

@@ -6,10 +6,13 @@ Source: https://graphviz.org/doc/info/lang.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from shardcore.report.graph.model import Graph, Node
 
-TENSOR, OP, ANNOTATED = "#cfe2ff", "#f8d0cc", "#0b5ed7"
+TENSOR: Final = "#cfe2ff"
+OP: Final = "#f8d0cc"
+ANNOTATED: Final = "#0b5ed7"
 """Colours: of tensors, of ops, and of the border of annotated tensors."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
+from typing import NamedTuple
 
 from shardcore.report.graph.dot import ANNOTATED, OP, TENSOR
 from shardcore.report.graph.layout import Layout, Point, layout
@@ -28,10 +29,48 @@ _ARROW = (
 )
 
 
+Box = tuple[int, int, int, int]
+"""Left, top, width and height."""
+
+
 def size(node: Node) -> tuple[float, float]:
     """Return the width and height of ``node`` in pixels."""
     longest = max(len(_cut(line)) for line in node.lines)
     return longest * _CHARACTER + 2 * _PAD, len(node.lines) * _LINE + _PAD
+
+
+class Shapes(NamedTuple):
+    """What a graph is drawn from, in pixels from the top left corner."""
+
+    width: float
+    height: float
+    boxes: list[Box]
+    """Of each node."""
+    paths: list[tuple[str, bool]]
+    """Of each edge, and whether it leads to the next of the repeated layers."""
+    layers: list[tuple[Box, int]]
+    """The frame of each layer, and how many there are."""
+
+
+def shapes(graph: Graph) -> Shapes:
+    """Return what ``graph`` is drawn from.
+
+    Raises:
+        ImportError: ``fast-sugiyama`` is not installed.
+    """
+    sizes = [size(node) for node in graph.nodes]
+    where = layout(graph, sizes)
+    boxes = [
+        (round(x - width / 2), round(y - height / 2), round(width), round(height))
+        for (x, y), (width, height) in zip(where.centers, sizes, strict=True)
+    ]
+    return Shapes(
+        round(where.width),
+        round(where.height),
+        boxes,
+        list(_paths(graph, where, sizes)),
+        [(_frame([boxes[number] for number in each.nodes]), each.times) for each in graph.layers],
+    )
 
 
 def svg(graph: Graph) -> str:
@@ -40,44 +79,51 @@ def svg(graph: Graph) -> str:
     Raises:
         ImportError: ``fast-sugiyama`` is not installed.
     """
-    sizes = [size(node) for node in graph.nodes]
-    where = layout(graph, sizes)
-    width, height = where.width + 2 * _MARGIN, where.height + 2 * _MARGIN
+    drawn = shapes(graph)
+    width, height = drawn.width + 2 * _MARGIN, drawn.height + 2 * _MARGIN
     return "".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.0f} {height:.0f}">',
             f"<title>{escape(graph.title)}</title><style>{_STYLE}</style><defs>{_ARROW}</defs>",
-            *_layers(graph, where, sizes),
-            *_edges(graph, where, sizes),
-            *_nodes(graph, where, sizes),
+            *(_layer(box, times) for box, times in drawn.layers),
+            *(
+                f'<path class="{"e r" if again else "e"}" d="{path}" marker-end="url(#arrow)"/>'
+                for path, again in drawn.paths
+            ),
+            *map(_node, graph.nodes, drawn.boxes),
             "</svg>\n",
         ]
     )
 
 
-def _layers(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]:
-    for layer in graph.layers:
-        boxes = [(*where.centers[number], *sizes[number]) for number in layer.nodes]
-        left = min(x - width / 2 for x, _, width, _ in boxes) - _PAD
-        right = max(x + width / 2 for x, _, width, _ in boxes) + _PAD
-        top = min(y - height / 2 for _, y, _, height in boxes) - _PAD
-        bottom = max(y + height / 2 for _, y, _, height in boxes) + _PAD
-        yield (
-            f'<rect class="l" x="{left:.0f}" y="{top:.0f}" width="{right - left:.0f}" '
-            f'height="{bottom - top:.0f}" rx="8"/>'
-            f'<text class="n" x="{left + 6:.0f}" y="{top + 12:.0f}">x {layer.times}</text>'
-        )
+def _frame(boxes: Sequence[Box]) -> Box:
+    """The box around ``boxes``."""
+    left = min(x for x, _, _, _ in boxes) - _PAD
+    top = min(y for _, y, _, _ in boxes) - _PAD
+    right = max(x + width for x, _, width, _ in boxes) + _PAD
+    bottom = max(y + height for _, y, _, height in boxes) + _PAD
+    return (round(left), round(top), round(right - left), round(bottom - top))
 
 
-def _edges(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]:
+def _layer(box: Box, times: int) -> str:
+    x, y, width, height = box
+    return (
+        f'<rect class="l" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>'
+        f'<text class="n" x="{x + 6}" y="{y + 12}">x {times}</text>'
+    )
+
+
+def _paths(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[tuple[str, bool]]:
     for (source, target), way in zip(graph.edges, where.ways, strict=True):
         (x0, y0), *between, (x1, y1) = way
         if target < source:
             # To the same layer again: around its nodes.
             side = max(x0, x1) + max(sizes[source][0], sizes[target][0]) / 2 + 12
-            path = f"M{x0:.0f} {y0:.0f}C{side:.0f} {y0:.0f} {side:.0f} {y1:.0f} {x1:.0f} {y1:.0f}"
-            yield f'<path class="e r" d="{path}" marker-end="url(#arrow)"/>'
+            yield (
+                f"M{x0:.0f} {y0:.0f}C{side:.0f} {y0:.0f} {side:.0f} {y1:.0f} {x1:.0f} {y1:.0f}",
+                True,
+            )
             continue
         y0 += sizes[source][1] / 2
         y1 -= sizes[target][1] / 2
@@ -86,24 +132,23 @@ def _edges(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]
             f"C{x:.0f} {(y + v) / 2:.0f} {u:.0f} {(y + v) / 2:.0f} {u:.0f} {v:.0f}"
             for (x, y), (u, v) in pairwise(points)
         )
-        yield f'<path class="e" d="{path}" marker-end="url(#arrow)"/>'
+        yield path, False
 
 
-def _nodes(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[str]:
-    for node, (x, y), (width, height) in zip(graph.nodes, where.centers, sizes, strict=True):
-        kind = "o" if node.kind == "op" else "t"
-        kind += " a" if node.annotated else ""
-        hint = [*node.lines, *([node.location] if node.location else [])]
-        top = y - height / 2
-        yield (
-            f'<g><title>{escape(chr(10).join(hint))}</title><rect class="{kind}" '
-            f'x="{x - width / 2:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" '
-            f'rx="3"/>'
-        )
-        for index, line in enumerate(node.lines):
-            baseline = top + _PAD / 2 + index * _LINE + 11
-            yield f'<text x="{x:.0f}" y="{baseline:.0f}">{escape(_cut(line))}</text>'
-        yield "</g>"
+def _node(node: Node, box: Box) -> str:
+    x, y, width, height = box
+    kind = "o" if node.kind == "op" else "t"
+    kind += " a" if node.annotated else ""
+    hint = [*node.lines, *([node.location] if node.location else [])]
+    rows = [
+        f'<text x="{x + width / 2:.0f}" y="{y + _PAD / 2 + index * _LINE + 11:.0f}">'
+        f"{escape(_cut(line))}</text>"
+        for index, line in enumerate(node.lines)
+    ]
+    return (
+        f'<g><title>{escape(chr(10).join(hint))}</title><rect class="{kind}" '
+        f'x="{x}" y="{y}" width="{width}" height="{height}" rx="3"/>{"".join(rows)}</g>'
+    )
 
 
 def _cut(line: str) -> str:

@@ -7,9 +7,9 @@
 :mod:`~.folded`       values, arguments and results, those that are alike in one row
 :mod:`~.whys`         where axes come from
 :mod:`~.sources`      the user's source, or the text of the program
-:mod:`~.repeats`      finds the repeated layers of a text
 :mod:`~.costs`        time, memory and collectives
 :mod:`~.changes`      differences to another result
+:mod:`~.drawing`      the computation graph, and its shardings step by step
 ====================  ==========================================================================
 
 The scripts are ``*.js``, joined in the order of :data:`~.document.SCRIPTS`; they put all text into

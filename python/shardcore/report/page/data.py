@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore.errors import ShardcoreError
 from shardcore.report.page.changes import Before, costs_record
 from shardcore.report.page.costs import cost_record
+from shardcore.report.page.drawing import frames, graph_record
 from shardcore.report.page.folded import Values, ports
 from shardcore.report.page.sources import listing, sources
 from shardcore.report.page.tables import Tables
@@ -59,6 +60,8 @@ def page_data(
         "cost": None if cost is None else cost_record(cost, tables, whys, values.of_entry(), edits),
         "no_cost": reason,
         "diagnostics": _diagnostics(result, hardware, options, tables),
+        "graph": graph_record(result),
+        "frames": frames(result, tables),
         "changes": None if against is None else _changes(against, cost, hardware, options),
     }
     files = sources(result.module, tables)

@@ -26,6 +26,7 @@ SCRIPTS = (
     "values.js",
     "timeline.js",
     "changes.js",
+    "frames.js",
     "main.js",
 )
 """The scripts, in the order in which they are joined."""

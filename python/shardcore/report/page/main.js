@@ -73,7 +73,8 @@ window.addEventListener("beforeprint", () => {
 });
 
 const sections = [diagnosticsSection(), changesSection(), sourceSection(), portsSection("arguments", "Arguments", data.arguments),
-  portsSection("results", "Results", data.results), collectivesSection(), timelineSection(), valuesSection()]
+  portsSection("results", "Results", data.results), collectivesSection(), timelineSection(), graphSection(),
+  framesSection(), valuesSection()]
   .filter((made) => made !== null);
 document.body.append(
   element("header", {}, element("h1", {}, data.title), overview()),

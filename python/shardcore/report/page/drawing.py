@@ -1,0 +1,78 @@
+"""The computation graph, and the frames in which its tensors get their shardings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shardcore.report.graph.svg import shapes
+from shardcore.why.steps import short
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.report.page.tables import Tables
+
+MAX_OPS = 2000
+"""The graph of a larger program, before layers are folded, is not in a page."""
+MAX_NODES = 250
+"""A larger graph is not in a page: it takes long to draw, and is read in parts."""
+MAX_FRAMES = 5000
+"""Later frames are not in a page."""
+
+
+def graph_record(result: Result) -> dict[str, Any]:
+    """Return the shapes of the graph of ``result``, or the reason why they are not there."""
+    hint = "draw what is near a value: shardcore graph FILE --around %12 -o out.svg"
+    if result.module.num_ops > MAX_OPS:
+        return {"reason": f"it has {result.module.num_ops:,} ops; {hint}"}
+    graph = result.graph()
+    if not graph.nodes or len(graph.nodes) > MAX_NODES:
+        return {"reason": f"it has {len(graph.nodes)} tensors and ops; {hint}"}
+    try:
+        drawn = shapes(graph)
+    except ImportError as error:
+        return {"reason": str(error)}
+    return {
+        "width": drawn.width,
+        "height": drawn.height,
+        "nodes": [
+            {
+                "kind": node.kind,
+                "lines": list(node.lines),
+                "annotated": node.annotated,
+                "value": node.value,
+                "box": list(box),
+            }
+            for node, box in zip(graph.nodes, drawn.boxes, strict=True)
+        ],
+        "edges": [[path, again] for path, again in drawn.paths],
+        "layers": [[*box, times] for box, times in drawn.layers],
+    }
+
+
+def frames(result: Result, tables: Tables) -> dict[str, Any]:
+    """Return the steps of propagation: for each the user priority, the op-priority step, the
+    strategy, and visits with op, place, and the name, old and new sharding of each tensor.
+    """
+    rows: list[Any] = []
+    left = MAX_FRAMES
+    steps = result.steps()
+    for step in steps:
+        visits = [
+            [
+                tables.text(visit.op),
+                tables.stacks.number(None if visit.location is None else (visit.location,)),
+                [
+                    [
+                        tables.text(change.value),
+                        tables.text(short(change.before)),
+                        tables.text(short(change.after)),
+                    ]
+                    for change in visit.changes
+                ],
+            ]
+            for visit in step.visits[:left]
+        ]
+        left -= len(visits)
+        rows.append([step.priority, step.step, step.strategy, visits])
+    count = sum(len(step.visits) for step in steps)
+    return {"steps": rows, "left_out": max(0, count - MAX_FRAMES)}
