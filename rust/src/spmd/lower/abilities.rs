@@ -4,7 +4,8 @@ use super::super::ways::Ability;
 use super::concatenate::concatenated_dim;
 use super::convolution::is_spatial;
 use super::custom_calls::target;
-use super::geometry::Geometry;
+use super::factor_places::{factor_places, FactorPlaces};
+use super::geometry::{Geometries, Geometry};
 use super::work::ByRule;
 use super::{convolution, dynamic, indexing, reduce, top_k, windows};
 use crate::index::{FactorId, Id};
@@ -15,15 +16,24 @@ use crate::mlir::op_attribute;
 pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     let rule = work.rule;
     let has = |list: &[FactorId], factor| list.binary_search(&factor).is_ok();
+    let facts = Facts::of(program, work);
+    let terms = reduce::ability_of_reductions(program, work);
     let mut all = Vec::with_capacity(rule.num_factors());
-    for factor in (0..rule.num_factors()).map(FactorId::from_index) {
-        let ability = if is_moved_along(program, work, factor) {
+    for (index, places) in factor_places(work).iter().enumerate() {
+        let factor = FactorId::from_index(index);
+        let ability = if facts.is_moved_along(places) {
             Ability::Moved
         } else if has(&rule.need_replication, factor) || has(&rule.permutation, factor) {
             Ability::Whole
         } else if has(&rule.reduction, factor) {
-            reduce::ability_along_reduction(program, work, factor)
-        } else if is_local_along(program, work, factor) {
+            // By the user's rule, if no result has the factor.
+            let is_terms = facts.kind == OpKind::CustomCall && places.results == 0;
+            if is_terms {
+                Ability::Terms
+            } else {
+                terms
+            }
+        } else if facts.is_local_along(places) {
             Ability::Local
         } else {
             Ability::Whole
@@ -53,80 +63,96 @@ pub(super) fn without_fetches(program: &Program, work: &ByRule) -> Vec<Ability> 
     work.abilities.iter().enumerate().map(of_factor).collect()
 }
 
-/// Whether the op moves elements along `factor` as a [`super::geometry::Geometry`] describes: the factor is a dim of
-/// the first operand, which the op changes, and of the first result.
-fn is_moved_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
-    let dim_of = |tensor: Option<&crate::rule::TensorMapping>| {
-        tensor?.dims.iter().position(|dim| dim[..] == [factor])
-    };
-    if let Some(dim) = concatenated_dim(program, work.op) {
-        return dim_of(work.rule.results.first()) == Some(dim);
-    }
-    let Some(dim) = dim_of(work.rule.operands.first()) else { return false };
-    dim_of(work.rule.results.first()).is_some()
-        && Geometry::of(program, work, dim).is_some()
-        && !is_local_along(program, work, factor)
+/// What decides abilities, but for the factor.
+struct Facts<'a> {
+    kind: OpKind,
+    num_operands: usize,
+    num_results: usize,
+    geometries: Geometries<'a>,
+    /// The dim along which operands are concatenated.
+    concatenated: Option<usize>,
+    /// The dim along which elements are sorted.
+    sorted: Option<usize>,
+    selected: Selected,
 }
 
-/// Whether shards along `factor`, a pass-through factor of the rule, can be computed independently.
-fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
-    let rule = work.rule;
-    let size = rule.factor_size(factor);
-    let dims_fit = rule.tensors().zip(work.shapes).all(|(mapping, shape)| {
-        mapping
-            .dims
-            .iter()
-            .zip(shape)
-            .all(|(dim, &dim_size)| dim[..] != [factor] || dim_size == size)
-    });
-    let is_in = |tensors: &[crate::rule::TensorMapping]| {
-        tensors.iter().any(|tensor| tensor.contains(factor))
-    };
-    let in_operands = is_in(&rule.operands);
-    let in_all_results = rule.results.iter().all(|tensor| tensor.contains(factor));
-    if !dims_fit || !in_all_results {
-        return false;
-    }
-    let op = work.op;
-    let dim_of = |tensor: usize| {
-        let mapping = rule.tensors().nth(tensor)?;
-        mapping.dims.iter().position(|dim| dim.contains(&factor))
-    };
-    let geometry = dim_of(0).and_then(|dim| Geometry::of(program, work, dim));
-    if geometry.is_some_and(|geometry| geometry != Geometry::SAME) {
-        return false;
-    }
-    match program.kind(op) {
-        OpKind::BroadcastInDim => true,
-        _ if !in_operands => false,
-        OpKind::Sort => {
-            let dim = op_attribute(program, op, "dimension").and_then(|value| value.as_int());
-            let rank = work.shapes.first().map_or(0, Vec::len) as i64;
-            let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
-            dim_of(0) != usize::try_from(sorted).ok()
+/// The dims along which an op takes the k largest elements, where k may be all of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Selected {
+    None,
+    Last,
+    /// Which dim is in attributes of its own.
+    Any,
+}
+
+impl<'a> Facts<'a> {
+    fn of(program: &Program, work: &'a ByRule<'a>) -> Self {
+        let kind = program.kind(work.op);
+        Self {
+            kind,
+            num_operands: work.rule.operands.len(),
+            num_results: work.rule.results.len(),
+            geometries: Geometries::of(program, work),
+            concatenated: concatenated_dim(program, work.op),
+            sorted: if kind == OpKind::Sort { sorted_dim(program, work) } else { None },
+            selected: Selected::of(program, work),
         }
-        _ if is_selected_along(program, work, factor) => false,
-        // The number of groups would change.
-        OpKind::Convolution => {
-            let in_result = rule.results.first().is_some_and(|tensor| tensor.contains(factor));
-            let both = rule.operands.iter().all(|tensor| tensor.contains(factor));
-            in_result && !both
+    }
+    /// Whether the op moves elements along a factor as a [`super::geometry::Geometry`] describes: the factor is a dim
+    /// of the first operand, which the op changes, and of the first result.
+    fn is_moved_along(&self, factor: &FactorPlaces) -> bool {
+        if let Some(dim) = self.concatenated {
+            return factor.alone_in_result == Some(dim);
         }
-        _ => true,
+        let Some(dim) = factor.alone_in_operand else { return false };
+        factor.alone_in_result.is_some()
+            && self.geometries.along(dim).is_some()
+            && !self.is_local_along(factor)
+    }
+    /// Whether shards along a pass-through factor of the rule can be computed independently.
+    fn is_local_along(&self, factor: &FactorPlaces) -> bool {
+        if !factor.fits || factor.results < self.num_results {
+            return false;
+        }
+        let geometry = factor.in_first.and_then(|dim| self.geometries.along(dim));
+        if geometry.is_some_and(|geometry| geometry != Geometry::SAME) {
+            return false;
+        }
+        match self.kind {
+            OpKind::BroadcastInDim => true,
+            _ if factor.operands == 0 => false,
+            OpKind::Sort => factor.in_first != self.sorted,
+            _ if self.selected == Selected::Any => false,
+            _ if self.selected == Selected::Last && factor.is_last_of_operand => false,
+            // The number of groups would change.
+            OpKind::Convolution => factor.results > 0 && factor.operands < self.num_operands,
+            _ => true,
+        }
     }
 }
 
-/// Whether the op takes the k largest elements along `factor`, where k may be all of them.
-fn is_selected_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
-    let name = match program.kind(work.op) {
-        OpKind::CustomCall => target(program, work.op),
-        _ => program.op_name(work.op).to_owned(),
-    };
-    let Some(mapping) = work.rule.operands.first() else { return false };
-    match &*name {
-        "chlo.top_k" | "mhlo.topk" => mapping.dims.last().is_some_and(|dim| dim[..] == [factor]),
-        // Of which dim is in attributes of its own. Of all elements nobody asks an approximation.
-        "ApproxTopK" | "PartialReduce" => work.shapes.first() == work.shapes.last(),
-        _ => false,
+/// The dim along which `work`, a sort, sorts.
+fn sorted_dim(program: &Program, work: &ByRule) -> Option<usize> {
+    let dim = op_attribute(program, work.op, "dimension").and_then(|value| value.as_int());
+    let rank = work.shapes.first().map_or(0, Vec::len) as i64;
+    let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
+    usize::try_from(sorted).ok()
+}
+
+impl Selected {
+    fn of(program: &Program, work: &ByRule) -> Self {
+        let name = match program.kind(work.op) {
+            OpKind::CustomCall => target(program, work.op),
+            _ => program.op_name(work.op).to_owned(),
+        };
+        match &*name {
+            _ if work.rule.operands.is_empty() => Self::None,
+            "chlo.top_k" | "mhlo.topk" => Self::Last,
+            // Of all elements nobody asks an approximation.
+            "ApproxTopK" | "PartialReduce" if work.shapes.first() == work.shapes.last() => {
+                Self::Any
+            }
+            _ => Self::None,
+        }
     }
 }

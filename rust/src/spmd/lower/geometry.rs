@@ -25,41 +25,6 @@ impl Geometry {
     pub(super) const SAME: Self =
         Self { stride: 1, low: 0, reach: 1, dilation: 1, is_reversed: false };
 
-    /// The geometry of dim `dim` of the first operand; `None` if the op does not move elements in this way.
-    pub(super) fn of(program: &Program, work: &ByRule, dim: usize) -> Option<Self> {
-        let list = |name| ints(program, work.op, name);
-        let at = |name, or: i64| list(name).get(dim).copied().unwrap_or(or);
-        match program.kind(work.op) {
-            OpKind::Slice => {
-                Some(Self { stride: at("strides", 1), low: -at("start_indices", 0), ..Self::SAME })
-            }
-            OpKind::Pad => Some(Self {
-                low: at("edge_padding_low", 0),
-                dilation: at("interior_padding", 0) + 1,
-                ..Self::SAME
-            }),
-            OpKind::DynamicSlice => {
-                let start = *work.facts.get(dim)?;
-                (start >= 0).then_some(Self { low: -start, ..Self::SAME })
-            }
-            OpKind::ReduceWindow => {
-                let window = window_lists(program, work.op)?.dim(dim)?;
-                Some(Self {
-                    stride: window.stride,
-                    low: window.padding[0],
-                    reach: (window.size? - 1) * window.window_dilation + 1,
-                    dilation: window.base_dilation,
-                    is_reversed: false,
-                })
-            }
-            OpKind::Convolution => of_convolution(program, work, dim),
-            OpKind::Other if program.op_name(work.op) == "stablehlo.reverse" => {
-                let is_reversed = list("dimensions").contains(&(dim as i64));
-                Some(Self { is_reversed, ..Self::SAME })
-            }
-            _ => None,
-        }
-    }
     /// The windows of a dim of `elements` that `count` shards need, of `shard` elements each of `total`.
     pub(super) fn windows(&self, elements: i64, (total, count, shard): (i64, i64, i64)) -> Windows {
         let start = |number: i64| {
@@ -77,6 +42,88 @@ impl Geometry {
     }
 }
 
+/// The geometries of the dims of the first operand of an op. Its attributes are read once.
+pub(super) struct Geometries<'a> {
+    work: &'a ByRule<'a>,
+    moves: Moves,
+}
+
+/// What the attributes of an op say of all dims.
+enum Moves {
+    Slice { strides: Vec<i64>, starts: Vec<i64> },
+    Pad { low: Vec<i64>, interior: Vec<i64> },
+    DynamicSlice,
+    Windows(WindowLists),
+    Convolution { dims: ConvDims, windows: WindowLists },
+    Reverse { dims: Vec<i64> },
+    None,
+}
+
+impl Moves {
+    fn read(program: &Program, op: OpId) -> Self {
+        let list = |name| ints(program, op, name);
+        match program.kind(op) {
+            OpKind::Slice => {
+                Self::Slice { strides: list("strides"), starts: list("start_indices") }
+            }
+            OpKind::Pad => {
+                Self::Pad { low: list("edge_padding_low"), interior: list("interior_padding") }
+            }
+            OpKind::DynamicSlice => Self::DynamicSlice,
+            OpKind::ReduceWindow => window_lists(program, op).map_or(Self::None, Self::Windows),
+            OpKind::Convolution => match (conv_dims(program, op), window_lists(program, op)) {
+                (Some(dims), Some(windows)) => Self::Convolution { dims, windows },
+                _ => Self::None,
+            },
+            OpKind::Other if program.op_name(op) == "stablehlo.reverse" => {
+                let mut dims = list("dimensions");
+                dims.sort_unstable();
+                Self::Reverse { dims }
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+impl<'a> Geometries<'a> {
+    /// The geometries of `work`.
+    pub(super) fn of(program: &Program, work: &'a ByRule<'a>) -> Self {
+        Self { work, moves: Moves::read(program, work.op) }
+    }
+    /// The geometry of dim `dim` of the first operand; `None` if the op does not move elements in this way.
+    pub(super) fn along(&self, dim: usize) -> Option<Geometry> {
+        let at = |list: &[i64], or: i64| list.get(dim).copied().unwrap_or(or);
+        match &self.moves {
+            Moves::Slice { strides, starts } => {
+                Some(Geometry { stride: at(strides, 1), low: -at(starts, 0), ..Geometry::SAME })
+            }
+            Moves::Pad { low, interior } => {
+                Some(Geometry { low: at(low, 0), dilation: at(interior, 0) + 1, ..Geometry::SAME })
+            }
+            Moves::DynamicSlice => {
+                let start = *self.work.facts.get(dim)?;
+                (start >= 0).then_some(Geometry { low: -start, ..Geometry::SAME })
+            }
+            Moves::Windows(windows) => {
+                let window = windows.dim(dim)?;
+                Some(Geometry {
+                    stride: window.stride,
+                    low: window.padding[0],
+                    reach: (window.size? - 1) * window.window_dilation + 1,
+                    dilation: window.base_dilation,
+                    is_reversed: false,
+                })
+            }
+            Moves::Convolution { dims, windows } => of_convolution(self.work, dims, windows, dim),
+            Moves::Reverse { dims } => {
+                let is_reversed = dims.binary_search(&(dim as i64)).is_ok();
+                Some(Geometry { is_reversed, ..Geometry::SAME })
+            }
+            Moves::None => None,
+        }
+    }
+}
+
 /// The dimension numbers of `op`.
 pub(super) fn conv_dims(program: &Program, op: OpId) -> Option<ConvDims> {
     if program.kind(op) != OpKind::Convolution {
@@ -86,10 +133,14 @@ pub(super) fn conv_dims(program: &Program, op: OpId) -> Option<ConvDims> {
 }
 
 /// The geometry of a window along dim `dim` of the input, or of the kernel's elements, if it is sharded with the input.
-fn of_convolution(program: &Program, work: &ByRule, dim: usize) -> Option<Geometry> {
-    let dims = conv_dims(program, work.op)?;
+fn of_convolution(
+    work: &ByRule,
+    dims: &ConvDims,
+    windows: &WindowLists,
+    dim: usize,
+) -> Option<Geometry> {
     let at = dims.input_spatial.iter().position(|&spatial| spatial == dim)?;
-    let window = window_lists(program, work.op)?.dim(at)?;
+    let window = windows.dim(at)?;
     let (stride, inside, low) = (window.stride, window.window_dilation, window.padding[0]);
     let kernel = *dims.kernel_spatial.get(at)?;
     let size = |tensor: usize, dim: usize| work.shapes.get(tensor)?.get(dim).copied();

@@ -19,6 +19,7 @@ mod custom_calls;
 mod decide;
 mod decisions;
 mod dynamic;
+mod factor_places;
 mod functions;
 mod geometry;
 mod held;

@@ -4,7 +4,7 @@ use super::super::digits::{total_size, Digit};
 use super::super::movement::{Fetch, Windows};
 use super::super::ways::{Ability, Way};
 use super::convolution::is_spatial;
-use super::geometry::Geometry;
+use super::geometry::{Geometries, Geometry};
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, ValueId};
@@ -31,14 +31,17 @@ impl Lowering<'_, '_, '_> {
     /// The moves of `work` under `way`.
     pub(super) fn moves(&self, work: &ByRule, way: &Way) -> Vec<Move> {
         let mut moves = Vec::new();
+        let mut geometries = None;
         for (operand, mapping) in work.rule.operands.iter().enumerate() {
             for (dim, factors) in mapping.dims.iter().enumerate() {
                 let [factor] = factors[..] else { continue };
                 let digits = &way.factors[factor.index()];
-                if !self.is_fetched(work, operand, factor) || digits.is_empty() {
+                if digits.is_empty() || !self.is_fetched(work, operand, factor) {
                     continue;
                 }
-                let Some(geometry) = Geometry::of(self.emit.program, work, dim) else { continue };
+                let geometries =
+                    geometries.get_or_insert_with(|| Geometries::of(self.emit.program, work));
+                let Some(geometry) = geometries.along(dim) else { continue };
                 let Some((total, shard)) = self.sharded_with(work, way, factor) else { continue };
                 let shards = (total, total_size(digits), shard);
                 let elements = work.shapes[operand][dim];

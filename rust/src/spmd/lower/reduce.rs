@@ -6,20 +6,12 @@ use super::super::ways::{Ability, Way};
 use super::joined;
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::{FactorId, ValueId};
+use crate::index::ValueId;
 use crate::ir::{ConstantValue, OpKind, Program, Type};
 
 /// The ability of an op along a factor that it reduces.
-pub(super) fn ability_along_reduction(
-    program: &Program,
-    work: &ByRule,
-    factor: FactorId,
-) -> Ability {
+pub(super) fn ability_of_reductions(program: &Program, work: &ByRule) -> Ability {
     match program.kind(work.op) {
-        // By the user's rule, if no result has the factor.
-        OpKind::CustomCall if work.rule.results.iter().all(|tensor| !tensor.contains(factor)) => {
-            Ability::Terms
-        }
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
         OpKind::Other if program.op_name(work.op) == "chlo.ragged_dot" => Ability::Terms,
         OpKind::Reduce | OpKind::Scatter if reducers(program, work).is_some() => Ability::Terms,

@@ -4,7 +4,7 @@
 use super::super::digits::Digit;
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
-use super::geometry::Geometry;
+use super::geometry::{Geometries, Geometry};
 use super::reduce::reducer;
 use super::work::ByRule;
 use super::{log_add_exp, Held, Lowering};
@@ -59,7 +59,7 @@ impl Lowering<'_, '_, '_> {
         let mut moved = (0..work.shapes[0].len()).filter(is_moved);
         let (dim, None) = (moved.next()?, moved.next()) else { return None };
         let size = work.shapes[0][dim];
-        let geometry = Geometry::of(program, work, dim)?;
+        let geometry = Geometries::of(program, work).along(dim)?;
         let of_all = |low| Geometry { low, reach: size, ..Geometry::SAME };
         if geometry != of_all(size - 1) && geometry != of_all(0) {
             return None;
