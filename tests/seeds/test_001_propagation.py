@@ -133,3 +133,77 @@ def test_001_010_the_hierarchy_of_conflict_resolution_step_by_step() -> None:
             state[change.value] = change.after
     assert '[{"x"' in str(steps)
     assert "dims that take part" in str(steps)
+
+
+def test_001_012_op_priorities() -> None:
+    # "Pass-through" ops propagate before those that change shapes: the add has its sharding from
+    # the negate, not from the dot, which comes first in the program.
+    module = Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(
+    %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<8x8xf32>,
+    %c: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.negate %c : tensor<8x8xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}""")
+    result = module.propagate()
+    assert str(result["%2"].sharding) == '<@mesh, [{}, {"x"}]>'
+    steps = {visit.op: step.step for step, visit in result.steps().of("%2").visits()}
+    assert steps["stablehlo.add"] == 0
+
+
+DOT = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4x8x16xf32>, %b: tensor<4x16x32xf32>) -> tensor<4x8x32xf32> {
+  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+      : (tensor<4x8x16xf32>, tensor<4x16x32xf32>) -> tensor<4x8x32xf32>
+  return %0 : tensor<4x8x32xf32>
+}"""
+
+
+def test_001_018_the_rule_of_an_op_is_asked_for_by_the_op() -> None:
+    rule = Module.parse(DOT).rule("%0")
+    assert rule.notation.replace("(", "").count("->") == 1
+    assert len(rule.reduction) == 1
+    assert rule.num_factors == 4
+
+
+def test_001_067_factors_that_a_tensor_does_not_have() -> None:
+    # C = dot(A, B): four factors, and in each row one cell with N.
+    table = Module.parse(DOT).factor_table("%0")
+    cells = [set(row) for row in table.before.values()]
+    factors = {symbol for symbol, _, _ in table.factors}
+    assert [len(factors - row) for row in cells] == [1, 1, 1]
+    kinds = [kind for _, _, kind in table.factors]
+    assert kinds.count("reduction") == 1
+    drawn = str(table)
+    assert drawn.count(" - ") + drawn.count(" -\n") >= 3
+
+
+def test_001_053_shardings_propagate_along_factors_not_dims() -> None:
+    # Dim 0 of the operand has the factors i=2 and j=4; "x" of size 2 shards i, "y" shards j.
+    module = Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<2x4x32xf32> {
+  %0 = stablehlo.reshape %a : (tensor<8x32xf32>) -> tensor<2x4x32xf32>
+  return %0 : tensor<2x4x32xf32>
+}""")
+    assert str(module.propagate()["%0"].sharding) == '<@mesh, [{"x"}, {"y"}, {}]>'
+
+
+def test_001_006_forward_and_backward_until_nothing_changes() -> None:
+    # Sharding goes from the one annotated value to all others, in both directions.
+    module = Module.parse("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.tanh %a : tensor<8x8xf32>
+  %1 = stablehlo.add %0, %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>} : tensor<8x8xf32>
+  %2 = stablehlo.negate %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}""")
+    result = module.propagate()
+    tensors = [*result.arguments(), *result.results(), *(result[f"%{n}"] for n in range(3))]
+    assert {str(tensor.sharding) for tensor in tensors} == {'<@mesh, [{"x"}, {}]>'}
