@@ -1529,7 +1529,7 @@ def partition_program(
 
 @final
 class ReshardPlans:
-    """Plans of reshards, which lowerings of one program share."""
+    """Plans of reshards, which lowerings share."""
 
     def __new__(cls) -> ReshardPlans: ...
 

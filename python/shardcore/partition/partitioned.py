@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 POLICIES = ("least", "shardy", "xla")
 """How to choose where an op can be computed in more than one way; see :func:`partition`."""
 
+_PLANS = ReshardPlans()
+"""The plans of reshards that were searched for in this process."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -242,7 +245,7 @@ def partition(
         lowered, result, policy=policy, progress=progress, replicates_unknown=replicates_unknown
     )
     if policy == "least":
-        return least(result, partial(lower, known=ReshardPlans()))
+        return least(result, lower)
     if policy == "shardy":
         return lower(result.with_collectives)
     completed, originals = result._as_xla()
@@ -278,13 +281,12 @@ def lowered(
     progress: Callable[[str, float], object] | None,
     replicates_unknown: bool = False,
     keep_results: bool = False,
-    known: ReshardPlans | None = None,
     originals: Originals | None = None,
 ) -> Partitioned:
     """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
-        source, progress, rules, policy, keep_results, replicates_unknown, known, originals
+        source, progress, rules, policy, keep_results, replicates_unknown, _PLANS, originals
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

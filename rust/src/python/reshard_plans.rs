@@ -1,10 +1,10 @@
-//! `shardcore._core.ReshardPlans`: plans of reshards that lowerings of one program share.
+//! `shardcore._core.ReshardPlans`: plans of reshards that lowerings share.
 
 use crate::spmd::KnownPlans;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// Plans of reshards, which plans of one program share.
+/// Plans of reshards, which lowerings share.
 #[pyclass(name = "ReshardPlans", module = "shardcore", frozen)]
 #[derive(Default)]
 pub struct PyReshardPlans {
@@ -24,8 +24,10 @@ impl PyReshardPlans {
     pub fn take(&self) -> KnownPlans {
         std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
-    /// Puts back what was taken.
+    /// Puts back what was taken, unless it has become too large to be copied for each program.
     pub fn put(&self, known: KnownPlans) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        if known.is_small() {
+            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
     }
 }

@@ -113,6 +113,14 @@ impl PlacementId {
 }
 
 impl Placements {
+    /// The number of placements.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
     /// The id of `placement`, new if it is not interned yet.
     pub fn intern(&mut self, placement: Placement) -> PlacementId {
         if let Some(&id) = self.ids.get(&placement) {

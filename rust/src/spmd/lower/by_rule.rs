@@ -42,11 +42,11 @@ impl Lowering<'_, '_, '_> {
     /// Lowers `op` if its results have no elements, so that there is nothing to compute.
     fn lower_empty(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
-        let results: Vec<ValueId> = program.op_results(op).collect();
-        let are_empty = results.iter().all(|&result| self.is_empty(program.type_of(result)));
-        if results.is_empty() || !are_empty || program.kind(op) == OpKind::CustomCall {
+        let are_empty = program.op_results(op).all(|it| self.is_empty(program.type_of(it)));
+        if !are_empty || program.num_results(op) == 0 || program.kind(op) == OpKind::CustomCall {
             return false;
         }
+        let results: Vec<ValueId> = program.op_results(op).collect();
         self.note(op, OutcomeKind::Local, Arc::default());
         for result in results {
             let target = self.target(result);

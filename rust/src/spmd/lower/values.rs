@@ -5,7 +5,7 @@ use super::super::placement::PlacementId;
 use super::super::reducer::Reducer;
 use super::{Held, Lowering};
 use crate::index::{Id, TypeId, ValueId};
-use crate::ir::ValueDef;
+use crate::ir::{Type, ValueDef};
 
 impl Lowering<'_, '_, '_> {
     /// The local value of `value`, a value of the source program.
@@ -56,6 +56,11 @@ impl Lowering<'_, '_, '_> {
     }
     /// Whether tensors of type `ty` have no elements.
     pub fn is_empty(&self, ty: TypeId) -> bool {
-        self.shape_of(ty).is_some_and(|shape| shape.contains(&0))
+        match &self.emit.program.types()[ty] {
+            Type::RankedTensor { shape, .. } => {
+                shape.contains(&Some(0)) && shape.iter().all(Option::is_some)
+            }
+            _ => false,
+        }
     }
 }
