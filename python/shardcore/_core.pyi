@@ -1214,7 +1214,8 @@ class Result:
             ImportError: the layout library for SVG is not installed.
             LocationError: no tensor is called ``around`` (``unknown-location``).
             OSError: the file cannot be written.
-            ValueError: the name of the file says neither SVG nor DOT.
+            ValueError: the name of the file says neither SVG nor DOT, or the graph is too large
+                to be drawn as a whole.
         """
     def diagnostics(
         self,

@@ -156,3 +156,22 @@ def test_004_173_completion_step_by_step(result: Result, tmp_path: Path, capsys)
     assert main(["steps", str(path), "--value", "%2", "--json"]) == 0
     (step,) = json.loads(capsys.readouterr().out)["steps"]
     assert [visit["op"] for visit in step["visits"]] == ["stablehlo.add"]
+
+
+def test_004_051_a_large_graph_is_drawn_in_parts(tmp_path: Path, capsys) -> None:
+    ops = "\n".join(
+        f"  %{number + 1} = stablehlo.{'tanh' if number * number % 7 < 3 else 'abs'} %{number} : tensor<f32>"
+        for number in range(2200)
+    )
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        f"func.func @main(%0: tensor<f32>) -> tensor<f32> {{\n{ops}\n  return %2200 : tensor<f32>\n}}"
+    )
+    graph = Module.from_file(path).propagate().graph(folds=False)
+    assert repr(graph) == "<Graph 2201 tensors, 2200 ops, 4400 edges>"
+    assert graph._repr_svg_() is None
+    with pytest.raises(ValueError, match="4,401 tensors and ops"):
+        graph.svg()
+    with pytest.raises(SystemExit):
+        main(["graph", str(path), "-o", str(tmp_path / "out.svg"), "--all-layers"])
+    assert "around a value" in capsys.readouterr().err

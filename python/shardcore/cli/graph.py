@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     try:
         graph = result.graph(options.output, **how)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:
         options.parser.error(str(error))
     print_text(graph)
     return 0

@@ -68,7 +68,11 @@ class Layer:
     """How many layers there are."""
 
 
-@dataclass(frozen=True)
+MAX_SHOWN = 1000
+"""The most nodes of a graph that a notebook draws by itself."""
+
+
+@dataclass(frozen=True, repr=False)
 class Graph:
     """A computation graph: tensors and ops, with shardings.
 
@@ -95,6 +99,7 @@ class Graph:
 
         Raises:
             ImportError: ``fast-sugiyama`` is not installed: ``pip install 'shardcore[graph]'``.
+            ValueError: the graph is too large: draw a part of it.
         """
         from shardcore.report.graph.svg import svg
 
@@ -120,7 +125,12 @@ class Graph:
         times = "".join(f"; {len(each.nodes)} nodes x {each.times}" for each in self.layers)
         return f"{tensors} tensors, {ops} ops, {len(self.edges)} edges{times}"
 
+    def __repr__(self) -> str:
+        return f"<Graph {self}>"
+
     def _repr_svg_(self) -> str | None:
+        if len(self.nodes) > MAX_SHOWN:
+            return None
         try:
             return self.svg()
         except ImportError:

@@ -14,6 +14,8 @@ from shardcore.report.graph.model import Graph, Node
 _CHARACTER, _LINE, _PAD = 6.6, 15.0, 8.0
 """Width of a character and height of a line of the font, and space beside text, in pixels."""
 _MARGIN = 16.0
+MAX_NODES = 4000
+"""The most nodes of a picture: placing them takes more than linear time, and nobody reads them."""
 _MAX_CHARACTERS = 44
 """Longer lines are cut; the whole text is shown when the pointer rests on the node."""
 _STYLE = (
@@ -57,7 +59,11 @@ def shapes(graph: Graph) -> Shapes:
 
     Raises:
         ImportError: ``fast-sugiyama`` is not installed.
+        ValueError: the graph has more than :data:`MAX_NODES` nodes.
     """
+    if len(graph.nodes) > MAX_NODES:
+        message = f"a picture of {len(graph.nodes):,} tensors and ops is too large"
+        raise ValueError(f"{message}: draw what is around a value, or write .dot")
     sizes = [size(node) for node in graph.nodes]
     where = layout(graph, sizes)
     boxes = [
@@ -77,7 +83,7 @@ def svg(graph: Graph) -> str:
     """Return ``graph`` as an element of SVG.
 
     Raises:
-        ImportError: ``fast-sugiyama`` is not installed.
+        ImportError, ValueError: as for :func:`shapes`.
     """
     drawn = shapes(graph)
     width, height = drawn.width + 2 * _MARGIN, drawn.height + 2 * _MARGIN
