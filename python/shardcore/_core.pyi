@@ -1270,6 +1270,7 @@ class Result:
         slices: int | None = None,
         dcn: float | None = None,
         tokens: int | None = None,
+        combine: Mapping[str, int | str] | int | str | None = None,
     ) -> Cost:
         """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.
 
@@ -1602,8 +1603,16 @@ class Figures:
         """Seconds of the program, and exposed seconds of each row of :meth:`collectives`.
 
         ``work`` has seconds for each row of :meth:`work`, ``traffic`` seconds, stream and number of
-        chunks for each row of :meth:`traffic`; ``contention`` is the share of the time of
+        chunks for each row of :meth:`collectives`; ``contention`` is the share of the time of
         collectives that overlapping ops lose.
+        """
+
+    def traffic_of_rows(self) -> list[tuple[int, int]]:
+        """For each row of :meth:`collectives` its place in :meth:`traffic`, and its count."""
+
+    def combined(self, most: dict[str, int]) -> list[list[int]]:
+        """The rows of :meth:`collectives` that run as one, given the most bytes of such a set for
+        each kind that is combined.
         """
 
     def name_stacks(self) -> tuple[list[str], list[str]]:

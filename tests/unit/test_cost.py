@@ -157,7 +157,7 @@ def test_collectives_of_one_line_are_one_row() -> None:
       %6 = stablehlo.add %4, %5 : tensor<64x512xbf16>
       return %6""",
     )
-    cost = cost_of(text)
+    cost = cost_of(text, combine=0)
     assert [(site.location, sums.count) for site, sums in cost.by_site().items()] == [
         ("/home/me/mlp.py:5:8", 2),
         ("mlp.py:5:8", 1),

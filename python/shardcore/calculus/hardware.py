@@ -35,7 +35,9 @@ _FIGURES = {
     "hop_seconds",
     "node_bytes_per_second",
     "dcn_bytes_per_second",
+    "combine_bytes",
 }
+_MAY_BE_ZERO = {"hop_seconds", "combine_bytes"}
 _REQUIRED = {
     "torus": ("flops", "link_bytes_per_second"),
     "switched": ("flops", "link_bytes_per_second", "node_size", "node_bytes_per_second"),
@@ -73,6 +75,8 @@ class Hardware:
     """In one direction, out of a node."""
     dcn_bytes_per_second: float = float("inf")
     """In one direction, from a chip of a torus out of its slice."""
+    combine_bytes: float = 0.0
+    """How large a message compilers combine collectives of one kind to; 0 if they do not."""
     achieved: Achieved = field(default_factory=Achieved)
     """What programs achieve of these figures."""
     source: Mapping[str, str] = field(default_factory=dict)
@@ -289,7 +293,7 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
             raise wrong(f"{name} has no {key}", f"write {key} = ...")
     values = dict(table)
     for key in sorted(_FIGURES & values.keys()):
-        if not _is_number(values[key], allow_zero=key == "hop_seconds"):
+        if not _is_number(values[key], allow_zero=key in _MAY_BE_ZERO):
             message = f"{key} of {name} is {shown(values[key])}, no number above 0"
             raise wrong(message, f"write {key} = 1e-6", key)
         values[key] = float(values[key])

@@ -37,6 +37,13 @@ def add(commands: Any) -> None:
     )
     add_hardware(parser, default="tpu-v5p")
     parser.add_argument(
+        "--combine",
+        type=_limits,
+        metavar="BYTES",
+        help="the most bytes of collectives that run as one: 30MiB, 0 for none, or by kind: "
+        "all_reduce=30MiB,all_gather=0 [that of the chip]",
+    )
+    parser.add_argument(
         "--by",
         choices=("scope", "line"),
         help="show what the scopes of the program cost, as those of jax.named_scope, by pass; "
@@ -108,6 +115,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _limits(text: str) -> dict[str, int]:
+    """How large a message collectives are combined to, by kind."""
+    from shardcore.costs.combine import given_limits, parse_limits
+
+    try:
+        return given_limits(parse_limits(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _check_memory(options: argparse.Namespace) -> None:
     """Refuse options that go with --memory alone, and those that do not."""
     if not options.memory:
@@ -147,7 +164,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
 
 def _costs(options: argparse.Namespace, result: shardcore.Result) -> list[shardcore.Cost]:
     """The costs of a program under each policy."""
-    given = cost_options(options)
+    given = {**cost_options(options), "combine": options.combine}
     return [shardcore.cost(result, options.hardware, each, **given) for each in options.policy]
 
 
@@ -169,7 +186,9 @@ def _every_chip(options: argparse.Namespace) -> int:
     if options.other is not None or len(options.policy) > 1:
         options.parser.error("--hardware all takes one program and one policy")
     [policy] = options.policy
-    rows = on_every_chip(_completed(options.file), policy, **cost_options(options))
+    rows = on_every_chip(
+        _completed(options.file), policy, **cost_options(options), combine=options.combine
+    )
     if options.json:
         print_json({"policy": policy, "hardware": [row.record() for row in rows]})
     else:

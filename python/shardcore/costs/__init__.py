@@ -10,6 +10,7 @@
 :mod:`~.usage`         MFU, HFU, tokens a second
 :mod:`~.build`         computes times from these figures
 :mod:`~.rates`         times of ops on a chip
+:mod:`~.combine`       collectives that run as one
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
 :mod:`~.chips`         the cost on every chip
 :mod:`~.compare`       differences between two costs, by line
@@ -74,6 +75,7 @@ def cost(
     slices: int | None = None,
     dcn: float | None = None,
     tokens: int | None = None,
+    combine: Mapping[str, int | str] | int | str | None = None,
 ) -> Cost:
     """Return time, memory and communication of one device, which runs the per-device program.
 
@@ -100,10 +102,12 @@ def cost(
             without it, the figure of the chip.
         tokens: the number of tokens of a step, of all devices; without it, the elements of the
             first argument of integers with two dims, batch and time.
+        combine: the most bytes of collectives that run as one, ``"30MiB"``, 0 for none, or by kind:
+            ``{"all_reduce": "30MiB", "all_gather": 0}``; without it, the threshold of the chip.
 
     Raises:
         PartitionError: there is no per-device program (``unpartitionable``).
-        ValueError: there is no such policy.
+        ValueError: there is no such policy, or ``combine`` has no such kind or bytes.
         CalculusError: no such chip (``unknown-hardware``), the mesh does not fit the topology
             (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
         VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
@@ -125,4 +129,5 @@ def cost(
         slices=slices,
         dcn=dcn,
         tokens=tokens,
+        combine=combine,
     )

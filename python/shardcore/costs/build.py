@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from shardcore._core import Figures, Module, Result
@@ -12,6 +13,7 @@ from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
 from shardcore.calculus.slices import networked
+from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
@@ -49,6 +51,7 @@ def build(
     slices: int | None = None,
     dcn: float | None = None,
     tokens: int | None = None,
+    combine: Mapping[str, int | str] | int | str | None = None,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
     local = partitioned(program, policy)
@@ -59,7 +62,7 @@ def build(
     def count(local: Partitioned) -> Cost:
         links = Links(known, topology, mapping, options, slices)
         links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
-        found = timed(local, known, links, count)
+        found = timed(local, known, links, count, limits_of(combine, known))
         return replace(found, tokens=tokens_of(local) if tokens is None else tokens)
 
     return count(local)
@@ -89,18 +92,25 @@ def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitio
 
 
 def timed(
-    local: Partitioned, chip: Hardware, links: Links, count: Callable[[Partitioned], Cost]
+    local: Partitioned,
+    chip: Hardware,
+    links: Links,
+    count: Callable[[Partitioned], Cost],
+    limits: Mapping[str, int],
 ) -> Cost:
-    """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted."""
+    """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted, ``limits`` the
+    most bytes of collectives that run as one, by kind.
+    """
     figures = local.figures
     rates = Rates(chip)
     work = [(kind, *rates.peak(kind)) for kind in work_kinds(figures)]
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
-    traffic = [(row.kind, row.run.bytes, row.run.seconds) for row in sent]
-    step = _step(figures, work, sent, rates)
+    traffic = [(row.kind, row.run.bytes) for row in sent]
+    runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
+    step = _step(figures, work, sent, runs, rates)
     arguments, outputs, aliased, peak = figures.memory()
     at = figures.peak_op()
-    rows = Rows(figures, work, traffic, Trial(local, count), step.exposed)
+    rows = Rows(figures, work, traffic, Trial(local, count), step.exposed, runs)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
@@ -119,7 +129,7 @@ def timed(
         peak_bytes=peak,
         peak_op=None if at is None else PeakOp(**at),
         compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
-        comm_seconds=sum(seconds * kind.count for kind, _, seconds in traffic),
+        comm_seconds=step.communication,
         step_seconds=step.seconds,
         step_seconds_lower=step.lower,
         step_seconds_upper=step.upper,
@@ -163,6 +173,8 @@ def _sent(kind: TrafficKind, links: Links) -> _Sent:
 class _Step:
     """The time of a step."""
 
+    communication: float
+    """Seconds of all collectives at the full bandwidth."""
     lower: float
     seconds: float
     upper: float
@@ -174,26 +186,31 @@ def _step(
     figures: Figures,
     work: Sequence[tuple[WorkKind, float, float]],
     sent: Sequence[_Sent],
+    runs: Runs,
     rates: Rates,
 ) -> _Step:
-    """Schedule the program, and bound its time from both sides."""
+    """Schedule the program, and bound its time from both sides; from above as if no collectives
+    ran as one.
+    """
     shares = rates.chip.achieved
     seconds = [rates.achieved(kind) for kind, *_ in work]
     transfers = [
-        (row.run.achieved, row.run.stream if row.run.overlaps else 0, float(row.run.chunks))
-        for row in sent
+        (run.achieved, run.stream if run.overlaps else 0, float(run.chunks)) for run in runs.runs
     ]
     point, exposed = figures.timeline(seconds, transfers, shares.contention)
     busy = [sum(max(compute, memory) * kind.count for kind, compute, memory in work)]
-    busy += [
-        sum(row.run.fastest * row.kind.count for row in sent if row.run.stream == stream)
-        for stream in (LINKS, NETWORK)
-    ]
+    busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
     serial = sum(each * kind.count for each, (kind, *_) in zip(seconds, work, strict=True))
     moved = sum(row.run.achieved * row.kind.count for row in sent)
     serial += moved * (1 + shares.contention)
     start = shares.step_seconds
-    return _Step(max(busy), start + point, start + serial / shares.slowest, exposed)
+    communication = runs.total(lambda run: run.seconds)
+    return _Step(communication, max(busy), start + point, start + serial / shares.slowest, exposed)
+
+
+def _fastest_on(stream: int, run: Transfer) -> float:
+    """The least seconds of ``run`` on ``stream``."""
+    return run.fastest if run.stream == stream else 0.0
 
 
 def _untimed(figures: Figures, sent: Sequence[_Sent]) -> list[UncountedOp]:

@@ -88,6 +88,8 @@ class CollectiveCost:
     that exchanges halos, that of the first operand of :attr:`cause`."""
     result_sharding: str | None
     """Sharding of its result, as ``sdy`` text; else that of the first result of :attr:`cause`."""
+    combined: int = 1
+    """How many collectives run as one with it, itself included; its times are its share."""
     cause_op: int | None = field(default=None, repr=False, compare=False)
     """The number of the op in the program that was partitioned."""
     moved: int | None = field(default=None, repr=False, compare=False)

@@ -14,6 +14,7 @@ from shardcore.costs.scopes import ScopeCost, scope_of
 
 if TYPE_CHECKING:
     from shardcore._core import Figures
+    from shardcore.costs.combine import Runs
     from shardcore.costs.figures import TrafficKind, WorkKind
     from shardcore.why.trial import Trial
 
@@ -21,22 +22,25 @@ if TYPE_CHECKING:
 class Rows:
     """The rows of a cost, which are equal if all of them are.
 
-    ``work`` and ``traffic`` have the time of one run of each kind of op and of collective: seconds
-    of computation and of memory traffic; bytes that a device sends, and seconds. ``trial`` is what
-    collectives ask why they are there; ``exposed`` has their exposed seconds, row by row.
+    ``work`` has the time of one run of each kind of op, seconds of computation and of memory
+    traffic; ``traffic`` the bytes that a device sends in one run of each kind of collective.
+    ``trial`` is what collectives ask why they are there; ``exposed`` has their exposed seconds and
+    ``runs`` the time of one run, row by row.
     """
 
     def __init__(
         self,
         figures: Figures,
         work: Sequence[tuple[WorkKind, float, float]],
-        traffic: Sequence[tuple[TrafficKind, int, float]],
+        traffic: Sequence[tuple[TrafficKind, int]],
         trial: Trial | None = None,
         exposed: Sequence[float] = (),
+        runs: Runs | None = None,
     ) -> None:
         self._figures = figures
         self._work = work
         self._traffic = traffic
+        self._runs = runs
         self._trial = trial
         self._exposed = exposed
 
@@ -45,15 +49,17 @@ class Rows:
         """The collectives, in program order."""
         found = []
         for place, row in enumerate(self._figures.collectives()):
-            kind, sent, seconds = self._traffic[row.pop("kind")]
+            kind, sent = self._traffic[row.pop("kind")]
             exposed = self._exposed[place] if self._exposed else 0.0
+            runs = self._runs
             found.append(
                 CollectiveCost(
                     kind=kind.kind,
                     axis_refs=tuple(kind.axes or ()),
                     bytes=kind.bytes,
                     wire_bytes=sent,
-                    seconds=seconds,
+                    seconds=0.0 if runs is None else runs.runs[place].seconds,
+                    combined=1 if runs is None else runs.sizes[place],
                     exposed_seconds=exposed,
                     op=row.pop("value"),
                     trial=self._trial,
@@ -96,8 +102,9 @@ class Rows:
             seconds = 0.0 if work is None else max(self._work[work][1:])
             link = None
             if traffic is not None:
-                kind, _, sent = self._traffic[traffic]
-                seconds += sent
+                kind, _ = self._traffic[traffic]
+                if self._runs is not None:
+                    seconds += self._runs.runs[row["collective"]].seconds
                 link = ", ".join(dict.fromkeys(axis.name for axis in kind.axes or ())) or None
             found.append(TimedStep(seconds=seconds, link=link, **row))
         return tuple(found)

@@ -22,7 +22,7 @@ def collectives(local: Partitioned) -> tuple[CollectiveCost, ...]:
     from shardcore.why.trial import Trial
 
     kinds = [
-        (row, wire_bytes(OPS[row.kind], row.bytes, row.devices) if row.kind in OPS else 0, 0.0)
+        (row, wire_bytes(OPS[row.kind], row.bytes, row.devices) if row.kind in OPS else 0)
         for row in traffic_kinds(local.figures)
     ]
     return Rows(local.figures, (), kinds, Trial(local, _default_cost)).collectives

@@ -11,6 +11,7 @@
 //! 6. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
 //! 7. [`steps`]: the ops in the order in which they run.
 //! 8. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
+//! 9. [`combine`]: the collectives that run as one, given how large a message may be.
 //!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
@@ -22,6 +23,7 @@
 mod buffers;
 pub mod calls;
 pub mod collectives;
+pub mod combine;
 mod count;
 pub mod dataflow;
 pub mod donation;

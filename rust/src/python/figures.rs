@@ -11,17 +11,19 @@ use super::rules::registry;
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
+use crate::cost::combine::{combined, Candidate};
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
 use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
 use crate::cost::{local_cost, local_lifetimes, sequence, ProgramCost, Sequence};
-use crate::index::{Id, MeshId, SignatureId, StrId};
+use crate::index::{Id, MeshId, OpId, SignatureId, StrId};
 use crate::ir::Program;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 /// The most streams that collectives run on.
@@ -39,6 +41,9 @@ type GivenEstimate = (usize, u128, u128, Option<u128>);
 
 /// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
 type TrafficKey = (CollectiveKind, MeshId, Option<Vec<AxisRef>>, i64, u128);
+
+/// What collectives that run as one have in common: kind, element type, reduction, groups of devices.
+type CandidateKey<'a> = (CollectiveKind, &'a str, StrId, &'a str);
 
 /// Rows of a table, by what they have in common.
 struct Kinds<K> {
@@ -102,6 +107,39 @@ impl PyFigures {
     fn sequence(&self, py: Python<'_>) -> &Sequence {
         let make = || sequence(self.origin.local(&self.program), &self.estimates);
         py.detach(|| self.sequence.get_or_init(make))
+    }
+    /// The collectives that may run as one with others, given the most bytes of a set by kind.
+    fn candidates(&self, most: &HashMap<String, u128>) -> Vec<Option<Candidate>> {
+        let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
+        let mut candidates = Vec::with_capacity(self.cost.collectives.len());
+        for row in &self.cost.collectives {
+            let most = most.get(row.kind.as_str()).copied().filter(|_| row.axes.is_some());
+            let candidate = most.filter(|_| self.program.num_operands(row.op) == 1).map(|most| {
+                let (element, groups) = (self.element(row.op), self.groups(row.op));
+                let key = (row.kind, element, self.reducer(row.op), groups);
+                let next = kinds.len() as u32;
+                Candidate { kind: *kinds.entry(key).or_insert(next), bytes: row.bytes, most }
+            });
+            candidates.push(candidate);
+        }
+        candidates
+    }
+    /// The element type of the result of `op`.
+    fn element(&self, op: OpId) -> &str {
+        let result = self.program.op_results(op).next();
+        let text = result.map_or("", |value| self.program.value_type_text(value));
+        text.rsplit(['x', '<']).next().unwrap_or_default()
+    }
+    /// The op that `op`, a reduction, reduces by.
+    fn reducer(&self, op: OpId) -> StrId {
+        let region = self.program.op_regions(op).next();
+        let body = region.and_then(|region| self.program.region_entry(region).get());
+        let first = body.and_then(|body| self.program.block_ops(body).next());
+        first.map_or(StrId::NONE, |inner| self.program.op_name_id(inner))
+    }
+    /// The groups of devices of `op`.
+    fn groups(&self, op: OpId) -> &str {
+        self.program.attr(op, "replica_groups").unwrap_or_default()
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.program)
@@ -215,8 +253,8 @@ impl PyFigures {
         self.tables(py).list(rows, Tables::step)
     }
     /// Seconds of the program, and exposed seconds of each row of collectives over all their runs, given the seconds of ops by
-    /// their place in `work()`, the seconds, the stream and the number of chunks of collectives by that in `traffic()`, and the
-    /// share of the time of collectives that overlapping ops lose.
+    /// their place in `work()`, the seconds, the stream and the number of chunks of each row of collectives, and the share of
+    /// the time of collectives that overlapping ops lose.
     #[allow(clippy::needless_pass_by_value)] // Python makes the lists.
     fn timeline(
         &self,
@@ -225,26 +263,36 @@ impl PyFigures {
         traffic: Vec<(f64, usize, f64)>,
         contention: f64,
     ) -> PyResult<(f64, Vec<f64>)> {
-        if work.len() != self.work.keys.len() || traffic.len() != self.traffic.keys.len() {
+        if work.len() != self.work.keys.len() || traffic.len() != self.cost.collectives.len() {
             return Err(PyValueError::new_err(
-                "expected a time for each kind of ops and collectives",
+                "expected a time for each kind of ops and each collective",
             ));
         }
         let computation = |&kind: &usize| Computation {
             seconds: work[kind],
             is_product: matches!(self.work.keys[kind].1, Unit::Product(_)),
         };
-        let transfer = |&kind: &usize| {
-            let (seconds, stream, chunks) = traffic[kind];
-            Transfer { seconds, stream: stream.min(MAX_STREAMS), chunks }
+        let transfer = |&(seconds, stream, chunks): &(f64, usize, f64)| Transfer {
+            seconds,
+            stream: stream.min(MAX_STREAMS),
+            chunks,
         };
         let computations: Vec<_> = self.work.of_rows.iter().map(computation).collect();
-        let transfers: Vec<_> = self.traffic.of_rows.iter().map(transfer).collect();
+        let transfers: Vec<_> = traffic.iter().map(transfer).collect();
         let num_streams = transfers.iter().map(|row| row.stream).max().unwrap_or(0) + 1;
         let (computations, transfers) = (&*computations, &*transfers);
         let times = Times { computations, transfers, num_streams, contention };
         let found = py.detach(|| timeline(&self.cost.flow, &times));
         Ok((found.seconds, found.exposed))
+    }
+    /// For each row of collectives its place in `traffic()`, and how often it runs.
+    fn traffic_of_rows(&self) -> Vec<(usize, u128)> {
+        let counts = self.cost.collectives.iter().map(|row| row.count);
+        self.traffic.of_rows.iter().copied().zip(counts).collect()
+    }
+    /// The rows of collectives that run as one, several in each list, given the most bytes of a set by kind.
+    fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> Vec<Vec<u32>> {
+        py.detach(|| combined(&self.cost.flow, &self.candidates(&most)))
     }
     /// The name stacks of the ops, and of the ops that required the collectives, row by row.
     fn name_stacks(&self, py: Python<'_>) -> (Vec<String>, Vec<String>) {

@@ -210,7 +210,7 @@ impl PyPropagationResult {
     }
     #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false, slices = None, dcn = None,
-                        tokens = None))]
+                        tokens = None, combine = None))]
     #[allow(clippy::too_many_arguments)] // They are keywords in Python.
     fn cost<'py>(
         slf: &Bound<'py, Self>,
@@ -225,6 +225,7 @@ impl PyPropagationResult {
         slices: Option<Bound<'py, PyAny>>,
         dcn: Option<Bound<'py, PyAny>>,
         tokens: Option<Bound<'py, PyAny>>,
+        combine: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
         options.set_item("policy", policy)?;
@@ -237,6 +238,7 @@ impl PyPropagationResult {
         options.set_item("slices", slices)?;
         options.set_item("dcn", dcn)?;
         options.set_item("tokens", tokens)?;
+        options.set_item("combine", combine)?;
         if let Some(hardware) = hardware {
             options.set_item("hardware", hardware)?;
         }

@@ -17,6 +17,8 @@ NEAR_PEAKS = 62
 def test_cost(name: str) -> None:
     differ = {row.figure for row in rows(name).values() if not row.agrees}
     assert differ == CASES.get(name, {}).keys(), [rows(name)[figure] for figure in differ]
+    points = cost(name).memory_timeline().points
+    assert max(point.bytes for point in points) == cost(name).peak_bytes
 
 
 def test_nearly_all_send_what_xla_does() -> None:
@@ -27,12 +29,6 @@ def test_nearly_all_send_what_xla_does() -> None:
 def test_most_peaks_are_what_xla_says() -> None:
     near = [name for name in names() if peak(name).agrees]
     assert len(near) >= NEAR_PEAKS, sorted(set(names()) - set(near))
-
-
-@pytest.mark.parametrize("name", names())
-def test_the_timeline_of_memory_has_the_peak(name: str) -> None:
-    points = cost(name).memory_timeline().points
-    assert max(point.bytes for point in points) == cost(name).peak_bytes
 
 
 @pytest.mark.parametrize("name", ["classify-vocabulary", "sharded-by-hand-gathered"])
