@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import shardcore
+import shardcore.calculus
+import shardcore.jax
 from shardcore import Module, Result, Session, ShardcoreError, StrategyProblem
 from shardcore.simulate import Simulator
 
@@ -59,6 +61,13 @@ CALLS: dict[str, Callable[[], object]] = {
     "a wide indent": lambda: result().cost().to_json(2**40),
     "a spec of lists": lambda: Session(result().module).set("%x", DEEP),
     "a dialect that is a list": lambda: result().partition().as_text(DEEP),  # type: ignore[arg-type]
+    "endless devices": lambda: shardcore.jax.compile(result(), ENDLESS),  # type: ignore[arg-type]
+    "devices that are none": lambda: shardcore.jax.compile(result(), "abcd"),
+    "endless devices of a sharding": lambda: shardcore.jax.named_sharding(
+        shardcore.HloSharding.parse("{devices=[2]<=[2]}"), ENDLESS
+    ),
+    "no sharding": lambda: shardcore.jax.partition_spec(3),  # type: ignore[arg-type]
+    "a matrix of billions": lambda: shardcore.calculus.reduce_matrix(4, 2**31),
     "no module": lambda: Simulator(None),  # type: ignore[arg-type]
     "a path that is a number": lambda: result().report(2**40),  # type: ignore[arg-type]
     "billions of simulated devices": lambda: result().module.simulate(devices=2**40),

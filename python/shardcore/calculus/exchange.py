@@ -28,6 +28,9 @@ from shardcore.expected import expect
 if TYPE_CHECKING:
     import numpy as np
 
+_MOST_ELEMENTS = 1 << 26
+"""The most elements of a matrix that is made."""
+
 Blocks = dict[int, Any]
 """The block of each device, by device id."""
 
@@ -100,9 +103,15 @@ def matrix_of(collective: Collective, mesh: Mesh) -> np.ndarray[Any, Any]:
 
 
 def broadcast_matrix(n: int, p: int) -> np.ndarray[Any, Any]:
-    """Return the matrix that copies a vector of ``n`` elements to ``p`` devices: pn x n."""
+    """Return the matrix that copies a vector of ``n`` elements to ``p`` devices: pn x n.
+
+    Raises:
+        ValueError: it has more than 2^26 elements.
+    """
     import numpy as np
 
+    if n * n * p > _MOST_ELEMENTS:
+        raise ValueError(f"the matrix has more than {_MOST_ELEMENTS} elements")
     found: np.ndarray[Any, Any] = np.kron(np.ones((p, 1)), np.eye(n))
     return found
 

@@ -11,6 +11,8 @@ import numpy as np
 from jax.sharding import AxisType
 
 from shardcore._core import Mesh, Result
+from shardcore.bounded import items
+from shardcore.expected import expect
 from shardcore.jax.boundary import Leaf, boundary_mesh, leaves
 from shardcore.jax.compiled import Compiled
 from shardcore.jax.local_program import LocalProgram
@@ -108,7 +110,9 @@ def _mesh(
 
 def _chosen(devices: Sequence[Any] | None, count: int) -> list[Any]:
     """``count`` devices."""
-    found = jax.devices()[:count] if devices is None else list(devices)
+    found = jax.devices()[:count] if devices is None else list(items(devices, "devices"))
+    for device in found:
+        expect(device, jax.Device)
     if len(found) != count or len(set(found)) != count:
         named = "JAX has" if devices is None else "there are given"
         raise mistake(

@@ -10,6 +10,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from shardcore._core import Mesh, Port, Result, TensorSharding
+from shardcore.bounded import items
 from shardcore.expected import expect
 from shardcore.gspmd.hlo_sharding import HloSharding
 from shardcore.jax.mesh import abstract_mesh
@@ -42,7 +43,7 @@ def named_sharding(
         rank, sharding = sharding.rank, sharding.to_hlo()
     found = sharding.to_sharding(rank=rank)
     mesh = found.mesh
-    given = None if devices is None else list(devices)
+    given = None if devices is None else list(items(devices, "devices"))
     if mesh is None or mesh.num_devices <= 1:
         mesh = Mesh({"x": 1 if given is None else len(given)})
     if given is not None:

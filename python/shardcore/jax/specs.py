@@ -8,6 +8,7 @@ from jax.sharding import PartitionSpec
 
 from shardcore._core import AxisRef, TensorSharding
 from shardcore.errors import Diagnostic
+from shardcore.expected import expect
 from shardcore.jax.mistakes import mistakes
 
 
@@ -19,6 +20,8 @@ def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> 
     Raises:
         LoweringError: it has sub-axes, which a spec cannot name (``unsayable-sharding``).
     """
+    if sharding is not None:
+        expect(sharding, TensorSharding)
     problems = unsayable(sharding, name)
     if problems:
         raise mistakes(*problems)
