@@ -150,7 +150,7 @@ class Rows:
         return first, again
 
     def _key(self) -> tuple[Any, ...]:
-        return self.collectives, self.ops, self.live_at_peak
+        return self.collectives, self.ops, self.live_at_peak, self.least_peak_bytes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rows) and (self is other or self._key() == other._key())
@@ -160,18 +160,18 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self.steps, self.scopes, self.product_flops
-        return _rows, (*self._key(), *kept, self.lifetimes, self.least_peak_bytes)
+        return _rows, (*self._key(), *kept, self.lifetimes)
 
 
 def _rows(
     collectives: tuple[CollectiveCost, ...],
     ops: tuple[OpCost, ...],
     live_at_peak: tuple[LiveValue, ...],
+    least_peak_bytes: int,
     steps: tuple[TimedStep, ...],
     scopes: tuple[ScopeCost, ...],
     product_flops: tuple[int, int],
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
-    least_peak_bytes: int,
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
