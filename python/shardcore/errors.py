@@ -22,6 +22,15 @@ from shardcore.controls import visible
 MOST_DIAGNOSTICS = 1 << 14
 """The most diagnostics that one error has."""
 
+MOST_CHARACTERS = 1000
+"""The most characters of a message, a hint or a note: they repeat what they are about."""
+
+MOST_SHOWN = 200
+"""The most characters of a line that an error shows."""
+
+LEAD = 80
+"""The characters of a longer line that are shown before the place."""
+
 __all__ = [
     "BusyError",
     "CalculusError",
@@ -53,6 +62,15 @@ class Place(NamedTuple):
     """The line, or the part of it around the place if it is very long."""
     source_column: int = 1
     """The column of the first character of ``source_line``."""
+
+    def bounded(self) -> Place:
+        """Return it with only the part around it of a very long line."""
+        if len(self.source_line) <= MOST_SHOWN:
+            return self
+        at = self.column - self.source_column
+        first = max(0, at - LEAD)
+        part = self.source_line[first : at + MOST_SHOWN - LEAD]
+        return self._replace(source_line=part, source_column=self.source_column + first)
 
     def underline(self, mark: str) -> str:
         """Return a line that underlines the place in ``source_line`` with ``mark``."""
@@ -103,6 +121,26 @@ class Diagnostic(NamedTuple):
     def source_line(self) -> str | None:
         """The line of text that the mistake is in; ``None`` if it has no place."""
         return self.place.source_line if self.place else None
+
+    def bounded(self) -> Diagnostic:
+        """Return it with the middle of very long texts left out."""
+        related = self.related and (self.related[0].bounded(), bounded(self.related[1]))
+        hint, filename = (
+            self.hint and bounded(self.hint),
+            self.filename and bounded(self.filename, 4096),
+        )
+        place, detail = (at and at.bounded() for at in (self.place, self.detail))
+        return Diagnostic(
+            self.code,
+            bounded(self.message),
+            hint,
+            filename,
+            place,
+            related,
+            detail,
+            self.severity,
+            self.value,
+        )
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data; ``location`` is ``file:line:column``."""
@@ -164,6 +202,24 @@ class Diagnostic(NamedTuple):
         return [*here, *there] if place.line < other.line else [*there, *here]
 
 
+def place_of(text: str, start: int, end: int) -> Place:
+    """Return the place of ``text[start:end]``, up to the end of its first line."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", start)
+    last = len(text) if last < 0 else last
+    column = start - first + 1
+    end_column = max(min(end, last) - first + 1, column + 1)
+    return Place(text.count("\n", 0, start) + 1, column, end_column, text[first:last])
+
+
+def bounded(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return ``text``, or its first and last characters if there are more than ``most``."""
+    if len(text) <= most:
+        return text
+    last = most // 4
+    return f"{text[: most - last - 5]} ... {text[-last:]}"
+
+
 def _share_an_excerpt(place: Place, other: Place) -> bool:
     """Whether both places can be marked under the same line of text."""
     return (
@@ -186,11 +242,12 @@ class ShardcoreError(ValueError):
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
         if isinstance(diagnostics, Diagnostic):
             diagnostics = (diagnostics,)
-        self.diagnostics = tuple(islice(diagnostics, MOST_DIAGNOSTICS))
-        if not self.diagnostics:
+        given = tuple(islice(diagnostics, MOST_DIAGNOSTICS))
+        if not given:
             raise ValueError("an error has at least one diagnostic")
-        if not all(isinstance(each, Diagnostic) for each in self.diagnostics):
+        if not all(isinstance(each, Diagnostic) for each in given):
             raise TypeError("an error is made of diagnostics")
+        self.diagnostics = tuple(each.bounded() for each in given)
         super().__init__(self.diagnostics)
 
     @property

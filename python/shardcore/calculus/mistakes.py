@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from shardcore.bounded import items
-from shardcore.errors import Diagnostic, Place, ShardcoreError
+from shardcore.errors import Diagnostic, ShardcoreError, place_of
 
 CODES = (
     "axis-overlap",
@@ -38,17 +38,6 @@ Span = tuple[int, int]
 _Error = TypeVar("_Error", bound=ShardcoreError)
 
 
-def place(text: str, span: Span) -> Place:
-    """``span`` of ``text`` as line and columns, up to the end of its first line."""
-    start, end = span
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", start)
-    last = len(text) if last < 0 else last
-    column = start - first + 1
-    end_column = max(min(end, last) - first + 1, column + 1)
-    return Place(text.count("\n", 0, start) + 1, column, end_column, text[first:last])
-
-
 def mistake(
     kind: type[_Error],
     code: str,
@@ -62,8 +51,8 @@ def mistake(
 ) -> _Error:
     """Return an error of class ``kind`` that shows ``span`` of ``text``, or all of it."""
     assert code in CODES, code
-    where = place(text, span or (0, max(len(text), 1)))
-    other = (place(text, related[0]), related[1]) if related else None
+    where = place_of(text, *(span or (0, max(len(text), 1))))
+    other = (place_of(text, *related[0]), related[1]) if related else None
     return kind(Diagnostic(code, message, hint, filename, where, other))
 
 

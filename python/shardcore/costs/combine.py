@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from shardcore._core import Figures
+from shardcore.bounded import shown
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs.figures import TrafficKind
 from shardcore.costs.links import Links, Transfer
@@ -119,10 +120,10 @@ def given_limits(given: Limits) -> dict[str, int]:
     chosen = given if isinstance(given, Mapping) else dict.fromkeys(KINDS, given)
     for kind, value in chosen.items():
         if kind not in KINDS:
-            raise ValueError(f"expected one of {', '.join(KINDS)}, got {kind!r}")
+            raise ValueError(f"expected one of {', '.join(KINDS)}, got {shown(kind)}")
         size = parse_bytes(value)
         if size is None:
-            raise ValueError(f"expected bytes, such as '30MiB', got {value!r}")
+            raise ValueError(f"expected bytes, such as '30MiB', got {shown(value)}")
         limits[kind] = size
     return limits
 

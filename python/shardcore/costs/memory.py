@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+from shardcore.bounded import shown
 from shardcore.costs.records import LiveValue
 from shardcore.costs.scopes import scope_of
 
@@ -102,7 +103,7 @@ class MemoryTimeline:
             ValueError: there is no such group.
         """
         if group not in GROUPS:
-            raise ValueError(f"expected one of {', '.join(GROUPS)}, got {group!r}")
+            raise ValueError(f"expected one of {', '.join(GROUPS)}, got {shown(group)}")
         chosen = list(range(len(self.points))) if places is None else list(places)
         changes: dict[str, dict[int, int]] = {}
         sizes: dict[str, int] = {}

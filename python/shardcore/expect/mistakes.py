@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from shardcore.calculus.mistakes import place
-from shardcore.errors import Diagnostic, ExpectationError
+from shardcore.errors import Diagnostic, ExpectationError, place_of
 from shardcore.expect.toml_places import Path, Places
 
 CODES = ("expectation-syntax", "invalid-expectation", "unknown-expectation")
@@ -25,7 +24,7 @@ class Mistakes:
         if self._places is not None:
             span = self._places.keys.get(path) if key else None
             span = span or self._places.best(path)
-            where = None if span is None else place(self._places.text, span)
+            where = None if span is None else place_of(self._places.text, *span)
         else:
             message = f"{dotted(path)}: {message}"
         self.found.append(Diagnostic(code, message, hint, self.filename if where else None, where))

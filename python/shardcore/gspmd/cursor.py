@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from shardcore.errors import Diagnostic, ParseError, Place, ShardcoreError, VerificationError
+from shardcore.errors import Diagnostic, ParseError, ShardcoreError, VerificationError, place_of
 
 __all__ = ["FORMS", "Cursor", "invalid", "located"]
 
@@ -21,19 +21,6 @@ _MAX_DIGITS = 18
 FORMS = "forms are {replicated}, {maximal device=3}, {devices=[2,4]<=[8]}, ..."
 
 
-def _place(text: str, start: int, end: int) -> Place:
-    line = text.count("\n", 0, start) + 1
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", start)
-    last = len(text) if last < 0 else last
-    column = start - first + 1
-    end_column = max(min(end, last) - first + 1, column + 1)
-    # Of a long list of devices only the part around the place is shown.
-    shown = max(first, start - 80) if last - first > 200 else first
-    until = min(last, start + 120) if last - first > 200 else last
-    return Place(line, column, end_column, text[shown:until], shown - first + 1)
-
-
 def located(
     kind: type[ShardcoreError],
     code: str,
@@ -43,7 +30,7 @@ def located(
     hint: str | None = None,
 ) -> ShardcoreError:
     """Return the error of a mistake at ``span`` in ``text``."""
-    return kind(Diagnostic(code, message, hint, "<string>", _place(text, *span)))
+    return kind(Diagnostic(code, message, hint, "<string>", place_of(text, *span)))
 
 
 def invalid(message: str, hint: str, *, text: str | None = None) -> ShardcoreError:

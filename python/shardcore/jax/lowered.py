@@ -17,6 +17,7 @@ from shardcore._core import (
     TensorSharding,
     import_hlo_shardings,
 )
+from shardcore.bounded import shown
 from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
@@ -155,5 +156,5 @@ def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:
         return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
     except (AttributeError, KeyError):
         if getattr(lowered, "_lowering", None) is None:
-            raise mistake("not-a-function", f"{lowered!r} is not lowered by jax.jit") from None
+            raise mistake("not-a-function", f"{shown(lowered)} is not lowered by jax.jit") from None
         return tuple(range(num_leaves))

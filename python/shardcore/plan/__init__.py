@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Alternative", "Plan", "plan"]
 
+_MOST_SECONDS = 1e9
+"""A time that no search takes."""
+
 
 def plan(
     program: Any,
@@ -106,5 +109,6 @@ def plan(
         raise ValueError(f'memory is {shown(memory)}, write "16GiB" or a number of bytes')
     given = read(program, keep)
     over = meshes(given.given.module, mesh, devices, chip, links(chip, options))
-    wanted = Wanted(tuple(over), chip, limit, minimize, seconds, executor, options, progress)
+    time = float(min(seconds, _MOST_SECONDS))
+    wanted = Wanted(tuple(over), chip, limit, minimize, time, executor, options, progress)
     return Planner(given, wanted).plan()

@@ -15,6 +15,7 @@ from shardcore._core import (
     SessionProgram,
     TensorSharding,
 )
+from shardcore.bounded import shown
 from shardcore.errors import ShardcoreError
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.shardings import read
@@ -86,7 +87,7 @@ class Session:
             mesh = Mesh(mesh)
         unknown = options.keys() - _OPTIONS
         if unknown:
-            raise TypeError(f"a session has no option {min(unknown)}")
+            raise TypeError(f"a session has no option {shown(min(unknown))}")
         self._program = SessionProgram(module, mesh)
         self._targets = Targets(self._program)
         self._options = options

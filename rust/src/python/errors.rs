@@ -7,6 +7,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::borrow::Cow;
 
 /// The class of `shardcore.errors` for errors with this code.
 fn class_name(code: Code) -> &'static str {
@@ -82,6 +83,15 @@ fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyR
     let name = error.diagnostics.first().map_or("ShardcoreError", |first| class_name(first.code));
     let raised = errors.getattr(name)?.call1((PyTuple::new(py, diagnostics)?,))?;
     Ok(PyErr::from_value(raised))
+}
+
+/// The first characters of `text`, for a message about it.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// The text of `bytes`, which has to be UTF-8.

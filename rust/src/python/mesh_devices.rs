@@ -5,7 +5,7 @@ use super::errors::raise_unlocated;
 use super::user_code;
 use crate::error::{Code, Diagnostic};
 use crate::mesh::MeshAxis;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -72,7 +72,14 @@ fn device_id(py: Python<'_>, device: &Bound<'_, PyAny>) -> PyResult<i64> {
     if device.try_iter().is_ok() {
         return Err(mistake(py, "the devices have more dims than there are axis names".to_owned()));
     }
-    saturated(&user_code::call(py, || device.getattr("id"))?)
+    match user_code::call(py, || device.getattr("id")) {
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => {
+            let kind = device.get_type().name()?;
+            let message = format!("a device is a number or has one as id, not {kind}");
+            Err(PyTypeError::new_err(message))
+        }
+        id => saturated(&id?),
+    }
 }
 
 fn mistake(py: Python<'_>, message: String) -> PyErr {

@@ -4,7 +4,7 @@ use super::arguments::Int;
 use super::attribute::to_python;
 use super::completion::Request;
 use super::edges::PyDataFlowEdge;
-use super::errors::{raise, raise_unlocated};
+use super::errors::{raise, raise_unlocated, shown};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
 use super::mesh::PyMesh;
@@ -119,7 +119,7 @@ impl PyModule {
         };
         let name = key.strip_prefix('@').unwrap_or(key);
         let function = names.function(program, name);
-        function.ok_or_else(|| PyKeyError::new_err(format!("no function @{name}")))
+        function.ok_or_else(|| PyKeyError::new_err(format!("no function @{}", shown(name))))
     }
 }
 
@@ -199,8 +199,8 @@ impl PyModule {
             .find(&program, function, &wanted)
             .map(|value| PyValue::new(program.clone(), calls, value, function))
             .ok_or_else(|| {
-                let symbol = program.str(program.func_name(function));
-                PyKeyError::new_err(format!("no value {wanted} in @{symbol}"))
+                let symbol = shown(program.str(program.func_name(function)));
+                PyKeyError::new_err(format!("no value {} in @{symbol}", shown(&wanted)))
             })
     }
 

@@ -1,6 +1,7 @@
 //! `shardcore.Op`, `shardcore.Block`: the structure of a module at the time of the call.
 
 use super::attribute::to_python;
+use super::errors::shown;
 use super::sharding::PyTensorSharding;
 use super::value::PyValue;
 use crate::diagnostics::{Location, Locator};
@@ -145,7 +146,7 @@ impl PyOp {
         py: Python<'py>,
         name: &str,
     ) -> PyResult<(String, Vec<i64>, Bound<'py, PyBytes>)> {
-        let missing = |what: &str| PyKeyError::new_err(format!("{name} {what}"));
+        let missing = |what: &str| PyKeyError::new_err(format!("{} {what}", shown(name)));
         let program = &*self.program;
         let bytes = py.detach(|| {
             let mut attributes = op_attributes(program, self.op).into_iter();

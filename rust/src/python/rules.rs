@@ -4,6 +4,7 @@
 //! finds it free.
 
 use super::attribute::to_python;
+use super::errors::{raise_unlocated, shown};
 use super::rule::PyOpShardingRule;
 use super::user_code;
 use crate::attribute::parse_rule;
@@ -68,7 +69,8 @@ pub fn registered_rules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyo3(signature = (name, rule))]
 pub fn set_rule(py: Python<'_>, name: &str, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     if !name.contains('.') {
-        let message = format!("\"{name}\" is no op: op names have a dialect, like \"my.op\"");
+        let message =
+            format!("\"{}\" is no op: op names have a dialect, like \"my.op\"", shown(name));
         return Err(PyValueError::new_err(message));
     }
     let rule = match rule {
@@ -76,8 +78,7 @@ pub fn set_rule(py: Python<'_>, name: &str, rule: Option<&Bound<'_, PyAny>>) -> 
         Some(rule) => match rule.cast::<PyString>() {
             Ok(text) => {
                 let notation = text.to_str()?.parse::<Notation>();
-                let notation = notation
-                    .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
+                let notation = notation.map_err(|error| raise_unlocated(py, error.diagnostics))?;
                 Some(UserRule::Notation(notation))
             }
             Err(_) if rule.is_callable() => Some(function_rule(rule.clone().unbind())),

@@ -1,6 +1,7 @@
 //! The options of `Module.propagate`, which sessions have too.
 
 use super::arguments::Limit;
+use super::errors::shown;
 use super::rules::registry;
 use super::work::limits;
 use crate::context::Limits;
@@ -43,8 +44,10 @@ impl RunOptions {
                 "strategy" => how.strategy = strategy(&value)?,
                 "max_ops" => max_ops = limit(&value)?.map(Limit::count),
                 other => {
-                    let message =
-                        format!("{function}() got an unexpected keyword argument '{other}'");
+                    let message = format!(
+                        "{function}() got an unexpected keyword argument '{}'",
+                        shown(other)
+                    );
                     return Err(PyTypeError::new_err(message));
                 }
             }
@@ -88,6 +91,6 @@ fn strategy(value: &Bound<'_, PyAny>) -> PyResult<Strategy> {
     };
     Strategy::named(&name).ok_or_else(|| {
         let known = Strategy::NAMES.join(", ");
-        PyValueError::new_err(format!("a strategy is one of {known}, not '{name}'"))
+        PyValueError::new_err(format!("a strategy is one of {known}, not '{}'", shown(&name)))
     })
 }

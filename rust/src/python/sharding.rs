@@ -3,7 +3,7 @@
 use super::arguments::{items, too_many, Int, Items, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, resolve_all, PyDimSharding};
-use super::errors::{raise, raise_unlocated};
+use super::errors::{raise, raise_unlocated, shown};
 use super::mesh::{quoted, PyMesh};
 use super::mesh_argument::{MeshArgument, Meshes};
 use super::pasted::{is_pasted_from_jax, pasted_from_jax};
@@ -325,7 +325,7 @@ impl PyTensorSharding {
     }
     fn bytes_per_device(&self, py: Python<'_>, shape: Items<i64>, dtype: &str) -> PyResult<u128> {
         let Some(bits) = crate::ir::element_bits(dtype) else {
-            let message = format!("the size of an element of type {dtype} is not known");
+            let message = format!("the size of an element of type {} is not known", shown(dtype));
             return Err(PyValueError::new_err(message));
         };
         Ok(self.layout_for(py, &shape)?.bytes_per_device(&shape, bits))

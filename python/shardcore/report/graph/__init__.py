@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardcore import files
+from shardcore.bounded import shown
 from shardcore.report.graph.model import Graph, build
 from shardcore.report.graph.nearby import near
 from shardcore.report.graph.repeated import fold
@@ -44,9 +45,11 @@ def graph(
     if path is not None:
         write = _WRITERS.get(Path(path).suffix.lower())
         if write is None:
-            raise ValueError(f"a graph is written to a .svg, .dot or .gv file, not to {path}")
+            raise ValueError(
+                f"a graph is written to a .svg, .dot or .gv file, not to {shown(path)}"
+            )
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-        raise ValueError(f"hops is a number of ops, 0 or more, not {hops!r}")
+        raise ValueError(f"hops is a number of ops, 0 or more, not {shown(hops)}")
     whole = build(result)
     drawn = whole if around is None else near(whole, around, hops)
     if folds and around is None:
