@@ -57,7 +57,7 @@ fn row(name: &'static str) -> OpRow {
         verification: verify::checks_of(name),
         rule: rule(name),
         cost: work::Family::of(name).map(|family| family.name),
-        padding: ShapeRule::of(name).map(padding),
+        padding: padding(name),
         partitioning: spmd::Treatment::name_of(name),
     }
 }
@@ -76,12 +76,13 @@ fn rule(name: &str) -> Option<String> {
     has_identity_rule(kind).then(|| "identity".to_owned())
 }
 
-const fn padding(rule: ShapeRule) -> &'static str {
-    match rule {
-        ShapeRule::FromShardings => "as sharded",
-        ShapeRule::Operands | ShapeRule::Operand(_) => "as operands",
-        ShapeRule::Elementwise => "elementwise",
-        ShapeRule::Attributes(_) => "own shapes",
-        ShapeRule::Fixed => "refused",
+fn padding(name: &str) -> Option<&'static str> {
+    match ShapeRule::of(name) {
+        Some(ShapeRule::FromShardings) => Some("as sharded"),
+        Some(ShapeRule::Operands | ShapeRule::Operand(_)) => Some("as operands"),
+        Some(ShapeRule::Elementwise) => Some("elementwise"),
+        Some(ShapeRule::Attributes(_)) => Some("own shapes"),
+        Some(ShapeRule::Fixed) => Some("true size"),
+        None => name.starts_with("stablehlo.").then_some("true size"),
     }
 }

@@ -33,7 +33,8 @@ test compares the two. A number in parentheses is a hole: its reason is listed b
 | sharding rule | the family of the rule, or how shardings propagate without one | \
 `rust/src/rules/table.rs` |
 | cost | the family that counts flops and bytes | `rust/src/cost/work/mod.rs` |
-| padding | how `sdy-pad-for-divisibility` derives the result types | \
+| padding | how `sdy-pad-for-divisibility` derives the result types; ops of true size get \
+operands without padding | \
 `rust/src/export/pad_for_divisibility/shapes.rs` |
 | partitioning | how the op is lowered in the per-device program | \
 `rust/src/spmd/lower/treatment.rs` |
@@ -134,17 +135,6 @@ HOLES: dict[str, dict[str, str]] = {
             "sdy.all_reduce sdy.all_to_all sdy.collective_permute sdy.constant "
             "sdy.*data_flow_edge sdy.*_computation sdy.mesh sdy.propagation_barrier "
             "sdy.reduce_scatter sdy.*_to_unreduced sdy.reshard sdy.return sdy.sharding_*"
-        ),
-        "refused: its result type for padded operands is not derived": (
-            "stablehlo.after_all stablehlo.all_* stablehlo.batch_norm_* stablehlo.bitcast_convert "
-            "stablehlo.broadcast stablehlo.case stablehlo.collective_* stablehlo.composite "
-            "stablehlo.convolution stablehlo.create_token stablehlo.cross-replica-sum "
-            "stablehlo.dot stablehlo.einsum stablehlo.gather stablehlo.get_tuple_element "
-            "stablehlo.if stablehlo.map stablehlo.partition_id stablehlo.reduce_scatter "
-            "stablehlo.reduce_window stablehlo.replica_id stablehlo.return stablehlo.rng* "
-            "stablehlo.scatter stablehlo.select_and_scatter stablehlo.sort "
-            "stablehlo.torch_index_select stablehlo.tuple stablehlo.unary_einsum stablehlo.while "
-            f"stablehlo.async_* {DYNAMIC} {HOST}"
         ),
     },
     "partitioning": {

@@ -13,6 +13,7 @@ from shardcore import (
     LoweringError,
     Mesh,
     Module,
+    PassManager,
     ShardcoreError,
     TensorSharding,
     VerificationError,
@@ -223,3 +224,21 @@ def test_000_129_sub_axes_on_outputs_in_another_form() -> None:
     with pytest.raises(LoweringError, match="4 devices"):
         named_sharding(found, devices[:3])
     assert named_sharding(HloSharding.parse("{replicated}"), rank=2).spec == P()
+
+
+def test_dims_that_do_not_divide_are_padded_everywhere() -> None:
+    """Line 244: a dim of d elements over n shards is padded, inputs and outputs included."""
+    ty, sharding = "tensor<7x3x8xf32>", '#sdy.sharding<@mesh, [{"x"}, {"y"}, {"z"}]>'
+    module = Module.parse(
+        f"""sdy.mesh @mesh = <["x"=8, "y"=2, "z"=3]>
+        func.func @main(%a: {ty} {{sdy.sharding = {sharding}}}) -> {ty} {{
+          %0 = stablehlo.negate %a {{
+            sdy.sharding = #sdy.sharding_per_value<[{sharding.removeprefix("#sdy.sharding")}]>
+          }} : {ty}
+          return %0 : {ty}
+        }}"""
+    )
+    array = np.arange(168, dtype=np.float32).reshape(7, 3, 8)
+    PassManager.parse("builtin.module(func.func(sdy-pad-for-divisibility))").run(module)
+    assert str(module["%0"].type) == "tensor<8x4x9xf32>"
+    np.testing.assert_array_equal(module.simulate(array)[0], -array)

@@ -161,8 +161,9 @@ passes! {
     CONSTANT_OR_SCALAR_MERGER = functions("sdy-constant-or-scalar-merger", &[], |p, c, _, _| {
         export::constant_or_scalar_merger::run(p, c)
     });
-    PAD_FOR_DIVISIBILITY = function("sdy-pad-for-divisibility", &[], |p, c, op, _| {
-        export::pad_for_divisibility::run(p, c, op)
+    PAD_FOR_DIVISIBILITY = function("sdy-pad-for-divisibility", &[], |p, _, op, _| {
+        export::pad_for_divisibility::run(p, op);
+        Ok(())
     });
     DROP_SHARDING_RULES = functions("sdy-drop-sharding-rules", &[], |p, c, _, _| export::drop_sharding_rules::run(p, c));
     SHARDING_CONSTRAINT_TO_RESHARD = function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {

@@ -10,143 +10,88 @@
 //! | `sdy.all_gather` | gathered dims are sliced to their size |
 //! | `stablehlo.slice` | its limits grow |
 //! | `stablehlo.dot_general` | padding along contracting dims is masked |
-//! | others of `stablehlo` | result types are derived anew from operands and shardings |
+//! | those with a [`ShapeRule`] | result types are derived anew from operands and shardings |
+//! | others of `stablehlo` | they run on tensors of their true sizes, see [`true_size`] |
 //!
 //! Ops that are not converted keep operands of the old types: an `unrealized_conversion_cast` is inserted, as
-//! by MLIR's dialect conversion. An op that cannot be padded is an error.
+//! by MLIR's dialect conversion. Tensors with dynamic dims are not padded.
 //!
-//! Source: Shardy's pass of this name. Deviation: ops of `stablehlo` that are not in [`shapes`] are refused.
+//! Source: Shardy's pass of this name. Deviation: functions whose inputs and outputs do not divide are padded
+//! inside, and no op is refused.
 
+mod conversion;
 mod mask;
 mod shapes;
+mod true_size;
 
-use crate::context::Context;
-use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
+use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
 use crate::partition::conversion::fold_all;
 use crate::stablehlo::dims::DotDims;
-use rustc_hash::{FxHashMap, FxHashSet};
+use conversion::Conversion;
 pub use shapes::ShapeRule;
+use shapes::{padded_results, padded_type};
+use true_size::is_exact_on_padding;
 
 /// Runs the pass on the function `func`.
-pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Result<()> {
-    check_function(program, func)?;
+pub fn run(program: &mut Program, func: OpId) {
     // Ops of these dialects are legal or not by their types; none of them is commutative.
     fold_all(program, func, |program, op| {
         let name = program.op_name(op);
         name.starts_with("stablehlo.") || name.starts_with("sdy.")
     });
     let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
-    let mut conversion = Conversion { num_old_ops: program.num_op_ids(), ..Conversion::default() };
+    let mut conversion = Conversion {
+        num_old_ops: program.num_op_ids(),
+        has_true_sizes: !has_even_signature(program, func),
+        ..Conversion::default()
+    };
     for op in ops {
-        conversion.convert(program, op)?;
+        conversion.convert(program, op);
     }
     conversion.finish(program);
-    Ok(())
 }
 
-/// Refuses a function whose inputs or outputs would have to be padded.
-fn check_function(program: &mut Program, op: OpId) -> Result<()> {
+/// Whether each argument and result of a function divides into its shards.
+fn has_even_signature(program: &mut Program, op: OpId) -> bool {
     let func = program.function_of(op);
     let args = program.func_body(func).get().map(|body| program.block_args(body));
-    let mut values: Vec<(String, TypeId, ShardingId)> = Vec::new();
-    for (index, arg) in args.into_iter().flatten().enumerate() {
-        values.push((format!("argument #{index}"), program.type_of(arg), program.sharding(arg)));
-    }
-    for (index, result) in program.func_results(func).iter().enumerate() {
-        values.push((format!("result #{index}"), result.ty, result.sharding));
-    }
-    for (what, ty, sharding) in values {
-        if padded_type(program, ty, sharding) != ty {
-            let message = format!(
-                "'func.func' op {what} has a non-divisible sharding. Shardy expects function IO to \
-                 be divisible."
-            );
-            let refusal =
-                "failed to legalize operation 'func.func' that was explicitly marked illegal";
-            let said =
-                |message: &str| Diagnostic::new(Code::InvalidSharding, message).at_op(program, op);
-            let reason = said(&message).with_hint("inputs and outputs of functions are not padded");
-            return Err(Error { diagnostics: vec![reason, said(refusal)] });
-        }
-    }
-    Ok(())
-}
-
-/// `ty` with each dim rounded up to a multiple of its number of shards.
-fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
-    let Type::RankedTensor { shape, .. } = &program.types()[ty] else { return ty };
-    let Some(sharding) = program.shardings().get(sharding) else { return ty };
-    let mesh = program.mesh(sharding.mesh);
-    let mut padded = shape.clone();
-    for (size, dim) in padded.iter_mut().zip(&sharding.dims) {
-        let shards = crate::axis::total_size(&dim.axes, mesh).max(1);
-        *size = size.map(|size| size.div_euclid(shards) * shards + padding_unit(size, shards));
-    }
-    if &padded == shape {
-        return ty;
-    }
-    program.ranked_type(&padded, ty)
-}
-
-/// `shards` if rounding `size` up to a multiple of it changes `size`, else 0.
-const fn padding_unit(size: i64, shards: i64) -> i64 {
-    if size % shards == 0 {
-        0
-    } else {
-        shards
-    }
-}
-
-/// The conversion of one function.
-#[derive(Default)]
-struct Conversion {
-    /// Ops with this id or a larger one are new.
-    num_old_ops: usize,
-    /// The types of values before padding.
-    original: FxHashMap<ValueId, TypeId>,
-    /// The replacements of values.
-    replaced: FxHashMap<ValueId, ValueId>,
-    /// Casts, by operand and result type.
-    casts: FxHashMap<(ValueId, TypeId), ValueId>,
-    /// Values whose padding is zero.
-    is_zero_padded: FxHashSet<ValueId>,
-    converted: FxHashSet<OpId>,
+    let args = args.into_iter().flatten();
+    let mut values: Vec<(TypeId, ShardingId)> =
+        args.map(|arg| (program.type_of(arg), program.sharding(arg))).collect();
+    values.extend(program.func_results(func).iter().map(|result| (result.ty, result.sharding)));
+    values.into_iter().all(|(ty, sharding)| padded_type(program, ty, sharding) == ty)
 }
 
 impl Conversion {
-    fn original_type(&self, program: &Program, value: ValueId) -> TypeId {
-        self.original.get(&value).copied().unwrap_or(program.type_of(value))
-    }
     /// Whether `value` was evenly sharded from the start.
     fn is_even(&self, program: &mut Program, value: ValueId) -> bool {
         let (ty, sharding) = (self.original_type(program, value), program.sharding_of(value));
         padded_type(program, ty, sharding) == ty
     }
-    fn convert(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+    fn convert(&mut self, program: &mut Program, op: OpId) {
         let operands: Vec<ValueId> = program.operands(op).collect();
         let kind = program.kind(op);
         if kind == OpKind::AllSlice {
             let ty = self.original_type(program, operands[0]);
             let sharding = program.sharding(program.result(op, 0));
             if padded_type(program, ty, sharding) != ty {
-                self.pad_all_slice(program, op, sharding)?;
+                self.pad_all_slice(program, op, sharding);
             }
-            return Ok(());
+            return;
         }
         if kind != OpKind::AllGather && !program.op_name(op).starts_with("stablehlo.") {
-            return Ok(());
+            return;
         }
-        let mut values = operands;
+        let mut values = operands.clone();
         if kind != OpKind::AllGather {
             values.extend(program.op_results(op));
         }
         if values.into_iter().all(|value| self.is_even(program, value)) {
-            return Ok(());
+            return;
         }
-        match kind {
+        let is_padded = match kind {
             OpKind::AllGather => self.pad_all_gather(program, op),
             OpKind::Slice => self.pad_slice(program, op),
             OpKind::DotGeneral => self.pad_dot(program, op),
@@ -154,6 +99,13 @@ impl Conversion {
                 let operands = self.adapted_operands(program, op);
                 self.pad_op(program, op, &operands)
             }
+        };
+        let types: Vec<TypeId> =
+            operands.iter().map(|&value| self.original_type(program, value)).collect();
+        if !is_padded {
+            self.keep_true_size(program, op, &operands);
+        } else if !is_exact_on_padding(program, op, &types) {
+            self.at_risk.push((op, operands));
         }
     }
     /// The operands of `op` with the padded types of their shardings.
@@ -166,50 +118,31 @@ impl Conversion {
         let wanted = padded_type(program, ty, sharding);
         self.of_type(program, value, wanted)
     }
-    /// `value`, or its replacement, cast to type `ty`.
-    fn of_type(&mut self, program: &mut Program, value: ValueId, ty: TypeId) -> ValueId {
-        let latest = self.replaced.get(&value).copied().unwrap_or(value);
-        if program.type_of(latest) == ty {
-            return latest;
-        }
-        // The value of an op that was replaced itself is erased.
-        if program.type_of(value) == ty && self.original.contains_key(&value) {
-            return value;
-        }
-        if let Some(&cast) = self.casts.get(&(latest, ty)) {
-            return cast;
-        }
-        let cast = NewOp::of_kind(OpKind::UnrealizedConversionCast, &[latest], &[ty]);
-        let at = program.after_value(latest).with_loc(program.value_loc(value));
-        let result = program.build_value(cast, at);
-        self.casts.insert((latest, ty), result);
-        result
+    /// Gives `op` these operands, and the result types derived from them and from its shardings. False, and
+    /// nothing is done, if there are no such types.
+    fn pad_op(&mut self, program: &mut Program, op: OpId, operands: &[ValueId]) -> bool {
+        let Some(types) = padded_results(program, op, operands) else { return false };
+        self.set_padded(program, op, operands, &types);
+        true
     }
-    /// Gives `op` these operands, and the result types derived from them and from its shardings.
-    fn pad_op(&mut self, program: &mut Program, op: OpId, operands: &[ValueId]) -> Result<()> {
-        let inferred = shapes::infer(program, op, operands)?;
+    fn set_padded(
+        &mut self,
+        program: &mut Program,
+        op: OpId,
+        operands: &[ValueId],
+        types: &[TypeId],
+    ) {
         for (slot, &value) in program.op_uses(op).zip(operands) {
             if program.used_value(slot) != value {
                 program.set_operand(slot, value);
             }
         }
         let results: Vec<ValueId> = program.op_results(op).collect();
-        for (index, result) in results.into_iter().enumerate() {
-            let sharding = program.sharding_of(result);
-            let mut ty = padded_type(program, program.type_of(result), sharding);
-            if let Some(shape) = inferred.as_ref().and_then(|shapes| shapes.get(index)) {
-                ty = program.ranked_type(shape, ty);
-                let even = padded_type(program, ty, sharding);
-                if even != ty {
-                    return Err(shapes::refusal(program, op, "is padded more than its operands"));
-                }
-            }
+        for (result, &ty) in results.into_iter().zip(types) {
             self.retype(program, result, ty);
         }
-        shapes::check(program, op)?;
         program.update_types(op);
         self.converted.insert(op);
-        Ok(())
     }
     fn retype(&mut self, program: &mut Program, value: ValueId, ty: TypeId) {
         let old = program.type_of(value);
@@ -218,17 +151,13 @@ impl Conversion {
             self.original.entry(value).or_insert(old);
         }
     }
-    fn pad_all_slice(
-        &mut self,
-        program: &mut Program,
-        op: OpId,
-        sharding: ShardingId,
-    ) -> Result<()> {
+    fn pad_all_slice(&mut self, program: &mut Program, op: OpId, sharding: ShardingId) {
         let input = self.adapted(program, program.operand(op, 0));
         let ty = program.type_of(input);
         let padded = padded_type(program, ty, sharding);
         if padded == ty {
-            return self.pad_op(program, op, &[input]);
+            self.pad_op(program, op, &[input]);
+            return;
         }
         let at = program.before(op).with_loc(program.value_loc(input));
         let zero = program.build_zero(ty, at);
@@ -243,19 +172,20 @@ impl Conversion {
         self.retype(program, result, ty);
         self.is_zero_padded.extend([pad, result]);
         self.converted.insert(op);
-        Ok(())
     }
-    fn pad_all_gather(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+    fn pad_all_gather(&mut self, program: &mut Program, op: OpId) -> bool {
         let input = self.adapted(program, program.operand(op, 0));
-        self.pad_op(program, op, &[input])?;
+        if !self.pad_op(program, op, &[input]) {
+            return false;
+        }
         let result = program.result(op, 0);
         let is_zero_padded = self.is_zero_padded.contains(&input);
         if is_zero_padded {
             self.is_zero_padded.insert(result);
         }
-        let Some(mut limits) = program.value_type(result).static_shape() else { return Ok(()) };
+        let Some(mut limits) = program.value_type(result).static_shape() else { return true };
         let old = program.types()[self.original_type(program, result)].static_shape();
-        let Some(crate::ir::Payload::AxesPerDim(axes)) = program.payload(op) else { return Ok(()) };
+        let Some(crate::ir::Payload::AxesPerDim(axes)) = program.payload(op) else { return true };
         let padded = limits.clone();
         for ((limit, old), axes) in limits.iter_mut().zip(old.unwrap_or_default()).zip(axes) {
             if !axes.is_empty() && *limit > old {
@@ -263,7 +193,7 @@ impl Conversion {
             }
         }
         if limits == padded {
-            return Ok(());
+            return true;
         }
         // The size of the slice is in turn rounded up to a multiple of its shards.
         let sharding = program.sharding(result);
@@ -278,9 +208,9 @@ impl Conversion {
             self.is_zero_padded.insert(slice);
         }
         self.replaced.insert(result, slice);
-        Ok(())
+        true
     }
-    fn pad_slice(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+    fn pad_slice(&mut self, program: &mut Program, op: OpId) -> bool {
         let result = program.result(op, 0);
         let sharding = program.sharding(result);
         let ty = program.type_of(result);
@@ -292,13 +222,13 @@ impl Conversion {
         let list = |name| op_attribute(program, op, name).and_then(|value| value.as_ints());
         let lists = (list("start_indices"), list("limit_indices"), list("strides"));
         let (Some(starts), Some(limits), Some(strides)) = lists else {
-            return Err(shapes::refusal(program, op, "has no static bounds"));
+            return false;
         };
         let shape = program.types()[padded].static_shape().unwrap_or_default();
         let new_limits: Vec<i64> = starts.iter().zip(&shape).map(|(a, b)| a + b).collect();
         for dim in 0..shape.len().min(limits.len()) {
             if new_limits[dim] != limits[dim] && !is_local_slice(program, op, input, dim) {
-                return Err(shapes::refusal(program, op, "moves elements between shards"));
+                return false;
             }
         }
         let slice = NewOp::of_kind(OpKind::Slice, &[input], &[padded])
@@ -308,24 +238,30 @@ impl Conversion {
             .attr("strides", int_array(&strides));
         let new = program.build_value(slice, program.before(op));
         self.replaced.insert(result, new);
+        self.erased.insert(result);
         self.converted.insert(op);
-        Ok(())
+        true
     }
-    fn pad_dot(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+    fn pad_dot(&mut self, program: &mut Program, op: OpId) -> bool {
         let numbers = op_attribute(program, op, "dot_dimension_numbers");
         let dims: DotDims = numbers.as_ref().and_then(DotDims::read).unwrap_or_default();
         let dims = [dims.lhs_contracting, dims.rhs_contracting];
         let mut operands = self.adapted_operands(program, op);
+        let Some(types) = padded_results(program, op, &operands) else { return false };
         for (index, dims) in dims.into_iter().enumerate() {
             let old = self.original_type(program, program.operand(op, index));
             if !self.is_zero_padded.contains(&operands[index]) {
                 operands[index] = mask::with_zeros(program, op, operands[index], old, &dims);
             }
         }
-        self.pad_op(program, op, &operands)
+        self.set_padded(program, op, &operands, &types);
+        true
     }
     /// Casts the operands of ops that were not converted back to their old types.
     fn finish(mut self, program: &mut Program) {
+        if self.has_true_sizes {
+            self.keep_what_is_at_risk(program);
+        }
         let mut values: Vec<ValueId> =
             self.original.keys().chain(self.replaced.keys()).copied().collect();
         values.sort_unstable();
@@ -334,22 +270,20 @@ impl Conversion {
             let ty = self.original_type(program, value);
             let slots: Vec<_> = program
                 .uses(value)
-                .filter(|&slot| {
-                    let owner = program.user(slot);
-                    owner.index() < self.num_old_ops && !self.converted.contains(&owner)
-                })
+                .filter(|&slot| !self.is_converted(program.user(slot)))
                 .collect();
             for slot in slots {
                 let seen = self.of_type(program, value, ty);
                 program.set_operand(slot, seen);
             }
         }
-        let gone: Vec<ValueId> = self.replaced.keys().copied().collect();
-        for value in gone {
-            let op = program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice);
-            if let Some(op) = op {
+        for value in std::mem::take(&mut self.erased) {
+            if let Some(op) = program.defining_op(value) {
                 program.erase_op(op);
             }
+        }
+        if self.has_true_sizes {
+            self.replace_casts(program);
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Derives the result shapes of padded ops from their operands.
+//! Derives the types of padded tensors from shardings, operands and attributes.
 
-use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{OpId, ValueId};
+use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
 use crate::mlir::op_attribute;
 use crate::stablehlo::dims::DotDims;
@@ -9,14 +8,33 @@ use crate::stablehlo::dims::DotDims;
 /// The sizes of the dims of a tensor, where they are known.
 pub type Shape = Vec<Option<i64>>;
 
-/// The error that `op` cannot be padded.
-pub fn refusal(program: &Program, op: OpId, why: &str) -> Error {
-    let message = format!("{} {why}, so it cannot be padded", program.op_name(op));
-    Diagnostic::new(Code::InvalidOp, message).at_op(program, op).into()
+/// `ty` with each dim rounded up to a multiple of its number of shards; `ty` itself where a dim is dynamic.
+pub fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
+    let Some(shape) = program.types()[ty].static_shape() else { return ty };
+    let Some(sharding) = program.shardings().get(sharding) else { return ty };
+    let mesh = program.mesh(sharding.mesh);
+    let mut padded = shape.clone();
+    for (size, dim) in padded.iter_mut().zip(&sharding.dims) {
+        let shards = crate::axis::total_size(&dim.axes, mesh).max(1);
+        *size = size.div_euclid(shards) * shards + padding_unit(*size, shards);
+    }
+    if padded == shape {
+        return ty;
+    }
+    program.tensor_type(&padded, ty)
 }
 
-fn shape(program: &Program, value: ValueId) -> Option<&Shape> {
-    match &program.types()[program.type_of(value)] {
+/// `shards` if rounding `size` up to a multiple of it changes `size`, else 0.
+const fn padding_unit(size: i64, shards: i64) -> i64 {
+    if size % shards == 0 {
+        0
+    } else {
+        shards
+    }
+}
+
+fn shape_of(program: &Program, ty: TypeId) -> Option<&Shape> {
+    match &program.types()[ty] {
         Type::RankedTensor { shape, .. } => Some(shape),
         _ => None,
     }
@@ -80,27 +98,47 @@ impl ShapeRule {
     }
 }
 
-/// The result shapes of `op` with these operands; `None` if they do not follow from the operands.
-pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option<Vec<Shape>>> {
-    let rule = ShapeRule::of(program.op_name(op));
-    if matches!(rule, Some(ShapeRule::FromShardings)) {
-        return Ok(None);
+/// The result types of `op` with these operands, a multiple of its shards in each dim; `None` if there are
+/// none, or if `op` with these types would be invalid.
+pub fn padded_results(
+    program: &mut Program,
+    op: OpId,
+    operands: &[ValueId],
+) -> Option<Vec<TypeId>> {
+    let rule = ShapeRule::of(program.op_name(op))?;
+    let shapes = infer(program, op, rule, operands)?;
+    let results: Vec<ValueId> = program.op_results(op).collect();
+    let mut types = Vec::with_capacity(results.len());
+    for (index, result) in results.into_iter().enumerate() {
+        let sharding = program.sharding_of(result);
+        let mut ty = padded_type(program, program.type_of(result), sharding);
+        if let Some(shape) = shapes.get(index) {
+            ty = program.ranked_type(shape, ty);
+            if padded_type(program, ty, sharding) != ty {
+                return None;
+            }
+        }
+        types.push(ty);
     }
-    let shapes: Option<Vec<&Shape>> =
-        operands.iter().map(|&operand| shape(program, operand)).collect();
-    let Some(shapes) = shapes else {
-        return Err(refusal(program, op, "has operands that are no tensors"));
-    };
-    let inferred = match rule {
-        Some(ShapeRule::Fixed) => return Err(refusal(program, op, "holds its elements")),
-        Some(ShapeRule::Operands) => Some(shapes.into_iter().cloned().collect()),
-        Some(ShapeRule::Operand(index)) => alike(&shapes, index),
-        Some(ShapeRule::Elementwise) => elementwise(&shapes),
-        Some(ShapeRule::Attributes(shapes_of)) => shapes_of(program, op, &shapes),
-        Some(ShapeRule::FromShardings) | None => None,
-    };
-    let unknown = || refusal(program, op, "has shapes that are not known here");
-    inferred.map(Some).ok_or_else(unknown)
+    let first = operands.first().map(|&operand| program.type_of(operand));
+    fits(program, op, first, types.first().copied()).then_some(types)
+}
+
+/// The result shapes of `op`, which has this rule, with these operands: none where they follow from the
+/// shardings, `None` if the operands do not fit together or are no tensors.
+fn infer(program: &Program, op: OpId, rule: ShapeRule, operands: &[ValueId]) -> Option<Vec<Shape>> {
+    if matches!(rule, ShapeRule::FromShardings) {
+        return Some(Vec::new());
+    }
+    let shape = |&operand: &ValueId| shape_of(program, program.type_of(operand));
+    let shapes = operands.iter().map(shape).collect::<Option<Vec<&Shape>>>()?;
+    match rule {
+        ShapeRule::Operands => Some(shapes.into_iter().cloned().collect()),
+        ShapeRule::Operand(index) => alike(&shapes, index),
+        ShapeRule::Elementwise => elementwise(&shapes),
+        ShapeRule::Attributes(shapes_of) => shapes_of(program, op, &shapes),
+        ShapeRule::Fixed | ShapeRule::FromShardings => None,
+    }
 }
 
 /// The shape of one operand.
@@ -202,12 +240,11 @@ fn reduce(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> 
     inputs.iter().all(|shape| shape == first).then(|| vec![kept; inputs.len()])
 }
 
-/// Refuses `op` if its types do not match, for ops that [`infer`] does not check.
-pub fn check(program: &Program, op: OpId) -> Result<()> {
-    let result = program.op_results(op).next().and_then(|result| shape(program, result));
-    let operand = program.operands(op).next().and_then(|value| shape(program, value));
-    let (Some(result), Some(operand)) = (result, operand) else { return Ok(()) };
-    let fits = match program.kind(op) {
+/// Whether the types of the first operand and result of `op` fit together, for ops that [`infer`] does not check.
+fn fits(program: &Program, op: OpId, operand: Option<TypeId>, result: Option<TypeId>) -> bool {
+    let shape = |ty: Option<TypeId>| shape_of(program, ty?);
+    let (Some(result), Some(operand)) = (shape(result), shape(operand)) else { return true };
+    match program.kind(op) {
         OpKind::BroadcastInDim => {
             let dims = ints(program, op, "broadcast_dimensions").unwrap_or_default();
             dims.iter().zip(operand).all(|(&dim, size)| {
@@ -221,10 +258,5 @@ pub fn check(program: &Program, op: OpId) -> Result<()> {
         }
         _ if program.op_name(op) == "stablehlo.convert" => operand == result,
         _ => true,
-    };
-    if fits {
-        Ok(())
-    } else {
-        Err(refusal(program, op, "has an operand and a result that are not padded alike"))
     }
 }

@@ -1,0 +1,65 @@
+//! What the conversion of one function knows of values and ops.
+
+use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::ir::{InsertPoint, NewOp, OpKind, Program};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+
+/// The conversion of one function.
+#[derive(Default)]
+pub(super) struct Conversion {
+    /// Ops with this id or a larger one are new.
+    pub(super) num_old_ops: usize,
+    /// The types of values before padding.
+    pub(super) original: FxHashMap<ValueId, TypeId>,
+    /// The replacements of values.
+    pub(super) replaced: FxHashMap<ValueId, ValueId>,
+    /// Casts, by operand and result type.
+    pub(super) casts: FxHashMap<(ValueId, TypeId), ValueId>,
+    /// Values whose padding is zero.
+    pub(super) is_zero_padded: FxHashSet<ValueId>,
+    pub(super) converted: FxHashSet<OpId>,
+    /// Slices that other slices replace.
+    pub(super) erased: BTreeSet<ValueId>,
+    /// Ops on padded operands whose results may depend on the padding, with their operands before padding.
+    pub(super) at_risk: Vec<(OpId, Vec<ValueId>)>,
+    /// Whether anything runs on its true size, which makes casts slices and paddings.
+    pub(super) has_true_sizes: bool,
+}
+
+impl Conversion {
+    pub(super) fn original_type(&self, program: &Program, value: ValueId) -> TypeId {
+        self.original.get(&value).copied().unwrap_or(program.type_of(value))
+    }
+    /// Whether `op` is new or has operands of the types it asks for.
+    pub(super) fn is_converted(&self, op: OpId) -> bool {
+        op.index() >= self.num_old_ops || self.converted.contains(&op)
+    }
+    /// `value`, or its replacement, cast to type `ty`.
+    pub(super) fn of_type(&mut self, program: &mut Program, value: ValueId, ty: TypeId) -> ValueId {
+        let latest = self.replaced.get(&value).copied().unwrap_or(value);
+        if program.type_of(latest) == ty {
+            return latest;
+        }
+        if program.type_of(value) == ty && !self.erased.contains(&value) {
+            return value;
+        }
+        if let Some(&cast) = self.casts.get(&(latest, ty)) {
+            return cast;
+        }
+        let at = program.after_value(latest).with_loc(program.value_loc(value));
+        self.cast(program, latest, ty, at)
+    }
+    pub(super) fn cast(
+        &mut self,
+        program: &mut Program,
+        value: ValueId,
+        ty: TypeId,
+        at: InsertPoint,
+    ) -> ValueId {
+        let cast = NewOp::of_kind(OpKind::UnrealizedConversionCast, &[value], &[ty]);
+        let result = program.build_value(cast, at);
+        self.casts.insert((value, ty), result);
+        result
+    }
+}
