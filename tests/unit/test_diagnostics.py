@@ -178,7 +178,7 @@ def test_codes_can_be_left_out() -> None:
     assert codes(found) == ["large-replicated"]
     assert found.diagnostics(ignore=["large-replicated"]) == ()
     assert found.diagnostics(ignore="large-replicated") == ()
-    with pytest.raises(ValueError, match="no diagnostic is called huge"):
+    with pytest.raises(ValueError, match="no diagnostic is called 'huge', of does-not-fit"):
         found.diagnostics(ignore=["huge"])
 
 
