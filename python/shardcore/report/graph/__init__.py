@@ -46,7 +46,7 @@ def graph(
         write = _WRITERS.get(Path(path).suffix.lower())
         if write is None:
             raise ValueError(
-                f"a graph is written to a .svg, .dot or .gv file, not to {shown(path)}"
+                f"a graph is written to a .svg, .dot or .gv file, not to {shown(Path(path).name)}"
             )
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
         raise ValueError(f"hops is a number of ops, 0 or more, not {shown(hops)}")
