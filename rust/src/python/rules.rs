@@ -104,8 +104,11 @@ pub(super) fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     if let Some(interrupted) = user_code::interrupt(py, error) {
         return interrupted;
     }
-    let kind = error.get_type(py).name().map_or("an exception".into(), |name| name.to_string());
     let value = error.value(py);
+    if let Some(busy) = too_deep(value) {
+        return busy;
+    }
+    let kind = error.get_type(py).name().map_or("an exception".into(), |name| name.to_string());
     let mut message = format!("the function raised {kind}: {value}");
     let line = error.traceback(py).and_then(|traceback| {
         let mut last = traceback.into_any();
@@ -122,6 +125,15 @@ pub(super) fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     });
     message.push_str(&line.unwrap_or_default());
     Diagnostic::new(Code::InvalidRule, message).into()
+}
+
+/// The error of a nested run that was refused as too deep, which each of the runs around it passes on as it is.
+fn too_deep(raised: &Bound<'_, pyo3::exceptions::PyBaseException>) -> Option<Error> {
+    let text = |name: &str| raised.getattr(name).ok()?.extract::<String>().ok();
+    if text("code")? != Code::Busy.as_str() {
+        return None;
+    }
+    Some(Diagnostic::new(Code::Busy, text("message")?).with_hint(text("hint")?).into())
 }
 
 /// The parts of a signature that users' functions get: name, operands, results, attributes, and whether
