@@ -54,3 +54,5 @@ def test_a_plan_is_as_good_as_the_annotations_of_an_expert(name: str) -> None:
     assert plan.value <= given.figures.serial_seconds * 1.0001
     assert plan.cost.peak_bytes <= plan.limit
     assert len(plan.specs) <= 12
+    printed = str(plan)
+    assert all(place.split(":")[0] in printed for place in plan.places.values())

@@ -34,7 +34,8 @@ def plan_parts(plan: Plan) -> list[Part]:
     parts: list[Part] = [paragraph("\n".join(lines))]
     count = plural(len(plan.specs), "annotation")
     rows = [
-        (target, plan.specs[target], str(sharding)) for target, sharding in plan.annotations.items()
+        (target, plan.specs[target], str(sharding), plan.places.get(target, ""))
+        for target, sharding in plan.annotations.items()
     ]
     parts.append(paragraph(f"\n{count}", is_title=True))
     if rows:
