@@ -44,6 +44,16 @@ class Rows:
         self._trial = trial
         self._exposed = exposed
 
+    @property
+    def sent_bytes(self) -> int:
+        """The bytes that a device sends, in all runs of all collectives."""
+        return sum(kind.count * sent for kind, sent in self._traffic)
+
+    @property
+    def num_collectives(self) -> int:
+        """How many collectives run in a step."""
+        return sum(kind.count for kind, _ in self._traffic)
+
     @cached_property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives, in program order."""

@@ -89,7 +89,7 @@ class Plan:
         if self.objective == "memory":
             return self.cost.peak_bytes
         if self.objective == "bytes":
-            return sum(row.total_wire_bytes for row in self.cost.collectives)
+            return self.cost.rows.sent_bytes
         return self.cost.serial_seconds
 
     @property

@@ -97,8 +97,8 @@ def figures(
         serial_seconds=cost.serial_seconds,
         compute_seconds=cost.compute_seconds,
         comm_seconds=cost.comm_seconds,
-        comm_bytes=sum(row.total_wire_bytes for row in cost.collectives),
-        collectives=sum(row.count for row in cost.collectives),
+        comm_bytes=cost.rows.sent_bytes,
+        collectives=cost.rows.num_collectives,
         peak_bytes=cost.peak_bytes,
     )
 
