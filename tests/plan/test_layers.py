@@ -45,7 +45,7 @@ def test_costs_grow_by_the_same_with_each_layer() -> None:
     assert found is not None
     small, large, missing = found
     sizes = [len(module.arguments()) for module in (small, large)]
-    assert (sizes, missing) == ([4, 5], 21)
+    assert (sizes, missing) == ([3, 4], 22)
     ops = [module.session(mesh={"a": 4}).cost("tpu-v5e").flops for module in (small, large)]
     whole = residual(24).session(mesh={"a": 4}).cost("tpu-v5e").flops
     assert ops[0] + (ops[1] - ops[0]) * missing == whole

@@ -23,7 +23,7 @@ from shardcore.errors import ShardcoreError
 
 LEAST_LAYERS = 8
 """Programs of fewer layers are not worth it."""
-_KEPT = 3
+_KEPT = 2
 """The layers of the smaller program."""
 _FIRST = 1
 """How many of the layers that are kept are the first ones; the others are the last."""

@@ -20,8 +20,8 @@ Edit = Mapping[str, str]
 
 _CLOSE = 0.03
 """How far from the whole program the figures that follow from fewer layers may be."""
-_WORTH = 2
-"""The programs with fewer layers have together at most this part of the ops."""
+_WORTH = 0.7
+"""The part of the ops that the programs with fewer layers have together at most."""
 _COUNTED = ("collectives", "comm_bytes", "argument_bytes", "output_bytes", "peak_bytes")
 
 
@@ -114,7 +114,7 @@ def fewer_layers(
         options: those of :func:`shardcore.cost`.
     """
     found = shallow(program.module)
-    if found is None or (found[0].num_ops + found[1].num_ops) * _WORTH > program.module.num_ops:
+    if found is None or found[0].num_ops + found[1].num_ops > program.module.num_ops * _WORTH:
         return None
     small, large = (
         _Part(

@@ -7,6 +7,7 @@ outcome depends on the clock only if the time is up.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -25,6 +26,8 @@ _EACH_KIND = 2
 """The layouts that are evaluated of each kind."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
+_MOST_STARTS = 8
+"""The evaluations that it starts from while nothing fits."""
 _CANDIDATES_SHARE = 0.5
 """The part of the time after which local search starts."""
 
@@ -36,6 +39,7 @@ class Search:
         self._trials, self._roles, self._meanings = trials, roles, meanings
         self._large = _large(roles, meanings)
         """Whether a role is worth an annotation; others follow by propagation."""
+        self._last: tuple[Trial, list[Dims]] | None = None
 
     def run(self, ranked: Sequence[Candidate]) -> None:
         """Search until nothing better is found, from the layouts ``ranked`` by the model.
@@ -48,9 +52,13 @@ class Search:
                 break
             layout = candidate.layout
             plain = self.shardings(candidate)
-            self._trials.run(layout.mesh, [plain, self._pinned(plain, layout)])
+            tried = self._trials.run(layout.mesh, [plain, self._pinned(plain, layout)])
+            if not any(trial.fits for trial in tried):
+                self._trials.run(layout.mesh, [self._lean(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
-        for start in _apart(starts)[:_STARTS]:
+        for count, start in enumerate(_apart(starts)[:_MOST_STARTS]):
+            if count >= _STARTS and self._trials.best is not None and self._trials.best.fits:
+                break
             self._improve(start)
 
     def shardings(self, candidate: Candidate) -> Shardings:
@@ -79,33 +87,43 @@ class Search:
             for role, dims in zip(self._roles, shardings, strict=True)
         )
 
-    def _improve(self, start: Trial) -> None:
-        """Change one thing at a time for as long as that makes it better."""
-        current = start
-        is_better = True
-        while is_better:
-            is_better = False
-            for moves in self._moves(current):
-                tried = self._trials.run(current.mesh, moves)
-                best = min(tried, key=lambda trial: trial.rank, default=current)
-                if best.is_better_than(current):
-                    current, is_better = best, True
+    def _lean(self, shardings: Shardings, layout: Layout) -> Shardings:
+        """``shardings`` with each argument that has an annotation cut along all axes that divide
+        one of its dims, those without axes first."""
+        found = list(shardings)
+        for index, role in enumerate(self._roles):
+            for axis in layout.mesh.axes:
+                dims = found[index]
+                if dims is None or any(axis.name in axes for axes in dims):
+                    continue
+                for dim in sorted(range(len(dims)), key=lambda dim: len(dims[dim])):
+                    moved = _moved(dims, role, layout.mesh, axis.name, dim)
+                    if moved is not None:
+                        found[index] = moved
+                        break
+        return tuple(found)
 
-    def _moves(self, trial: Trial) -> Iterator[list[Shardings]]:
-        """Groups of changes of the annotations of ``trial``."""
-        axes = [axis for axis in trial.mesh.axes if axis.size > 1]
-        completed = self._trials.completed(trial)
-        for axis in axes:
-            yield [
-                moved
-                for number in self._meanings.considered
-                for moved in (
-                    self._on_class(trial, completed, axis.name, number),
-                    self._off_class(trial, axis.name, number),
-                )
-                if moved != trial.shardings
-            ]
-        order = sorted(
+    def _improve(self, start: Trial) -> None:
+        """Change one thing at a time until no change of what is best by then makes it better."""
+        current = start
+        failed: set[str | int] = set()
+        while True:
+            what = next((each for each in self._parts(current) if each not in failed), None)
+            if what is None:
+                return
+            tried = self._trials.run(current.mesh, self._moves(current, what))
+            best = min(tried, key=lambda trial: trial.rank, default=current)
+            if best.is_better_than(current):
+                current = best
+                failed.clear()
+            else:
+                failed.add(what)
+
+    def _parts(self, trial: Trial) -> Iterator[str | int]:
+        """What can be changed of the annotations of ``trial``: axes by name, what they shard
+        everywhere, then roles by number, the largest first."""
+        yield from (axis.name for axis in trial.mesh.axes if axis.size > 1)
+        yield from sorted(
             (
                 index
                 for index, large in enumerate(self._large)
@@ -113,14 +131,29 @@ class Search:
             ),
             key=lambda index: -self._roles[index].bytes,
         )
-        for index in order:
-            found = [
-                moved
-                for axis in axes
-                for moved in self._on_role(trial, completed[index], axis.name, index)
-            ]
-            if found:
-                yield found
+
+    def _moves(self, trial: Trial, what: str | int) -> list[Shardings]:
+        """The changes of one of :meth:`_parts`."""
+        completed = self._completed(trial)
+        if isinstance(what, int):
+            axes = [axis.name for axis in trial.mesh.axes if axis.size > 1]
+            moved = (self._on_role(trial, completed[what], axis, what) for axis in axes)
+            return list(itertools.chain.from_iterable(moved))
+        found = (
+            moved
+            for number in self._meanings.considered
+            for moved in (
+                self._on_class(trial, completed, what, number),
+                self._off_class(trial, what, number),
+            )
+        )
+        return [moved for moved in found if moved != trial.shardings]
+
+    def _completed(self, trial: Trial) -> list[Dims]:
+        """How propagation shards the roles; that of the trial asked for last is remembered."""
+        if self._last is None or self._last[0] is not trial:
+            self._last = trial, self._trials.completed(trial)
+        return self._last[1]
 
     def _is_heavy(self, index: int) -> bool:
         """Whether a role without annotation is worth an attempt of its own."""
