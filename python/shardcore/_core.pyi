@@ -866,6 +866,11 @@ class Op:
     def location(self) -> str | None:
         """Where it comes from in the user's program, ``"model.py:42:8"``; ``None`` if unknown."""
     @property
+    def name_stack(self) -> str:
+        """The names around its line, as JAX writes scopes and transformations into locations:
+        ``"jit(step)/transpose(jvp(decoder))/layer_3/mlp/mul"``; empty without such names.
+        """
+    @property
     def place(self) -> Place | None:
         """The place of its name in the text; ``None`` for ops of passes and of implied regions."""
     def elements(self, name: str = ...) -> tuple[str, list[int], bytes]:
@@ -1198,24 +1203,35 @@ class Result:
         *,
         around: str | None = None,
         hops: int = 3,
+        scope: str | None = None,
         folds: bool = True,
+        max_nodes: int = 250,
     ) -> Graph:
         """Return the computation graph of the entry function, drawn with shardings: tensors blue,
         ops red, tensors that the user annotated with a border.
 
+        A large program is folded until it can be read: repeated layers once, chains of element-wise
+        ops as one, then ops by scope and source line, by scope, by source line, by more lines.
+        :attr:`Graph.folding` says how, :attr:`Graph.hint` how to see more.
+
         Args:
             path: where it is written, if anywhere: a ``.svg`` file, which needs ``fast-sugiyama``
                 (``pip install 'shardcore[graph]'``), or ``.dot`` or ``.gv``, text for Graphviz.
-            around: only what is near this value: ``"%12"``, or the path of an argument.
+            around: only what is near this value: ``"%12"``, or the path of an argument. Nothing is
+                folded then.
             hops: how many ops away from it.
-            folds: draw repeated layers once, where ``around`` is not given.
+            scope: only the ops in this scope, ``"decoder/layer_3"`` or for all layers
+                ``"decoder/layer_*"``, or in this group of a folded graph, ``"model.py:12"``.
+            folds: fold a large graph; without it each op is drawn.
+            max_nodes: fold until there are at most so many tensors and ops.
 
         Raises:
             ImportError: the layout library for SVG is not installed.
-            LocationError: no tensor is called ``around`` (``unknown-location``).
+            LocationError: no tensor is called ``around``, or nothing ``scope``
+                (``unknown-location``).
             OSError: the file cannot be written.
-            ValueError: the name of the file says neither SVG nor DOT, or the graph is too large
-                to be drawn as a whole.
+            ValueError: the name of the file says neither SVG nor DOT, the graph is too large to be
+                drawn as a whole, or both ``around`` and ``scope`` are given.
         """
     def diagnostics(
         self,

@@ -222,6 +222,17 @@ def test_the_graph_and_the_frames_of_propagation() -> None:
     assert [data["texts"][op] for op, _, _ in visits] == [
         visit.op for _, visit in result.steps().visits()
     ]
-    large = data_of(Module.from_file(EXAMPLES / "gpt_step.mlir").propagate().show().html)
-    assert "--around" in large["graph"]["reason"]
-    assert large["frames"]["left_out"] == 0
+    assert data["graph"]["hint"] == ""
+
+
+def test_the_graph_of_the_gpt_step_is_folded() -> None:
+    pytest.importorskip("fast_sugiyama")
+    data = data_of(Module.from_file(EXAMPLES / "gpt_step.mlir").propagate().show().html)
+    assert data["frames"]["left_out"] == 0
+    graph = data["graph"]
+    assert 50 < len(graph["nodes"]) <= 250
+    assert graph["hint"].startswith("folded by source line; to see more: --scope gpt_step.py:")
+    lines = [node["lines"] for node in graph["nodes"]]
+    assert ["gpt_step.py:77", "backward, 96 ops, 24 dot_general"] in lines
+    assert graph["width"] < 10_000
+    assert graph["height"] < 6_000

@@ -157,10 +157,14 @@ class JaxResult:
         *,
         around: str | None = None,
         hops: int = 3,
+        scope: str | None = None,
         folds: bool = True,
+        max_nodes: int = 250,
     ) -> Graph:
         """The computation graph, drawn with shardings; see :meth:`shardcore.Result.graph`."""
-        return self.result.graph(path, around=around, hops=hops, folds=folds)
+        return self.result.graph(
+            path, around=around, hops=hops, scope=scope, folds=folds, max_nodes=max_nodes
+        )
 
     def diagnostics(
         self, hardware: str | Hardware | None = None, **options: Any

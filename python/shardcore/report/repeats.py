@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 MIN_LINES = 8
@@ -34,13 +34,18 @@ def unnamed(line: str) -> str:
 
 
 def runs(lines: Sequence[str]) -> list[Run]:
-    """Return ``lines`` as runs, those that are repeated with the number of lines that repeat them.
+    """Return ``lines`` as runs, the repeated ones with the number of lines that repeat them."""
+    return runs_of([unnamed(line) for line in lines])
 
-    Takes time in proportion to the lines: a repetition is found where the next
-    :data:`MIN_LINES` lines occurred last.
+
+def runs_of(items: Sequence[Hashable]) -> list[Run]:
+    """Return ``items`` as runs, as :func:`runs` does lines.
+
+    Takes time in proportion to the items: a repetition is found where the next
+    :data:`MIN_LINES` items occurred last.
     """
-    numbers: dict[str, int] = {}
-    keys = [numbers.setdefault(unnamed(line), len(numbers)) for line in lines]
+    numbers: dict[Hashable, int] = {}
+    keys = [numbers.setdefault(item, len(numbers)) for item in items]
     found: list[Run] = []
     last: dict[tuple[int, ...], int] = {}
     start = at = 0

@@ -164,6 +164,11 @@ impl PyOp {
     fn location(&self) -> Option<String> {
         self.calls.op_location(&self.program, self.op)
     }
+    /// The names around its line, as JAX stacks them.
+    #[getter]
+    fn name_stack(&self) -> String {
+        self.program.name_stack(self.program.text().get(self.program.loc(self.op)))
+    }
     /// The place of its name in the text of the module.
     #[getter]
     fn place<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {

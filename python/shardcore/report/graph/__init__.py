@@ -3,9 +3,14 @@
 ====================  ==========================================================================
 :mod:`~.model`        tensors and ops as nodes, and the edges between them
 :mod:`~.repeated`     repeated layers as one
-:mod:`~.nearby`       what is near a value
+:mod:`~.chains`       element-wise ops that follow each other as one
+:mod:`~.grouped`      groups of ops as one
+:mod:`~.naming`       which groups there are: scopes, source lines, ...
+:mod:`~.folding`      which of these is done, so that a graph can be read
+:mod:`~.nearby`       what is near a value, and what is in a scope
 :mod:`~.dot`          as text for Graphviz
 :mod:`~.layout`       places of nodes, by ``fast-sugiyama``
+:mod:`~.rows`         places along the rows of a layout
 :mod:`~.svg`          as a picture
 ====================  ==========================================================================
 
@@ -20,9 +25,9 @@ from typing import TYPE_CHECKING
 
 from shardcore import files
 from shardcore.bounded import shown
+from shardcore.report.graph.folding import MAX_NODES, fit
 from shardcore.report.graph.model import Graph, build
-from shardcore.report.graph.nearby import near
-from shardcore.report.graph.repeated import fold
+from shardcore.report.graph.nearby import inside, near
 
 if TYPE_CHECKING:
     from shardcore._core import Result
@@ -38,7 +43,9 @@ def graph(
     *,
     around: str | None = None,
     hops: int = 3,
+    scope: str | None = None,
     folds: bool = True,
+    max_nodes: int = MAX_NODES,
 ) -> Graph:
     """Return the computation graph, and write it; see :meth:`shardcore.Result.graph`."""
     write = None
@@ -48,12 +55,21 @@ def graph(
             raise ValueError(
                 f"a graph is written to a .svg, .dot or .gv file, not to {shown(Path(path).name)}"
             )
-    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-        raise ValueError(f"hops is a number of ops, 0 or more, not {shown(hops)}")
+    _check_count("hops", "ops", hops)
+    _check_count("max_nodes", "tensors and ops", max_nodes)
+    if around is not None and scope is not None:
+        raise ValueError("a graph is drawn around a value or of a scope, not both")
     whole = build(result)
-    drawn = whole if around is None else near(whole, around, hops)
-    if folds and around is None:
-        drawn = fold(drawn)
+    if around is not None:
+        drawn = near(whole, around, hops)
+    else:
+        drawn = whole if scope is None else inside(whole, scope)
+        drawn = fit(drawn, max_nodes) if folds else drawn
     if path is not None and write is not None:
         files.write(path, write(drawn))
     return drawn
+
+
+def _check_count(name: str, what: str, count: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise ValueError(f"{name} is a number of {what}, 0 or more, not {shown(count)}")

@@ -38,7 +38,7 @@ def _lines(graph: Graph) -> Iterator[str]:
 
 
 def _attributes(node: Node) -> str:
-    colour = OP if node.kind == "op" else TENSOR
+    colour = TENSOR if node.kind == "tensor" else OP
     border = f', color="{ANNOTATED}", penwidth=3' if node.annotated else ""
     place = "" if node.location is None else f", tooltip={_quoted(node.location)}"
     return f'label={_quoted(*node.lines)}, fillcolor="{colour}"{border}{place}'

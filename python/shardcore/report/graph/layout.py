@@ -1,4 +1,7 @@
-"""Places of the nodes of a graph, in layers from top to bottom, by ``fast-sugiyama``.
+"""Places of the nodes of a graph, in rows from top to bottom.
+
+Rows and the order in them are those of ``fast-sugiyama``; an edge that passes rows has a place in
+each of them.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
 structures".
@@ -7,15 +10,17 @@ structures".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from shardcore.report.graph.model import Graph
+from shardcore.report.graph.rows import places as places_in_rows
 
 GAP_X, GAP_Y = 24.0, 34.0
 """Between nodes, in pixels."""
-WAY = 1.0 / 3
-"""Width of an edge that passes a layer, of that of a node."""
-MAX_TRANSPOSED = 1000
+WAY = 14.0
+"""Width of an edge that passes a row, with the gap beside it."""
+MAX_TRANSPOSED = 200
 """The most edges for which crossings are also removed by exchanging neighbours, which takes three
 times as long."""
 
@@ -39,48 +44,55 @@ def layout(graph: Graph, sizes: Sequence[tuple[float, float]]) -> Layout:
     Raises:
         ImportError: ``fast-sugiyama`` is not installed.
     """
-    wide = max((width for width, _ in sizes), default=0.0) + GAP_X
-    high = max((height for _, height in sizes), default=0.0) + GAP_Y
     forward = [edge for edge in graph.edges if edge[0] < edge[1]]
     joined = sorted({number for edge in forward for number in edge})
     dense = {number: index for index, number in enumerate(joined)}
     places: dict[int, Point] = {}
     paths: dict[tuple[int, int], list[Point]] = {}
-    left = 0.0
-    parts = _parts([(dense[a], dense[b]) for a, b in forward])
-    for positions, across, edges in parts:
-        first = min(x for x, _ in positions.values())
-        top = max(y for _, y in positions.values())
-        moved = {node: (left + x - first, top - y) for node, (x, y) in positions.items()}
-        left += across + 1.0
+    left = height = 0.0
+    for rows, edges in _parts([(dense[a], dense[b]) for a, b in forward]):
+        of_part = [sizes[number] for number in joined]
+        moved, right, bottom = _placed(rows, edges, of_part, left)
+        left, height = right, max(height, bottom)
         places.update((joined[node], at) for node, at in moved.items() if node < len(joined))
         for (start, *_, end), points in _paths(edges, moved, len(joined)):
             paths[joined[start], joined[end]] = points
-    for number in range(len(graph.nodes)):
+    for number, (wide, high) in enumerate(sizes):
         if number not in places:
-            places[number] = (left, 0.0)
-            left += 1.0
-
-    def pixels(point: Point) -> Point:
-        return (point[0] * wide + wide / 2, point[1] * high + high / 2)
-
-    centers = [pixels(places[number]) for number in range(len(graph.nodes))]
-    ways = []
-    for source, target in graph.edges:
-        way = paths.get((source, target), [places[source], places[target]])
-        ways.append([pixels(point) for point in way])
-    width = max((x for x, _ in centers), default=0.0) + wide / 2
-    height = max((y for _, y in centers), default=0.0) + high / 2
-    return Layout(centers, ways, width, height)
+            places[number] = (left + (wide + GAP_X) / 2, (high + GAP_Y) / 2)
+            left, height = left + wide + GAP_X, max(height, high + GAP_Y)
+    centers = [places[number] for number in range(len(graph.nodes))]
+    ways = [paths.get((a, b), [places[a], places[b]]) for a, b in graph.edges]
+    return Layout(centers, ways, left, height)
 
 
-Part = tuple[dict[int, Point], float, list[tuple[int, int]]]
-"""Places of the nodes of a connected part, its width, and its edges, cut at each layer."""
+Rows = list[list[int]]
+"""The nodes of each row, in their order; higher numbers than those of nodes are places where an
+edge passes a row."""
 
 
-def _parts(edges: list[tuple[int, int]]) -> list[Part]:
-    """Return the connected parts of a graph of nodes 0, 1, ...; higher numbers are places where an
-    edge passes a layer.
+def _placed(
+    rows: Rows, edges: list[tuple[int, int]], sizes: Sequence[tuple[float, float]], left: float
+) -> tuple[dict[int, Point], float, float]:
+    """Return the middles of what is in ``rows``, from ``left`` on, and the right and lower end."""
+    widths = {
+        item: sizes[item][0] + GAP_X if item < len(sizes) else WAY for row in rows for item in row
+    }
+    across = places_in_rows(rows, widths, edges)
+    first = min(at - widths[item] / 2 for item, at in across.items())
+    right = max(at + widths[item] / 2 for item, at in across.items())
+    found: dict[int, Point] = {}
+    top = 0.0
+    for row in rows:
+        high = max((sizes[item][1] for item in row if item < len(sizes)), default=0.0) + GAP_Y
+        found.update((item, (left + across[item] - first, top + high / 2)) for item in row)
+        top += high
+    return found, left + right - first, top
+
+
+def _parts(edges: list[tuple[int, int]]) -> Iterator[tuple[Rows, list[tuple[int, int]]]]:
+    """Yield the connected parts of a graph of nodes 0, 1, ..., each as rows and as edges that are
+    cut at each row.
     """
     try:
         from fast_sugiyama import from_edges
@@ -88,22 +100,18 @@ def _parts(edges: list[tuple[int, int]]) -> list[Part]:
         message = "drawing needs fast-sugiyama: pip install 'shardcore[graph]'; .dot does not"
         raise ImportError(message) from error
     if not edges:
-        return []
+        return
     found = from_edges(
         edges,
         vertex_spacing=1.0,
         dummy_vertices=True,
-        dummy_size=WAY,
+        dummy_size=1.0,
         transpose=len(edges) <= MAX_TRANSPOSED,
     )
-    return [
-        (
-            {int(node): (float(x), float(y)) for node, (x, y) in positions},
-            float(across),
-            [(int(a), int(b)) for a, b in cut or ()],
-        )
-        for positions, across, _, cut in found
-    ]
+    for positions, _, _, cut in found:
+        ordered = sorted((-float(y), float(x), int(item)) for item, (x, y) in positions)
+        rows = [[item for _, _, item in row] for _, row in groupby(ordered, key=lambda at: at[0])]
+        yield rows, [(int(a), int(b)) for a, b in cut or ()]
 
 
 def _paths(

@@ -6,9 +6,11 @@ or a conditional stands between the op that has it and the results of that op.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore.report.entry import entry_function
 from shardcore.report.table import format_shape, format_sharding
@@ -27,17 +29,16 @@ _WITH_BODIES = (
 _TERMINATORS = ("func.return", "stablehlo.return", "sdy.return")
 
 
-@dataclass(frozen=True)
-class Node:
-    """A tensor or an op."""
+class Node(NamedTuple):
+    """A tensor or an op, or several of them that are drawn as one."""
 
     kind: str
-    """``"tensor"`` or ``"op"``."""
+    """``"tensor"``, ``"op"``, or ``"ops"`` for a group of ops."""
     name: str
     """The name of a tensor, ``"%12"``, or its path in the user's program; of an op
-    ``"dot_general"``."""
+    ``"dot_general"``; of a group its scope or its lines."""
     type: str = ""
-    """The shape and element type of a tensor."""
+    """The shape and element type of a tensor; of a group what is in it."""
     sharding: str = ""
     """The sharding of a tensor, without its mesh."""
     annotated: bool = False
@@ -45,17 +46,24 @@ class Node:
     location: str | None = None
     """Where an op comes from in the user's program."""
     value: str | None = None
-    """The name of a tensor in the program, ``"%12"``."""
+    """The name of a tensor in the program, ``"%12"``; of several that of the first."""
+    stack: str = ""
+    """The names around the line of an op, as :attr:`shardcore.Op.name_stack`."""
+    members: int = 1
+    """How many tensors or ops the node stands for."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What is written in the node."""
-        return tuple(line for line in (self.name, self.type, self.sharding) if line)
+        kind = self.type
+        if self.kind == "tensor" and self.members > 1:
+            kind = f"{self.members:,} of {kind}"
+        return tuple(line for line in (self.name, kind, self.sharding) if line)
 
     @property
     def key(self) -> tuple[str, ...]:
         """What nodes of repeated layers have in common."""
-        name = self.name if self.kind == "op" else ""
+        name = "" if self.kind == "tensor" else self.name
         return (self.kind, name, self.type, self.sharding)
 
 
@@ -67,6 +75,9 @@ class Layer:
     times: int
     """How many layers there are."""
 
+
+CHAINS = "by chains of element-wise ops"
+"""The folding that is no grouping by a name."""
 
 MAX_SHOWN = 1000
 """The most nodes of a graph that a notebook draws by itself."""
@@ -83,10 +94,13 @@ class Graph:
     """In program order."""
     edges: tuple[tuple[int, int], ...]
     """From a node to a node, by their numbers; one to an earlier node leads from one of the
-    repeated layers to the next."""
+    repeated layers, or from a group, to what comes after it."""
     layers: tuple[Layer, ...] = ()
     """The layers that are drawn once."""
     title: str = field(default="", compare=False)
+    folding: str = ""
+    """How ops were folded so that the graph can be read, ``"by source line"``; empty if each is
+    drawn."""
 
     def dot(self) -> str:
         """Return the graph in the language of Graphviz."""
@@ -108,10 +122,25 @@ class Graph:
     def record(self) -> dict[str, Any]:
         """Return the graph as plain data."""
         return {
-            "nodes": [dict(vars(node)) for node in self.nodes],
+            "nodes": [node._asdict() for node in self.nodes],
             "edges": [list(edge) for edge in self.edges],
             "layers": [{"nodes": list(each.nodes), "times": each.times} for each in self.layers],
+            "folding": self.folding,
         }
+
+    @property
+    def hint(self) -> str:
+        """How to see more of a graph that is folded; empty if it is not."""
+        if not self.folding:
+            return ""
+        groups = [node for node in self.nodes if node.kind == "ops"]
+        largest = max(groups, key=lambda node: node.members, default=None)
+        values = [node.value for node in self.nodes if node.value is not None]
+        around = values[len(values) // 2] if values else "%0"
+        more = [f"--around {quote(around)} --hops 3", "--all-layers"]
+        if largest is not None and self.folding != CHAINS:
+            more.insert(0, f"--scope {quote(largest.name)}")
+        return f"folded {self.folding}; to see more: {', '.join(more)}"
 
     def subgraph(self, numbers: Sequence[int]) -> Graph:
         """Return the graph of the nodes with these numbers, which ascend."""
@@ -120,10 +149,12 @@ class Graph:
         return Graph(tuple(self.nodes[old] for old in numbers), tuple(edges), (), self.title)
 
     def __str__(self) -> str:
-        tensors = sum(node.kind == "tensor" for node in self.nodes)
-        ops = len(self.nodes) - tensors
+        count = Counter(node.kind for node in self.nodes)
+        groups = f", {count['ops']} groups of ops" if count["ops"] else ""
         times = "".join(f"; {len(each.nodes)} nodes x {each.times}" for each in self.layers)
-        return f"{tensors} tensors, {ops} ops, {len(self.edges)} edges{times}"
+        folding = f"; folded {self.folding}" if self.folding else ""
+        ops = f"{count['tensor']} tensors, {count['op']} ops{groups}"
+        return f"{ops}, {len(self.edges)} edges{times}{folding}"
 
     def __repr__(self) -> str:
         return f"<Graph {self}>"
@@ -174,7 +205,9 @@ class _Builder:
             if op.name in _TERMINATORS:
                 self._returns(op, around)
                 continue
-            number = self._add(Node("op", op.name.partition(".")[2], location=op.location))
+            number = self._add(
+                Node("op", op.name.partition(".")[2], location=op.location, stack=op.name_stack)
+            )
             self._edges += [
                 (self._numbers[value], number) for value in op.operands if value in self._numbers
             ]
@@ -196,7 +229,7 @@ class _Builder:
             for value, given in zip(op.operands, self._given_results, strict=False):
                 number = self._numbers.get(value)
                 if number is not None and given.sharding is not None:
-                    self._nodes[number] = replace(self._nodes[number], annotated=True)
+                    self._nodes[number] = self._nodes[number]._replace(annotated=True)
             return
         inside = [each for each in around if _has(each[0], op)]
         if not inside:

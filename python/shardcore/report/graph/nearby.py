@@ -1,10 +1,11 @@
-"""What is near a value of a graph."""
+"""Parts of a graph: what is near a value, what is in a scope."""
 
 from __future__ import annotations
 
 from shardcore.bounded import shown
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.report.graph.model import Graph
+from shardcore.report.graph.naming import ops_of, ways
 
 
 def near(graph: Graph, value: str, hops: int) -> Graph:
@@ -21,12 +22,8 @@ def near(graph: Graph, value: str, hops: int) -> Graph:
         if node.kind == "tensor" and (node.value in names or node.name == value)
     }
     if not found:
-        # The calculus is not imported with the package.
-        from shardcore.calculus.mistakes import choices
-
         known = {node.name for node in graph.nodes if node.kind == "tensor"}
-        message = f"no tensor of the graph is called {shown(value)}"
-        raise LocationError(Diagnostic("unknown-location", message, choices(value, known)))
+        raise _unknown(f"no tensor of the graph is called {shown(value)}", value, known)
     beside: list[list[int]] = [[] for _ in graph.nodes]
     for source, target in graph.edges:
         beside[source].append(target)
@@ -37,3 +34,26 @@ def near(graph: Graph, value: str, hops: int) -> Graph:
         last = {other for number in last for other in beside[number]} - found
         found |= last
     return graph.subgraph(sorted(found))
+
+
+def inside(graph: Graph, scope: str) -> Graph:
+    """Return the ops of ``graph`` in ``scope``, the name of a group or of a scope, with all tensors
+    that they take and make.
+
+    Raises:
+        LocationError: nothing is called ``scope`` (``unknown-location``).
+    """
+    ops = set(ops_of(graph, scope))
+    if not ops:
+        known = {group.name for way in ways(graph) for group in way.names}
+        message = f"no scope or source line of the graph is called {shown(scope)}"
+        raise _unknown(message, scope, known)
+    edges = [edge for edge in graph.edges if not ops.isdisjoint(edge)]
+    return graph.subgraph(sorted({number for edge in edges for number in edge} | ops))
+
+
+def _unknown(message: str, name: str, known: set[str]) -> LocationError:
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import choices
+
+    return LocationError(Diagnostic("unknown-location", message, choices(name, known)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from shardcore.report.graph.model import Graph, Layer
-from shardcore.report.repeats import runs
+from shardcore.report.repeats import runs_of
 
 
 def fold(graph: Graph) -> Graph:
@@ -26,8 +26,8 @@ def fold(graph: Graph) -> Graph:
 
 def _fold_once(graph: Graph) -> Graph:
     makers: set[int] = {target for _, target in graph.edges}
-    inner = [n for n, node in enumerate(graph.nodes) if node.kind == "op" or n in makers]
-    found = [run for run in runs(["\0".join(graph.nodes[n].key) for n in inner]) if run.times]
+    inner = [n for n, node in enumerate(graph.nodes) if node.kind != "tensor" or n in makers]
+    found = [run for run in runs_of([graph.nodes[n].key for n in inner]) if run.times]
     same = list(range(len(graph.nodes)))
     layers: list[tuple[list[int], int]] = []
     for run in found:

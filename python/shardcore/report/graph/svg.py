@@ -63,7 +63,7 @@ def shapes(graph: Graph) -> Shapes:
     """
     if len(graph.nodes) > MAX_NODES:
         message = f"a picture of {len(graph.nodes):,} tensors and ops is too large"
-        raise ValueError(f"{message}: draw what is around a value, or write .dot")
+        raise ValueError(f"{message}: fold it, draw what is around a value, or write .dot")
     sizes = [size(node) for node in graph.nodes]
     where = layout(graph, sizes)
     boxes = [
@@ -98,6 +98,7 @@ def svg(graph: Graph) -> str:
                 for path, again in drawn.paths
             ),
             *map(_node, graph.nodes, drawn.boxes),
+            *([f'<text class="n" x="0" y="-4">{escape(graph.hint)}</text>'] if graph.hint else []),
             "</svg>\n",
         ]
     )
@@ -143,7 +144,7 @@ def _paths(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[tupl
 
 def _node(node: Node, box: Box) -> str:
     x, y, width, height = box
-    kind = "o" if node.kind == "op" else "t"
+    kind = "t" if node.kind == "tensor" else "o"
     kind += " a" if node.annotated else ""
     hint = [*node.lines, *([node.location] if node.location else [])]
     rows = [

@@ -11,27 +11,21 @@ if TYPE_CHECKING:
     from shardcore._core import Result
     from shardcore.report.page.tables import Tables
 
-MAX_OPS = 2000
-"""The graph of a larger program, before layers are folded, is not in a page."""
-MAX_NODES = 250
-"""A larger graph is not in a page: it takes long to draw, and is read in parts."""
 MAX_FRAMES = 5000
 """Later frames are not in a page."""
 
 
 def graph_record(result: Result) -> dict[str, Any]:
     """Return the shapes of the graph of ``result``, or the reason why they are not there."""
-    hint = "draw what is near a value: shardcore graph FILE --around %12 -o out.svg"
-    if result.module.num_ops > MAX_OPS:
-        return {"reason": f"it has {result.module.num_ops:,} ops; {hint}"}
     graph = result.graph()
-    if not graph.nodes or len(graph.nodes) > MAX_NODES:
-        return {"reason": f"it has {len(graph.nodes)} tensors and ops; {hint}"}
+    if not graph.nodes:
+        return {"reason": "it has no tensors and no ops"}
     try:
         drawn = shapes(graph)
     except ImportError as error:
         return {"reason": str(error)}
     return {
+        "hint": graph.hint,
         "width": drawn.width,
         "height": drawn.height,
         "nodes": [

@@ -5,7 +5,8 @@ function graphSection() {
   if (graph.reason) {
     return section("graph", "Graph", element("p", { class: "quiet" }, `The computation graph is not drawn here: ${graph.reason}`));
   }
-  return section("graph", "Graph", element("div", { class: "scroll" }, drawnGraph(graph).picture));
+  const hint = graph.hint ? element("p", { class: "quiet" }, `shardcore graph FILE: ${graph.hint}`) : null;
+  return section("graph", "Graph", hint, element("div", { class: "scroll" }, drawnGraph(graph).picture));
 }
 
 // The graph as a picture, and for each value the text that shows its sharding.
@@ -17,7 +18,7 @@ function drawnGraph(graph) {
   const edges = graph.edges.map(([d, again]) => drawn("path", { class: again ? "edge again" : "edge", d }));
   const nodes = graph.nodes.map(({ kind, lines, annotated, value, box: [x, y, width, height] }) => {
     const rows = lines.map((line, at) => drawn("text", { class: "label", x: x + width / 2, y: y + 15 + 15 * at }, line));
-    const box = drawn("rect", { class: annotated ? `${kind} annotated` : kind, x, y, width, height, rx: 3 });
+    const box = drawn("rect", { class: `${kind === "tensor" ? kind : "op"}${annotated ? " annotated" : ""}`, x, y, width, height, rx: 3 });
     if (kind === "tensor" && lines.length > 2) shown.set(value, { box, row: rows[rows.length - 1] });
     return drawn("g", {}, drawn("title", {}, lines.join("\n")), box, ...rows);
   });

@@ -1,0 +1,106 @@
+"""Groups of ops as one node each.
+
+Constants are not drawn, nor tensors between ops of one group, unless they are annotated. Other
+tensors are drawn once for all that are alike: those that one group makes, or no op does, with one
+type and one sharding, and with the same users if these are told apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from shardcore.report.graph.model import Graph, Node
+from shardcore.report.labels import folded
+
+_TELLING = ("dot_general", "dot", "convolution", "gather", "scatter", "while")
+"""Ops that are counted in the node of a group, those that say most first."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a group of ops is called."""
+
+    name: str
+    note: str = ""
+    """What tells it from others of this name: ``"backward"``."""
+
+
+def grouped(
+    graph: Graph, groups: Sequence[int | None], names: Sequence[Group], *, by_users: bool
+) -> Graph:
+    """Return ``graph`` with the ops of each group as one node.
+
+    Args:
+        graph: a graph in which nothing is folded.
+        groups: the number of the group of each op; of tensors ``None``.
+        names: what each group is called.
+        by_users: whether tensors that different groups take are told apart.
+    """
+    nodes = graph.nodes
+    hidden = {number for number, node in enumerate(nodes) if _is_constant(node)}
+    hidden |= {target for source, target in graph.edges if source in hidden}
+    makers: dict[int, int | None] = {}
+    users: dict[int, set[int | None]] = {}
+    for source, target in graph.edges:
+        if groups[target] is None:
+            makers.setdefault(target, groups[source])
+    for source, target in graph.edges:
+        if groups[source] is None:
+            group = groups[target]
+            users.setdefault(source, set()).add(makers.get(target) if group is None else group)
+    keys: list[Hashable] = []
+    for number, node in enumerate(nodes):
+        group, maker, taken = groups[number], makers.get(number), users.get(number, set())
+        is_inside = maker is not None and taken == {maker} and not node.annotated
+        if number in hidden or (group is None and is_inside):
+            keys.append(None)
+        elif group is not None:
+            keys.append(group)
+        else:
+            who = frozenset(taken) if by_users else None
+            keys.append((maker, node.type, node.sharding, node.annotated, who))
+    return _joined(graph, keys, names)
+
+
+def _is_constant(node: Node) -> bool:
+    return node.kind == "op" and node.name == "constant"
+
+
+def _joined(graph: Graph, keys: Sequence[Hashable], names: Sequence[Group]) -> Graph:
+    """Return ``graph`` with all nodes of a key as one, at the place of the first of them, and
+    without those whose key is ``None``; the key of an op is the number of its group.
+    """
+    members: dict[Hashable, list[Node]] = {}
+    for key, node in zip(keys, graph.nodes, strict=True):
+        if key is not None:
+            members.setdefault(key, []).append(node)
+    new = {key: number for number, key in enumerate(members)}
+    nodes = [
+        _ops(names[key], inside) if isinstance(key, int) else _tensors(inside)
+        for key, inside in members.items()
+    ]
+    at = [None if key is None else new[key] for key in keys]
+    ends = ((at[source], at[target]) for source, target in graph.edges)
+    edges = dict.fromkeys((a, b) for a, b in ends if a is not None and b is not None and a != b)
+    return replace(graph, nodes=tuple(nodes), edges=tuple(edges), layers=())
+
+
+def _ops(group: Group, ops: Sequence[Node]) -> Node:
+    if len(ops) == 1:
+        return ops[0]
+    names = Counter(op.name for op in ops)
+    telling = [f"{names[name]:,} {name}" for name in _TELLING if name in names][:2]
+    notes = [group.note] if group.note else []
+    what = ", ".join([*notes, f"{len(ops):,} ops", *telling])
+    return ops[0]._replace(kind="ops", name=group.name, type=what, members=len(ops))
+
+
+def _tensors(tensors: Sequence[Node]) -> Node:
+    first = tensors[0]
+    if len(tensors) == 1:
+        return first
+    labels = folded((tensor.name, None, tensor) for tensor in tensors)
+    name = labels[0][0] if len(labels) == 1 and first.name != first.value else f"{first.name}, ..."
+    return first._replace(name=name, members=len(tensors))
