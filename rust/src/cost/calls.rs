@@ -7,16 +7,27 @@ use rustc_hash::FxHashMap;
 /// The functions of a module by name.
 pub struct Calls {
     by_name: FxHashMap<StrId, FuncId>,
+    /// Whether there are calls at all.
+    has_calls: bool,
 }
 
 impl Calls {
     /// The functions of `program`.
     pub fn new(program: &Program) -> Self {
         let functions = program.functions_in_order();
-        Self { by_name: functions.into_iter().map(|id| (program.func_name(id), id)).collect() }
+        let by_name = functions.into_iter().map(|id| (program.func_name(id), id)).collect();
+        Self { by_name, has_calls: program.has_any(&[OpKind::Call, OpKind::Composite]) }
     }
     /// The callee of `op`, a call or a composite, if it has a body.
+    #[inline]
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
+        if self.has_calls {
+            self.named_callee(program, op)
+        } else {
+            None
+        }
+    }
+    fn named_callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         let name = match (program.kind(op), program.payload(op)) {
             (OpKind::Call, Some(Payload::Call(name))) => *name,
             (OpKind::Composite, _) => program
@@ -29,6 +40,9 @@ impl Calls {
     }
     /// `entry` and the functions reachable from it, each after its callees. Iterative, since calls may be deep.
     pub fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
+        if !self.has_calls {
+            return vec![entry];
+        }
         let mut seen = vec![false; program.num_func_ids()];
         let mut order = Vec::new();
         let mut stack = vec![(entry, false)];

@@ -5,7 +5,8 @@
 //!
 //! Source: XLA's `AllReduceCombiner`, `AllGatherCombiner` and `ReduceScatterCombiner`.
 
-use super::dataflow::{Dataflow, TaskBlock};
+use super::dataflow::Dataflow;
+use std::ops::Range;
 
 /// The most collectives that run as one.
 const MAX_COUNT: usize = 256;
@@ -29,31 +30,33 @@ pub fn combined(flow: &Dataflow, candidates: &[Option<Candidate>]) -> Vec<Vec<u3
     let kinds = candidates.iter().flatten().map(|row| row.kind + 1).max().unwrap_or(0);
     let mut sets = Vec::new();
     for block in &flow.blocks {
-        let mut counts = vec![0_u32; kinds.min(MAX_KINDS) as usize];
-        for task in &flow.tasks[block.tasks.0 as usize..block.tasks.1 as usize] {
-            let row = task.collective.and_then(|row| candidates[row as usize]);
-            if let Some(count) = row.and_then(|row| counts.get_mut(row.kind as usize)) {
-                *count += 1;
+        // From the first task of each kind to the last.
+        let mut ranges: Vec<Range<u32>> = vec![0..0; kinds.min(MAX_KINDS) as usize];
+        for task in block.tasks.0..block.tasks.1 {
+            let row = flow.tasks[task as usize].collective;
+            let row = row.and_then(|row| candidates[row as usize]);
+            if let Some(range) = row.and_then(|row| ranges.get_mut(row.kind as usize)) {
+                let first = if range.start == range.end { task } else { range.start };
+                *range = first..task + 1;
             }
         }
-        for kind in (0..).zip(&counts).filter(|(_, &count)| count > 1).map(|(kind, _)| kind) {
-            combine(flow, block, kind, candidates, &mut sets);
+        for (kind, tasks) in (0..).zip(ranges).filter(|(_, tasks)| tasks.len() > 1) {
+            combine(flow, &tasks, kind, candidates, &mut sets);
         }
     }
     sets
 }
 
-/// Adds the sets of one kind in `block`.
+/// Adds the sets of one kind among `tasks` of a block.
 fn combine(
     flow: &Dataflow,
-    block: &TaskBlock,
+    tasks: &Range<u32>,
     kind: u32,
     candidates: &[Option<Candidate>],
     sets: &mut Vec<Vec<u32>>,
 ) {
-    let (first, end) = block.tasks;
     // For each task the last set that it depends on, counted from 1.
-    let mut reached = vec![0_u32; (end - first) as usize];
+    let mut reached = vec![0_u32; tasks.len()];
     let (mut number, mut set, mut bytes) = (1_u32, Vec::new(), 0_u128);
     let mut close = |set: &mut Vec<u32>| {
         let set = std::mem::take(set);
@@ -61,8 +64,8 @@ fn combine(
             sets.push(set);
         }
     };
-    for task in first..end {
-        let mut own = reached[(task - first) as usize];
+    for task in tasks.clone() {
+        let mut own = reached[(task - tasks.start) as usize];
         let row = flow.tasks[task as usize].collective;
         let known = row.and_then(|row| Some((row, candidates[row as usize]?)));
         let known = known.filter(|(_, known)| known.kind == kind && known.bytes <= known.most);
@@ -76,8 +79,11 @@ fn combine(
             bytes = bytes.saturating_add(known.bytes);
             own = number;
         }
-        for &user in flow.users(task).iter().filter(|&&user| (first..end).contains(&user)) {
-            let reached = &mut reached[(user - first) as usize];
+        if own == 0 {
+            continue;
+        }
+        for &user in flow.users(task).iter().filter(|&user| tasks.contains(user)) {
+            let reached = &mut reached[(user - tasks.start) as usize];
             *reached = own.max(*reached);
         }
     }

@@ -83,7 +83,7 @@ impl<'a> Count<'a> {
         // Callers first, so that rows of the entry function come first.
         functions.reverse();
         for &func in &functions {
-            for op in program.pre_order(func).skip(1) {
+            for &op in count.works.ops_inside(func).iter() {
                 for value in program.op_results(op) {
                     count.works.tensors.id(value);
                 }
@@ -94,7 +94,9 @@ impl<'a> Count<'a> {
                 }
             }
         }
-        count.cost.flow = Dataflow::new(program, &count.execution, &functions, &count.rows_of);
+        let inside: Vec<_> =
+            functions.iter().map(|&func| (func, count.works.ops_inside(func))).collect();
+        count.cost.flow = Dataflow::new(program, &count.execution, &inside, &count.rows_of);
         Some((count, entry))
     }
     /// Adds one op.

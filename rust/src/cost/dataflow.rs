@@ -7,6 +7,7 @@ use super::execution::Execution;
 use super::steps::RowsOfOp;
 use crate::index::{BlockId, Id, OpId};
 use crate::ir::{Program, ValueDef};
+use std::rc::Rc;
 
 /// One op.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,25 +50,25 @@ pub struct Dataflow {
 const NONE: u32 = u32::MAX;
 
 impl Dataflow {
-    /// The dependences of the ops of `functions`, callers before callees, given by their ops.
+    /// The dependences of the ops of `functions`, callers before callees, given by their ops and those inside.
     pub fn new(
         program: &Program,
         execution: &Execution,
-        functions: &[OpId],
+        functions: &[(OpId, Rc<[OpId]>)],
         rows: &[RowsOfOp],
     ) -> Self {
         let mut builder = Builder {
             program,
             task_of: vec![NONE; program.num_op_ids()],
             block_of: vec![NONE; program.num_block_ids()],
-            edges: Vec::new(),
+            edges: Vec::with_capacity(program.num_value_ids()),
             flow: Self::default(),
         };
-        for &func in functions {
-            builder.add_blocks(execution, func, rows);
+        for (func, inside) in functions {
+            builder.add_blocks(execution, (*func, inside), rows);
         }
-        for &func in functions {
-            for op in program.pre_order(func).skip(1) {
+        for (_, inside) in functions {
+            for &op in inside.iter() {
                 builder.connect(execution, op);
             }
         }
@@ -95,9 +96,14 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Adds the blocks of a function that run.
-    fn add_blocks(&mut self, execution: &Execution, func: OpId, rows: &[RowsOfOp]) {
+    fn add_blocks(
+        &mut self,
+        execution: &Execution,
+        (func, inside): (OpId, &[OpId]),
+        rows: &[RowsOfOp],
+    ) {
         let program = self.program;
-        let ops = std::iter::once(func).chain(program.pre_order(func).skip(1));
+        let ops = std::iter::once(func).chain(inside.iter().copied());
         let regions = ops.flat_map(|op| program.op_regions(op));
         for block in regions.flat_map(|region| program.region_blocks(region)) {
             if execution.times_once(block) == 0 {
@@ -129,11 +135,11 @@ impl Builder<'_> {
                 }
             }
         }
-        let outside = execution.times(program.parent_block(op)) as f64;
         let first = self.flow.bodies.len();
         for block in program.op_regions(op).flat_map(|region| program.region_blocks(region)) {
             let inner = self.block_of[block.index()];
             if inner != NONE {
+                let outside = execution.times(program.parent_block(op)) as f64;
                 self.flow.bodies.push((inner, execution.times(block) as f64 / outside));
             }
         }

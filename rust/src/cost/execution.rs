@@ -52,7 +52,8 @@ impl Execution {
             this.once[body.index()] = 1;
         }
         for func in this.functions.clone().into_iter().rev() {
-            this.run(program, func, &weights);
+            let ops = works.ops_inside(program.func_op(func));
+            this.run(program, &ops, &weights);
         }
         this
     }
@@ -68,10 +69,9 @@ impl Execution {
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         self.calls.callee(program, op)
     }
-    /// Propagates the number of runs of the body of `func` to the blocks in it and to its callees.
-    fn run(&mut self, program: &Program, func: FuncId, weights: &Weights) {
-        let ops: Vec<OpId> = program.pre_order(program.func_op(func)).skip(1).collect();
-        for op in ops {
+    /// Propagates the number of runs of the body of a function, which has `ops`, to the blocks in it and to its callees.
+    fn run(&mut self, program: &Program, ops: &[OpId], weights: &Weights) {
+        for &op in ops {
             let at = program.parent_block(op).index();
             let (times, once) = (self.times[at], self.once[at]);
             if once == 0 {
@@ -127,7 +127,7 @@ impl Weights {
         let mut this = Self { regions: FxHashMap::default(), has_own_measure: Vec::new() };
         this.has_own_measure = vec![false; program.num_op_ids()];
         for &func in &execution.functions {
-            for op in program.pre_order(program.func_op(func)).skip(1) {
+            for &op in works.ops_inside(program.func_op(func)).iter() {
                 if program.num_regions(op) > 0 {
                     let inside = matches!(works.of(op), Outcome::Inside | Outcome::Unknown(_));
                     this.has_own_measure[op.index()] = !inside;

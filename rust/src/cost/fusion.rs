@@ -72,11 +72,11 @@ impl Fusion {
             reads_of: vec![NOT_ASKED; program.num_op_ids()],
         };
         for &func in functions {
-            let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+            let ops = works.ops_inside(func);
             for &op in ops.iter().rev() {
                 this.count_uses(program, works, op);
             }
-            for &op in &ops {
+            for &op in ops.iter() {
                 this.decide(program, works, op);
             }
         }

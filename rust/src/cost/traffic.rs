@@ -32,7 +32,7 @@ pub fn traffic(local: Local<'_>) -> Vec<Traffic> {
     let mut rows: Vec<Traffic> = Vec::new();
     let mut places: FxHashMap<Traffic, usize> = FxHashMap::default();
     for &func in execution.functions.iter().rev() {
-        for op in program.pre_order(program.func_op(func)).skip(1) {
+        for &op in works.ops_inside(program.func_op(func)).iter() {
             let count = execution.times(program.parent_block(op));
             let measure = works.family(op).map(|family| family.measure);
             if count == 0 || !matches!(measure, Some(Measure::Collective)) {

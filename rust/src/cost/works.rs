@@ -8,6 +8,7 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::rules::{Shapes, SignatureView};
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// The work of an op, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +23,13 @@ pub enum Outcome {
     Unknown(&'static str),
 }
 
-/// What is known of a name.
+/// What is known of ops of a name.
 #[derive(Clone, Copy)]
-enum Known {
-    /// It was not looked up yet.
-    NotAsked,
-    /// Its family; `None` if it has none.
-    Family(Option<&'static Family>),
+struct Named {
+    /// Their family; `None` if they have none.
+    family: Option<&'static Family>,
+    /// What computes them; `None` if that depends on their shapes.
+    unit: Option<Unit>,
 }
 
 /// The work of ops, computed once for each signature with local shapes.
@@ -36,9 +37,15 @@ pub struct Works<'a> {
     program: &'a Program,
     /// The local tensors.
     pub tensors: Tensors<'a>,
-    /// The family of each name.
-    families: Vec<Known>,
+    /// For each op of the program what is known of its name, by its place in `names`.
+    named: Vec<u32>,
+    names: Vec<Named>,
     memo: FxHashMap<Box<[u32]>, Option<Work>>,
+    units: FxHashMap<Box<[u32]>, Unit>,
+    /// The outcomes of ops whose work is that of their regions, for each element.
+    of_bodies: FxHashMap<OpId, Outcome>,
+    /// The ops of functions, in pre-order.
+    orders: FxHashMap<OpId, Rc<[OpId]>>,
     key: Vec<u32>,
     estimates: Estimates,
 }
@@ -47,27 +54,51 @@ impl<'a> Works<'a> {
     /// The work of the ops of `program`.
     pub fn new(program: &'a Program) -> Self {
         let tensors = Tensors::new(program);
-        let families = vec![Known::NotAsked; program.strings().len()];
-        let (memo, estimates) = (FxHashMap::default(), Estimates::default());
-        Self { program, tensors, families, memo, key: Vec::new(), estimates }
+        let mut places = vec![u32::MAX; program.strings().len()];
+        let mut names = Vec::new();
+        let mut place = |op: OpId| {
+            let place = &mut places[program.op_name_id(op).index()];
+            if *place == u32::MAX {
+                *place = names.len() as u32;
+                let family = Family::of(program.op_name(op));
+                let reads_shapes = Unit::reads_shapes(program, op);
+                let unit = (!reads_shapes).then(|| Unit::of(program, op, None));
+                names.push(Named { family, unit });
+            }
+            *place
+        };
+        let named = program.op_ids().map(&mut place).collect();
+        Self {
+            program,
+            tensors,
+            named,
+            names,
+            memo: FxHashMap::default(),
+            units: FxHashMap::default(),
+            of_bodies: FxHashMap::default(),
+            orders: FxHashMap::default(),
+            key: Vec::new(),
+            estimates: Estimates::default(),
+        }
     }
     /// The work of the ops of `program`, that of some custom calls as a user registered it.
     pub fn with_estimates(program: &'a Program, estimates: &Estimates) -> Self {
         Self { estimates: estimates.clone(), ..Self::new(program) }
     }
     /// The family of `op`, `None` if it has none.
-    pub fn family(&mut self, op: OpId) -> Option<&'static Family> {
-        let (program, name) = (self.program, self.program.op_name_id(op));
-        let known = &mut self.families[name.index()];
-        if let Known::Family(family) = known {
-            return *family;
-        }
-        let family = Family::of(program.str(name));
-        *known = Known::Family(family);
-        family
+    #[inline]
+    pub fn family(&self, op: OpId) -> Option<&'static Family> {
+        self.names[self.named[op.index()] as usize].family
+    }
+    /// The ops inside `func`, the op of a function, in pre-order.
+    pub fn ops_inside(&mut self, func: OpId) -> Rc<[OpId]> {
+        let program = self.program;
+        let order = self.orders.entry(func);
+        Rc::clone(order.or_insert_with(|| program.pre_order(func).skip(1).collect()))
     }
     /// How `op` moves data; an op without a family reads its operands and writes its results.
-    pub fn movement(&mut self, op: OpId) -> Movement {
+    #[inline]
+    pub fn movement(&self, op: OpId) -> Movement {
         self.family(op).map_or(Movement::Opaque, |family| family.movement)
     }
     /// The work of one run of `op` on one device.
@@ -99,9 +130,15 @@ impl<'a> Works<'a> {
                 None => Outcome::Unknown(self.reason(op)),
             },
             Measure::Bodies(measure) => {
+                if let Some(known) = self.of_bodies.get(&op) {
+                    return known.clone();
+                }
                 let bodies: Vec<Work> = self.bodies(op);
                 let work = self.with_view(op, |view| measure(view, &bodies));
-                work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted)
+                let outcome =
+                    work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted);
+                self.of_bodies.insert(op, outcome.clone());
+                outcome
             }
         }
     }
@@ -128,11 +165,20 @@ impl<'a> Works<'a> {
     }
     /// What computes `op`.
     pub fn unit(&mut self, op: OpId) -> Unit {
-        let program = self.program;
-        if !Unit::reads_shapes(program, op) {
-            return Unit::of(program, op, None);
+        if let Some(unit) = self.names[self.named[op.index()] as usize].unit {
+            return unit;
         }
-        self.with_view(op, |view| Some(Unit::of(program, op, Some(view)))).unwrap_or_default()
+        let program = self.program;
+        let Some(key) = self.take_key(op) else { return Unit::default() };
+        let known = self.units.get(key.as_slice()).copied();
+        let unit = known.unwrap_or_else(|| {
+            let unit = self.with_view(op, |view| Some(Unit::of(program, op, Some(view))));
+            let unit = unit.unwrap_or_default();
+            self.units.insert(key.as_slice().into(), unit);
+            unit
+        });
+        self.key = key;
+        unit
     }
     /// The target of a custom call.
     pub fn target(&self, op: OpId) -> Option<String> {
@@ -177,15 +223,7 @@ impl<'a> Works<'a> {
         op: OpId,
         measure: fn(&SignatureView<'_>) -> Option<Work>,
     ) -> Option<Work> {
-        let mut key = std::mem::take(&mut self.key);
-        key.clear();
-        key.push(self.program.signature(op).get()?.index() as u32);
-        for value in self.program.operands(op) {
-            key.push(self.tensors.id(value));
-        }
-        for value in self.program.op_results(op) {
-            key.push(self.tensors.id(value));
-        }
+        let key = self.take_key(op)?;
         let known = self.memo.get(key.as_slice()).copied();
         let work = known.unwrap_or_else(|| {
             let work = self.with_view(op, measure);
@@ -194,6 +232,17 @@ impl<'a> Works<'a> {
         });
         self.key = key;
         work
+    }
+    /// The signature and the tensors of `op`, in the buffer for keys; `None` if it has no signature.
+    fn take_key(&mut self, op: OpId) -> Option<Vec<u32>> {
+        let signature = self.program.signature(op).get()?;
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        key.push(signature.index() as u32);
+        for value in self.program.operands(op).chain(self.program.op_results(op)) {
+            key.push(self.tensors.id(value));
+        }
+        Some(key)
     }
     /// The result of `measure` for `op` with local shapes; `None` where shapes are not known.
     fn with_view<T>(

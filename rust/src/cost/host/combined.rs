@@ -5,7 +5,7 @@
 //!
 //! Source: XLA's `AllReduceCombiner`; that of hosts has no limit in bytes, and takes at most 256.
 
-use crate::index::{BlockId, OpId, StrId};
+use crate::index::{BlockId, Id, OpId, StrId};
 use crate::ir::{Program, ValueDef};
 use rustc_hash::FxHashMap;
 
@@ -23,11 +23,19 @@ type Key<'a> = (&'a str, StrId, &'a str);
 
 /// The sets of all-reduces of one block, by op. Those that run alone are in sets of one.
 pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
+    let names = [SUM, SCATTER].map(|name| program.strings().find(name));
+    if names == [None, None] {
+        return FxHashMap::default();
+    }
+    let is_named = |op: OpId| names.contains(&Some(program.op_name_id(op)));
     let ops: Vec<OpId> = program.block_ops(block).collect();
     let mut kind_of: Vec<u32> = vec![NONE; ops.len()];
     let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
     let mut counts: Vec<usize> = Vec::new();
     for (kind_of, &op) in kind_of.iter_mut().zip(&ops) {
+        if !is_named(op) {
+            continue;
+        }
         if let Some(key) = key(program, op) {
             let next = kinds.len() as u32;
             *kind_of = *kinds.entry(key).or_insert(next);
@@ -39,7 +47,7 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
         return FxHashMap::default();
     }
     let is_sum = |at: usize| kind_of[at] != NONE;
-    let mut sets = Sets::new(program, &ops, block, is_sum);
+    let mut sets = Sets::new(program, &ops, is_sum);
     let several = (0..kinds.len() as u32).filter(|&kind| counts[kind as usize] > 1);
     for kind in several.take(MAX_KINDS) {
         sets.combine(&kind_of, kind);
@@ -66,28 +74,28 @@ struct Sets {
 }
 
 impl Sets {
-    fn new(
-        program: &Program,
-        ops: &[OpId],
-        block: BlockId,
-        is_sum: impl Fn(usize) -> bool,
-    ) -> Self {
+    fn new(program: &Program, ops: &[OpId], is_sum: impl Fn(usize) -> bool) -> Self {
         let count = ops.len() as u32;
-        let places: FxHashMap<OpId, u32> = ops.iter().copied().zip(0..).collect();
+        let mut places = vec![NONE; program.num_op_ids()];
+        for (&op, place) in ops.iter().zip(0..) {
+            places[op.index()] = place;
+        }
         let mut visited_as: Vec<u32> = (0..count).collect();
         // The last op that needs each, so that it is listed once.
         let mut needed_by = vec![NONE; ops.len()];
         let mut needs = Vec::new();
-        let mut starts = vec![0];
+        let mut starts = Vec::with_capacity(ops.len() + 1);
+        starts.push(0);
         for (at, &op) in (0..count).zip(ops) {
             let first = needs.len();
             let mut add = |inner: OpId| {
                 for value in program.operands(inner) {
                     let ValueDef::Result(def) = program.def(value) else { continue };
-                    if def == op || program.parent_block(def) != block {
+                    let place = places[def.index()];
+                    if def == op || place == NONE {
                         continue;
                     }
-                    let need = places.get(&def).map_or(NONE, |&def| visited_as[def as usize]);
+                    let need = visited_as[place as usize];
                     if need != NONE && std::mem::replace(&mut needed_by[need as usize], at) != at {
                         needs.push(need);
                     }
@@ -182,14 +190,20 @@ impl Sets {
     }
 }
 
+/// The name of all-reduces.
+const SUM: &str = "stablehlo.all_reduce";
+
+/// The name of reduce-scatters.
+const SCATTER: &str = "stablehlo.reduce_scatter";
+
 /// Whether `op` is a reduce-scatter that partitioning made, which XLA writes as an all-reduce and a slice for hosts.
 pub fn is_scatter(program: &Program, op: OpId) -> bool {
-    program.op_name(op) == "stablehlo.reduce_scatter" && program.cause(op).is_some()
+    program.op_name(op) == SCATTER && program.cause(op).is_some()
 }
 
 /// What has to be equal for `op`, if it is an all-reduce of one operand.
 fn key(program: &Program, op: OpId) -> Option<Key<'_>> {
-    let is_sum = program.op_name(op) == "stablehlo.all_reduce" || is_scatter(program, op);
+    let is_sum = program.op_name(op) == SUM || is_scatter(program, op);
     if !is_sum || program.num_operands(op) != 1 {
         return None;
     }

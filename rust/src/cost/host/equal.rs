@@ -15,10 +15,11 @@ impl Equal {
     /// Of the values of `functions`, given by their ops.
     pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
         let mut this = Self(program.value_ids().collect());
-        let mut known: FxHashMap<Box<[u32]>, ValueId> = FxHashMap::default();
-        let mut key: Vec<u32> = Vec::new();
+        // By block, name, signature, type of the result, and operands: the first ones, then the others.
+        let mut known: FxHashMap<([u32; 8], Box<[u32]>), ValueId> = FxHashMap::default();
+        known.reserve(program.num_value_ids());
         for &func in functions {
-            for op in program.pre_order(func).skip(1) {
+            for &op in works.ops_inside(func).iter() {
                 let is_pure = matches!(
                     works.movement(op),
                     Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
@@ -33,18 +34,19 @@ impl Equal {
                     continue;
                 }
                 let result = program.result(op, 0);
-                key.clear();
-                key.push(program.parent_block(op).index() as u32);
-                key.push(program.op_name_id(op).index() as u32);
-                key.push(signature.index() as u32);
-                key.push(program.type_of(result).index() as u32);
-                key.extend(program.operands(op).map(|value| this.first(value).index() as u32));
-                match known.get(key.as_slice()) {
-                    Some(&first) => this.0[result.index()] = first,
-                    None => {
-                        known.insert(key.as_slice().into(), result);
-                    }
+                let mut first = [u32::MAX; 8];
+                first[0] = program.parent_block(op).index() as u32;
+                first[1] = program.op_name_id(op).index() as u32;
+                first[2] = signature.index() as u32;
+                first[3] = program.type_of(result).index() as u32;
+                let mut operands =
+                    program.operands(op).map(|value| this.first(value).index() as u32);
+                for (place, operand) in first[4..].iter_mut().zip(&mut operands) {
+                    *place = operand;
                 }
+                // An empty box takes no memory.
+                let others: Box<[u32]> = operands.collect();
+                this.0[result.index()] = *known.entry((first, others)).or_insert(result);
             }
         }
         this

@@ -130,6 +130,8 @@ pub struct Builder<'p, 'w, 'a> {
     num_walks: u32,
     copies: FxHashMap<(ValueId, DimOrder), u32>,
     reads: Vec<(u32, Read)>,
+    /// The values that a walk has yet to visit; a field to reuse its memory.
+    stack: Vec<(ValueId, bool)>,
     graph: Graph,
 }
 
@@ -149,6 +151,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             num_walks: 0,
             copies: FxHashMap::default(),
             reads: Vec::new(),
+            stack: Vec::new(),
             graph: Graph::default(),
         }
     }
@@ -347,7 +350,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     /// reads all that is written.
     fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
         let program = self.program;
-        let mut stack = vec![(value, is_elementwise)];
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((value, is_elementwise));
         while let Some((value, is_elementwise)) = stack.pop() {
             let value = self.storage.equal.first(value);
             let stamp = self.stamps[value.index()];
@@ -376,5 +380,6 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 None => {}
             }
         }
+        self.stack = stack;
     }
 }

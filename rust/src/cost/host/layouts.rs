@@ -10,6 +10,7 @@ use super::super::work::Movement;
 use super::super::works::Works;
 use crate::index::{OpId, SignatureId};
 use crate::ir::Program;
+use crate::mlir::AttrValue;
 use crate::rules::{Shapes, SignatureView};
 use crate::stablehlo::dims::{ConvDims, DotDims};
 use rustc_hash::FxHashMap;
@@ -95,7 +96,10 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
             Some(Reader::Convolution(ConvDims::read(view.attribute("dimension_numbers")?)?))
         }
         "stablehlo.all_gather" => {
-            Some(Reader::Gather(usize::try_from(view.int("all_gather_dim")?).ok()?))
+            // Its own attribute is found without reading the others, the groups of devices among them.
+            let own = program.attr(op, "all_gather_dim").map(AttrValue::parse);
+            let dim = own.and_then(|value| value.as_int()).or_else(|| view.int("all_gather_dim"));
+            Some(Reader::Gather(usize::try_from(dim?).ok()?))
         }
         _ => None,
     }

@@ -55,9 +55,10 @@ impl Storage {
             depth: vec![0; count],
         };
         for &func in functions {
-            let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+            let ops = works.ops_inside(func);
             let is_first = |equal: &Equal, op: &OpId| !equal.is_repeated(program, *op);
-            let ops: Vec<OpId> = ops.into_iter().filter(|op| is_first(&this.equal, op)).collect();
+            let ops: Vec<OpId> =
+                ops.iter().copied().filter(|op| is_first(&this.equal, op)).collect();
             for &op in ops.iter().rev() {
                 this.count_uses(program, works, layouts, op);
             }
@@ -166,7 +167,7 @@ impl Storage {
         if self.uses[value.index()] != 2 || self.sums[value.index()] != 1 {
             return false;
         }
-        let is_sum = |user: &OpId| program.op_name(*user) == "stablehlo.reduce";
+        let is_sum = |user: &OpId| program.kind(*user) == OpKind::Reduce;
         let Some(sum) = program.users(value).find(is_sum) else { return false };
         let mut reduced = program.result(sum, 0);
         while self.uses[reduced.index()] == 1 {
@@ -189,7 +190,7 @@ impl Storage {
 
 /// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of 32-bit floats.
 pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    if program.op_name(op) != "stablehlo.reduce" || program.num_results(op) != 1 {
+    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
         return false;
     }
     let element = works.tensors.of(program.result(op, 0)).element;
