@@ -23,6 +23,9 @@
 :mod:`~.exchange`         collectives on numbers, and their matrices
 :mod:`~.rings`            collectives on a ring hop by hop, as text and as animated SVG
                           (:mod:`~.rings_svg` draws them)
+:mod:`~.programs`         a product as StableHLO, of which the partitioner makes what devices run
+                          (:mod:`~.collective_matmul` is a product and a collective as one loop,
+                          :mod:`~.stablehlo_lines` writes the ops)
 :mod:`~.snippets`         a JAX program that runs and times a collective
 ========================  =====================================================================
 
@@ -47,6 +50,7 @@ from shardcore.calculus.message_sizes import SizeTime, by_size, measured
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.numbers import Held, Run, outer_products, run
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, from_spec, to_jax, to_spec
+from shardcore.calculus.programs import program
 from shardcore.calculus.rings import Ring, Send, ring
 from shardcore.calculus.snippets import snippet
 from shardcore.calculus.spellings import parse_any, parse_spec
@@ -94,6 +98,7 @@ __all__ = [
     "parse_product",
     "parse_spec",
     "perform",
+    "program",
     "reduce_matrix",
     "ring",
     "run",

@@ -48,7 +48,7 @@ def perform(collective: Collective, blocks: Mapping[int, Any], mesh: Mesh) -> Bl
     expect(collective, Collective)
     expect(mesh, Mesh)
     before, after = collective.array, collective.result
-    devices = set(_coordinates(mesh))
+    devices = set(coordinates(mesh))
     if set(blocks) != devices:
         message = f"blocks of {len(blocks)} devices for a mesh of {len(devices)}"
         hint = "give a block for each device id of the mesh"
@@ -79,7 +79,7 @@ def matrix_of(collective: Collective, mesh: Mesh) -> np.ndarray[Any, Any]:
     import numpy as np
 
     expect(collective, Collective)
-    devices = sorted(_coordinates(mesh))
+    devices = sorted(coordinates(mesh))
     shape = collective.array.to_sharding(mesh).device_slices(collective.array.shape)
     shapes = [tuple(each.stop - each.start for each in shape[device]) for device in devices]
     sizes = [int(np.prod(each)) for each in shapes]
@@ -122,7 +122,7 @@ def reduce_matrix(n: int, p: int) -> np.ndarray[Any, Any]:
     return matrix
 
 
-def _coordinates(mesh: Mesh) -> dict[int, tuple[int, ...]]:
+def coordinates(mesh: Mesh) -> dict[int, tuple[int, ...]]:
     """The coordinates of each device along the axes of the mesh."""
     places = product(*(range(axis.size) for axis in mesh.axes))
     ids = mesh.device_ids or range(mesh.num_devices)
@@ -153,7 +153,7 @@ def moved(
 
     old = TensorSharding(mesh, list(before)).device_slices(shape)
     new = TensorSharding(mesh, list(after)).device_slices(shape)
-    places = _coordinates(mesh)
+    places = coordinates(mesh)
     changed = {
         axis.name
         for pair in zip(before, after, strict=True)
@@ -216,7 +216,7 @@ def _shifted(collective: Collective, blocks: Mapping[int, Any], mesh: Mesh) -> B
     names_ = [axis.name for axis in collective.axes]
     order = [mesh.axis_names.index(name) for name in names_]
     sizes = [mesh.axes[at].size for at in order]
-    places = _coordinates(mesh)
+    places = coordinates(mesh)
     devices = {place: device for device, place in places.items()}
     found: Blocks = {}
     for device, place in places.items():

@@ -7,7 +7,7 @@ Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -127,9 +127,10 @@ def run(product: str, *, mesh: Mesh, strategy: str | None = None, **arrays: Any)
     contractions = pairwise(operands, output)
     machine = _Machine(mesh)
     left = given[operands[0].name or ""]
-    chosen = [
-        _choose(each, mesh, strategy if len(contractions) == 1 else None) for each in contractions
+    stages = [
+        choose(each, mesh, strategy if len(contractions) == 1 else None) for each in contractions
     ]
+    chosen = [stage for stage in stages if stage is not None]
     for stage in chosen:
         right = given[stage.contraction.operands[1].name or ""]
         left = machine.multiply(stage, left, right)
@@ -211,18 +212,29 @@ class _Machine:
         return next(iter(summed.values()))
 
 
-def _choose(contraction: Contraction, mesh: Mesh, strategy: str | None) -> Stage:
-    """The stage whose collectives are called ``strategy``, or send the fewest elements."""
+def choose(
+    contraction: Contraction,
+    mesh: Mesh,
+    strategy: str | None,
+    is_wanted: Callable[[Stage], bool] = lambda _: True,
+) -> Stage | None:
+    """Return the stage whose collectives are called ``strategy``, or of those that are wanted the
+    one that sends the fewest elements; ``None`` if none is wanted.
+
+    Raises:
+        CalculusError: there is no such strategy (``invalid-option``).
+    """
     plans = matmul_plans(contraction, mesh)
     if strategy is None:
-        return min(plans, key=lambda stage: _sent(stage, mesh))
+        wanted = filter(is_wanted, plans)
+        return min(wanted, key=lambda stage: _sent(stage, mesh), default=None)
     named = {_name(stage): stage for stage in plans}
     if strategy not in named:
         known = sorted(named, key=lambda name: _sent(named[name], mesh))[:5]
         raise _option(
             f'there is no strategy "{strategy}"', strategy, "one is " + ", ".join(map(repr, known))
         )
-    return named[strategy]
+    return named[strategy] if is_wanted(named[strategy]) else None
 
 
 def _name(stage: Stage) -> str:

@@ -27,10 +27,10 @@ def add(commands: Any) -> None:
         description="List every sequence of collectives for 'A[I, J_X] * B[J, K] -> C[I, K]', or "
         "for a chain of products, with times and memory, the best first.",
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, parser=parser)
     parser.add_argument("product", metavar="PRODUCT", help="A[I, J_X] * B[J, K] -> C[I, K]")
     add_mesh(parser)
-    add_hardware(parser)
+    add_hardware(parser, required=False)
     parser.add_argument(
         "--search", action="store_true", help="also choose the shardings of inputs without axes"
     )
@@ -46,6 +46,26 @@ def add(commands: Any) -> None:
         default=10,
         metavar="N",
         help="rows to show at most; 0 shows all [10]",
+    )
+    parser.add_argument(
+        "--program",
+        choices=("global", "local"),
+        help="instead print the product as StableHLO: with shardings, or as each device runs it",
+    )
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help="the strategy of --program, e.g. 'AllGather_X(A)'; without it the partitioner chooses",
+    )
+    parser.add_argument(
+        "--chunked",
+        action="store_true",
+        help="in --program, a collective matmul: a loop that sends a block while it multiplies one",
+    )
+    parser.add_argument(
+        "--policy",
+        choices=("least", "shardy", "xla"),
+        help="how --program local chooses where there is more than one way [least]",
     )
 
 
@@ -64,6 +84,13 @@ def run(options: argparse.Namespace) -> int:
     from shardcore.calculus.crossover import bound_changes, chain_crossovers, crossovers
     from shardcore.calculus.matmul import matmul_strategies
 
+    if options.program is not None:
+        return _program(options)
+    for flag in ("strategy", "chunked", "policy"):
+        if getattr(options, flag):
+            options.parser.error(f"--{flag} is for --program")
+    if options.hardware is None:
+        options.parser.error("the following arguments are required: --hardware")
     mesh = mesh_of(options)
     operands, output = parse_product(
         options.product, mesh, sizes=sizes_of(options), dtype=options.dtype
@@ -119,6 +146,29 @@ def run(options: argparse.Namespace) -> int:
         print_text(f"at {change.dim} = {change.size:.5g} {change.below} stops to bound the best")
     for note in notes:
         print_text(f"note: {note}")
+    return 0
+
+
+def _program(options: argparse.Namespace) -> int:
+    from shardcore.calculus.contraction import parse_product
+    from shardcore.calculus.programs import program
+
+    if options.json:
+        options.parser.error("--program prints StableHLO, not JSON")
+    mesh, sizes = mesh_of(options), sizes_of(options)
+    operands, output = parse_product(options.product, mesh, sizes=sizes, dtype=options.dtype)
+    check_sizes(options, [*operands, output])
+    module = program(
+        options.product,
+        mesh=mesh,
+        sizes=sizes,
+        dtype=options.dtype,
+        strategy=options.strategy,
+        chunked=options.chunked,
+    )
+    if options.program == "local":
+        module = module.propagate().partition(options.policy or "least").module
+    print_text(module)
     return 0
 
 

@@ -24,11 +24,13 @@ def add_mesh(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def add_hardware(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_hardware(
+    parser: argparse.ArgumentParser, default: str | None = None, *, required: bool = True
+) -> None:
     """Add ``--hardware``, ``--topology`` and how time is counted."""
     parser.add_argument(
         "--hardware",
-        required=default is None,
+        required=required and default is None,
         default=default,
         metavar="NAME",
         help=f"the chip, e.g. tpu-v5e or h100{'' if default is None else f' [{default}]'}",
