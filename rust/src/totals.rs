@@ -4,10 +4,12 @@
 //! shape. Values without a known element size (tokens, quantized types) count no bytes.
 
 use crate::axis::total_size;
-use crate::index::{Id, MeshId, TypeId};
+use crate::index::{Id, MeshId, ShardingId, TypeId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::layout::bytes_of;
 use crate::sharding::TensorSharding;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// Bytes and counts over some set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +50,13 @@ pub struct ProgramTotals {
     pub axes: Vec<AxisUse>,
 }
 
+/// One tensor.
+struct One {
+    totals: Totals,
+    /// The axes that shard it.
+    axes: Vec<(MeshId, usize)>,
+}
+
 impl Program {
     /// The shape of `ty` on one device under `sharding`; `None` unless it is a static tensor.
     pub fn local_shape(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Vec<i64>> {
@@ -86,16 +95,25 @@ impl Program {
         }
         let entry = self.entry_function();
         let entry_body = entry.map_or(crate::index::BlockId::NONE, |id| self.func_body(id));
+        let mut known: FxHashMap<(TypeId, ShardingId), Option<Rc<One>>> = FxHashMap::default();
         for value in self.values_of(self.module_op()) {
             let is_argument = entry_body.is_some() && self.def(value) == ValueDef::Arg(entry_body);
-            let sharding = self.visible_sharding(value);
-            let sharding = sharding.as_deref();
-            let Some(one) = self.value_totals(self.type_of(value), sharding) else { continue };
-            totals.all.add(one);
+            let ty = self.type_of(value);
+            let count = || {
+                let sharding = self.visible_sharding(value);
+                let totals = self.value_totals(ty, sharding.as_deref())?;
+                Some(Rc::new(One { totals, axes: self.sharded_axes(sharding.as_deref()) }))
+            };
+            let one = match self.visible_sharding_id(value) {
+                Some(id) => known.entry((ty, id)).or_insert_with(count).clone(),
+                None => count(),
+            };
+            let Some(one) = one else { continue };
+            totals.all.add(one.totals);
             if is_argument {
-                totals.arguments.add(one);
+                totals.arguments.add(one.totals);
             }
-            for axis in self.sharded_axes(sharding) {
+            for axis in &one.axes {
                 let axis = &mut totals.axes[first_axis[axis.0.index()] + axis.1];
                 axis.values += 1;
                 axis.arguments += u64::from(is_argument);

@@ -77,7 +77,7 @@ def figures(
     try:
         result = session._propagate(session._merged(edit))
         if hardware is None:
-            totals = result.summary()["after"]
+            totals = result.module.totals()
             return Evaluation(
                 edit,
                 totals["argument_bytes_per_device"],

@@ -97,6 +97,12 @@ impl Program {
             None => Cow::Borrowed(sharding),
         })
     }
+    /// The id of [`Program::visible_sharding`]; `None` if that is not one of the program's shardings, as it is without
+    /// manual axes.
+    pub fn visible_sharding_id(&self, value: ValueId) -> Option<ShardingId> {
+        let Some(holder) = self.sharding_holder(value) else { return Some(ShardingId::NONE) };
+        self.manual_computation_of_arg(holder).is_none().then(|| self.sharding(holder))
+    }
     /// The manual computation whose body `value` is an argument of.
     fn manual_computation_of_arg(&self, value: ValueId) -> Option<OpId> {
         let ValueDef::Arg(block) = self.values[value].def() else { return None };

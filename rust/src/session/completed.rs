@@ -11,6 +11,7 @@ use crate::ir::Program;
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::Replayed;
 use crate::sharding::TensorSharding;
+use rustc_hash::FxHashMap;
 
 impl Prepared {
     /// Whether [`Prepared::completed_port`] holds for what `replayed` is about, and the program can be exported.
@@ -19,19 +20,25 @@ impl Prepared {
     }
     /// The sharding that an argument or a result of the main function has in the completed program.
     pub fn completed_port(&self, replayed: &Replayed, slot: Slot) -> Option<TensorSharding> {
-        let imported = self.imported();
-        let propagated = self.recording.sharding_in(replayed, imported, slot)?;
-        if self.how.keep_non_divisible_on_io {
-            return Some(propagated.closed());
+        let propagated = self.recording.sharding_in(replayed, self.imported(), slot)?;
+        Some(self.completed(propagated, self.type_of(slot)))
+    }
+    fn type_of(&self, slot: Slot) -> TypeId {
+        match slot {
+            Slot::Value(value) => self.imported().type_of(value),
+            Slot::FuncResult(func, index) => self.imported().func_results(func)[index].ty,
         }
-        let ty = match slot {
-            Slot::Value(value) => imported.type_of(value),
-            Slot::FuncResult(func, index) => imported.func_results(func)[index].ty,
-        };
+    }
+    /// What export makes of `propagated`, the sharding of an argument or a result of type `ty`.
+    fn completed(&self, propagated: &TensorSharding, ty: TypeId) -> TensorSharding {
+        if self.how.keep_non_divisible_on_io {
+            return propagated.closed();
+        }
+        let imported = self.imported();
         let shape = imported.types()[ty].static_shape();
         let trimmed = shape.map(|shape| even(propagated, &shape, imported.mesh(propagated.mesh)));
         let trimmed = trimmed.as_ref().unwrap_or(propagated);
-        Some(with_whole_axes(trimmed).as_ref().unwrap_or(trimmed).closed())
+        with_whole_axes(trimmed).as_ref().unwrap_or(trimmed).closed()
     }
     /// The shardings that the arguments, then the results of the main function have in the completed program.
     pub fn completed_ports(&self, replayed: &Replayed) -> Vec<Option<TensorSharding>> {
@@ -40,7 +47,15 @@ impl Prepared {
         let args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
         let results = 0..imported.func_results(main).len();
         let results = results.map(|index| Slot::FuncResult(main, index));
-        args.chain(results).map(|slot| self.completed_port(replayed, slot)).collect()
+        // Most ports have a type and a sharding that others have, too.
+        let mut known: FxHashMap<(TypeId, &TensorSharding), TensorSharding> = FxHashMap::default();
+        let mut completed = |slot| {
+            let propagated = self.recording.sharding_in(replayed, imported, slot)?;
+            let ty = self.type_of(slot);
+            let known = known.entry((ty, propagated));
+            Some(known.or_insert_with(|| self.completed(propagated, ty)).clone())
+        };
+        args.chain(results).map(&mut completed).collect()
     }
     /// The edits after which arguments and results are annotated as [`placements`] says; `None` if one may not be made.
     pub fn placed(

@@ -171,15 +171,37 @@ fn int(value: usize) -> String {
 /// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`
 pub(super) fn matrix_text(rows: &[Vec<i64>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
-    let row = |row: &Vec<i64>| {
-        let numbers: Vec<String> = row.iter().map(i64::to_string).collect();
-        format!("[{}]", numbers.join(", "))
-    };
-    let text: Vec<String> = rows.iter().map(row).collect();
-    if text.is_empty() {
+    if rows.is_empty() {
         return format!("dense<> : tensor<0x{columns}xi64>");
     }
-    format!("dense<[{}]> : tensor<{}x{columns}xi64>", text.join(", "), rows.len())
+    let mut text = String::from("dense<[");
+    for (row, before) in rows.iter().zip(std::iter::once("[").chain(std::iter::repeat(", ["))) {
+        text.push_str(before);
+        for (number, before) in row.iter().zip(std::iter::once("").chain(std::iter::repeat(", "))) {
+            text.push_str(before);
+            write_int(*number, &mut text);
+        }
+        text.push(']');
+    }
+    text + &format!("]> : tensor<{}x{columns}xi64>", rows.len())
+}
+
+/// Appends `number` to `text`: without the formatter, since there is one for each device.
+fn write_int(number: i64, text: &mut String) {
+    if number < 0 {
+        text.push('-');
+    }
+    let mut digits = [0_u8; 20];
+    let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.extend(digits[at..].iter().map(|&digit| char::from(digit)));
 }
 
 /// The largest channel that an op of `ops` has.

@@ -101,6 +101,8 @@ impl Placement {
 pub struct Placements {
     rows: Vec<Placement>,
     ids: FxHashMap<Placement, PlacementId>,
+    /// The replicated placements by rank, as far as they were asked for.
+    replicated: Vec<Option<PlacementId>>,
 }
 
 /// The id of a placement.
@@ -133,7 +135,15 @@ impl Placements {
     }
     /// The id of the replicated placement of a tensor of rank `rank`.
     pub fn replicated(&mut self, rank: usize) -> PlacementId {
-        self.intern(Placement::replicated(rank))
+        if let Some(&Some(known)) = self.replicated.get(rank) {
+            return known;
+        }
+        let id = self.intern(Placement::replicated(rank));
+        if self.replicated.len() <= rank {
+            self.replicated.resize(rank + 1, None);
+        }
+        self.replicated[rank] = Some(id);
+        id
     }
 }
 
