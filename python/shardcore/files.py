@@ -36,9 +36,11 @@ def read(path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
 
     Raises:
         OSError: it cannot be read, or is longer (``EFBIG``).
+        TypeError: ``path`` is no path.
     """
     try:
-        with open(path, "rb", buffering=0) as file:
+        # A number is no name: `open` would take it for a descriptor of the caller, and close it.
+        with open(os.fspath(path), "rb", buffering=0) as file:
             return read_all(file, path, limit)
     except ValueError as error:
         raise _invalid_name_error(path, error) from None

@@ -109,6 +109,10 @@ CALLS: dict[str, Callable[[], object]] = {
     "a matrix of billions": lambda: shardcore.calculus.reduce_matrix(4, 2**31),
     "no module": lambda: Simulator(None),  # type: ignore[arg-type]
     "a path that is a number": lambda: result().report(2**40),  # type: ignore[arg-type]
+    "a descriptor as a chip's file": lambda: result().cost(hardware_file=True),  # type: ignore[arg-type]
+    "a collective that is a number": lambda: shardcore.calculus.Collective.of(1, "A[I]", "x"),  # type: ignore[arg-type]
+    "an array of a text": lambda: shardcore.calculus.NamedArray.from_sharding("x"),  # type: ignore[arg-type]
+    "a topology of a name": lambda: shardcore.calculus.Topology.of(MESH, "tpu-v5p"),  # type: ignore[arg-type]
     "billions of simulated devices": lambda: result().module.simulate(devices=2**40),
 }
 
@@ -132,6 +136,28 @@ def test_arguments_of_any_kind_are_refused(call: Callable[[], object]) -> None:
     with pytest.raises((ShardcoreError, TypeError, ValueError)) as caught:
         call()
     assert len(str(caught.value)) < 2000
+
+
+STEERING = "f\x1b]0;title\x07\u202e\r\n\x9b"
+STEERED: dict[str, Callable[[], object]] = {
+    "an element type": lambda: TensorSharding(MESH, ["x"]).bytes_per_device([4], STEERING),
+    "a strategy": lambda: result().module.propagate(strategy=STEERING),
+    "an option": lambda: result().module.propagate(**{STEERING: 1}),  # type: ignore[arg-type]
+    "an op": lambda: shardcore.rules.rule(STEERING, "i->i"),
+    "an axis": lambda: result().why_not("%0", 0, STEERING),
+    "a chip": lambda: result().cost(STEERING),
+    "a pipeline": lambda: PassManager.parse(STEERING),
+    "a target": lambda: Session(result().module).set(STEERING, ["x"]),
+    "a collective": lambda: shardcore.calculus.Collective.of(STEERING, "A[I]", "x"),
+    "an array": lambda: shardcore.calculus.NamedArray.parse(f"A[I_{STEERING}]"),
+}
+
+
+@pytest.mark.parametrize("call", STEERED.values(), ids=STEERED.keys())
+def test_text_of_callers_does_not_steer_terminals(call: Callable[[], object]) -> None:
+    with pytest.raises((ShardcoreError, TypeError, ValueError)) as caught:
+        call()
+    assert not set("\x1b\x07\u202e\r\x9b") & set(str(caught.value))
 
 
 def test_a_limit_beyond_64_bits_is_no_limit() -> None:

@@ -43,7 +43,9 @@ def op_name(text: str) -> str:
 
     Raises:
         CalculusError: there is no such collective (``invalid-collective``).
+        TypeError: ``text`` is no text.
     """
+    expect(text, str)
     plain = text.replace("-", "").replace("_", "").lower()
     plain = {
         "psum": "allreduce",

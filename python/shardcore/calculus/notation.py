@@ -267,6 +267,7 @@ class NamedArray:
         Priorities and explicitly replicated axes matter to propagation only, not to what a device
         holds; they are left out.
         """
+        expect(sharding, TensorSharding)
         labels = list(names) if names is not None else default_names(sharding.rank)
         sizes: Sequence[int | None] = shape if shape is not None else [None] * sharding.rank
         dims = tuple(

@@ -73,9 +73,11 @@ class Topology:
         Raises:
             CalculusError: sizes do not match, a physical axis is used twice or does not exist
                 (``invalid-topology``).
-            TypeError: ``mapping`` is no mapping of names to numbers.
+            TypeError: ``mesh`` or ``hardware`` is none, ``mapping`` no mapping of names to numbers.
             VerificationError: ``mapping`` names an axis that the mesh lacks (``unknown-axis``).
         """
+        expect(mesh, Mesh)
+        expect(hardware, Hardware)
         mapping = _places(mapping) if mapping else {}
         count = slices_of(mesh, hardware, slices)
         inside = sizes_inside(mesh, count)

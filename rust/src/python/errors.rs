@@ -85,12 +85,34 @@ fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyR
     Ok(PyErr::from_value(raised))
 }
 
-/// The first characters of `text`, for a message about it.
+/// The first characters of `text`, for a message about it. Control characters are replaced by visible ones, as
+/// `shardcore.controls.visible` replaces them: a message is a line, and may be printed to a terminal.
 pub fn shown(text: &str) -> Cow<'_, str> {
     const MOST: usize = 60;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
-        None => Cow::Borrowed(text),
+    let cut = text.char_indices().nth(MOST).map(|(end, _)| end);
+    let first = &text[..cut.unwrap_or(text.len())];
+    if cut.is_none() && !first.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown: String = first.chars().map(visible).collect();
+    if cut.is_some() {
+        shown.push_str("...");
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether `c` is a control character or changes the direction of text.
+fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `c`, or the character that is shown in its place.
+fn visible(c: char) -> char {
+    match u32::from(c) {
+        0x7F => '\u{2421}',
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
+        _ if steers(c) => char::REPLACEMENT_CHARACTER,
+        _ => c,
     }
 }
 
