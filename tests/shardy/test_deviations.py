@@ -142,6 +142,8 @@ func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}
     with pytest.raises(reference.DiedError):
         reference.run_isolated(text, verify=False)
     assert "call @part(" in ours(text)
+    values = shardcore.Module.parse(text).propagate().values()
+    assert [str(value.sharding) for value in values] == ['<@mesh, [{"x"}]>'] * 4
     dedup = "builtin.module(sdy-propagation-pipeline{dedup-functions-fully=true})"
     assert ours(text, dedup) == reference.run(text, dedup)
 

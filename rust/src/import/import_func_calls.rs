@@ -10,7 +10,7 @@ use super::propagate_sharding_from_func_to_call::has_shardings;
 use super::{callee, mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Result};
-use crate::index::{FuncId, IdVec, OpId, RegionId, ShardingId, TypeId};
+use crate::index::{FuncId, IdVec, OpId, RegionId, ShardingId, TypeId, ValueId};
 use crate::ir::{Attr, OpKind, Payload, Program, SymbolTable, ValueMap};
 
 /// Inherent attributes of a call, which the named computation does not get.
@@ -131,12 +131,20 @@ pub(super) fn return_by_sdy(program: &mut Program, region: RegionId) {
     }
 }
 
+/// Gives named computations the edges that they have not got: `sdy-add-data-flow-edges` has been to those of the
+/// source.
 fn add_edges_on_named_computations(program: &mut Program) {
     for op in program.ops_in_post_order(&[OpKind::NamedComputation]) {
         let block = program.region_entry(program.region(op, 0));
         if block.is_some() {
-            add_data_flow_edges(program, program.block_args(block));
+            add_missing_edges(program, program.block_args(block).collect());
         }
-        add_data_flow_edges(program, program.op_results(op));
+        add_missing_edges(program, program.op_results(op).collect());
     }
+}
+
+fn add_missing_edges(program: &mut Program, mut owners: Vec<ValueId>) {
+    let is_edge = |user| program.kind(user) == OpKind::DataFlowEdge;
+    owners.retain(|&owner| !program.users(owner).any(is_edge));
+    add_data_flow_edges(program, owners.into_iter());
 }
