@@ -189,6 +189,44 @@ func.func @main(%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}{open_dim
     assert seconds_of(result.diagnostics) < 2
 
 
+REVERSE = "%0 = stablehlo.reverse %a, dims = [0] : TYPE"
+CONCATENATE = "%0 = stablehlo.concatenate %a, %a, dim = 0 : (TYPE, TYPE) -> TYPE16"
+SORT = """%0 = "stablehlo.sort"(%a) <{dimension = 0 : i64}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %1 = stablehlo.compare LT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+  }) : (TYPE) -> TYPE"""
+SUM = """%0 = stablehlo.dot_general %a, %a, batching_dims = [OTHERS] x [OTHERS],
+    contracting_dims = [0] x [0] : (TYPE, TYPE) -> TYPE_OF_OTHERS"""
+PART = """%i = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dynamic_slice %a, INDICES, sizes = [4, ONES] : (TYPE, INDEX_TYPES) -> TYPE4"""
+
+
+@pytest.mark.parametrize(
+    "op", [REVERSE, CONCATENATE, SORT, SUM, PART], ids=["reverse", "concat", "sort", "dot", "slice"]
+)
+def test_reshards_of_a_tensor_of_very_many_dims(op: str) -> None:
+    rank = 8_000
+    others = "x1" * (rank - 1) + "xf32>"
+    types = {"TYPE_OF_OTHERS": f"tensor<{others[1:]}", "TYPE16": f"tensor<16{others}"}
+    types |= {"TYPE4": f"tensor<4{others}", "INDEX_TYPES": ", ".join(["tensor<i32>"] * rank)}
+    types |= {"TYPE": f"tensor<8{others}", "INDICES": ", ".join(["%i"] * rank)}
+    types |= {"OTHERS": ", ".join(map(str, range(1, rank))), "ONES": ", ".join("1" * (rank - 1))}
+    returned = next(types[name] for name in types if op.endswith(name))
+    for name, text in types.items():
+        op = op.replace(name, text)
+    text = f"""sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8{others} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}{", {?}" * (rank - 1)}]>}})
+    -> {returned} {{
+  {op}
+  return %0 : {returned}
+}}"""  # noqa: E501
+    result = Module.parse(text).propagate()
+    # 0.1 s each; where a search for reshards tries each dim they take ten.
+    assert seconds_of(result.partition) < 2
+    assert seconds_of(result.cost) < 2
+
+
 def test_a_rule_of_very_many_reductions() -> None:
     names = [*"ijklmnopqrstuvwxyz", *(f"z_{i}" for i in range(1, 60_000))]
     dims, last = ", ".join(names[:-1]), names[-1]

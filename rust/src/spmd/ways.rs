@@ -89,6 +89,7 @@ impl Factors<'_> {
             _ => None,
         };
         let ability = |factor: FactorId| self.abilities[factor.index()];
+        let seed = self.of_tensor(mapping, placement);
         let mut found = Vec::new();
         for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
             let from = only(dim).filter(|&factor| ability(factor) != Ability::Local);
@@ -97,11 +98,11 @@ impl Factors<'_> {
                 if ability(to) != Ability::Local {
                     continue;
                 }
-                let mut all = self.of_tensor(mapping, placement);
-                all[from.index()].clear();
-                let own = all[to.index()].iter().chain(digits).copied();
+                let own = seed[to.index()].iter().chain(digits).copied();
                 let own = merged(own.collect::<Vec<_>>());
                 if total_size(&own) <= self.rule.factor_size(to) {
+                    let mut all = seed.clone();
+                    all[from.index()].clear();
                     all[to.index()] = own;
                     self.drop_invalid_digits(&mut all);
                     found.push(all);

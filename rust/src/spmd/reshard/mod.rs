@@ -1,5 +1,6 @@
 //! Resharding: from one placement of a tensor to another.
 
+mod kept_dims;
 mod known;
 mod lower;
 mod moves;

@@ -62,11 +62,6 @@ pub struct Reached {
     pub sent: i64,
 }
 
-/// Elements in a shard, saturating.
-fn num_elements(placement: &Placement, shape: &[i64]) -> i64 {
-    placement.local_shape(shape).iter().fold(1i64, |product, &size| product.saturating_mul(size))
-}
-
 /// Whether consecutive shards of `fine` parts of a dim of `size` form the shards of `coarse` parts.
 fn nests(size: i64, coarse: i64, fine: i64) -> bool {
     coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
@@ -77,6 +72,8 @@ pub(super) struct Moves<'a> {
     pub at: &'a Placement,
     pub target: &'a Placement,
     pub shape: &'a [i64],
+    /// The number of elements along dims that no step changes.
+    pub others: i64,
 }
 
 /// The most digits of a dim for which all orders are tried.
@@ -101,7 +98,11 @@ impl Moves<'_> {
         reached
     }
     fn elements(&self) -> i64 {
-        num_elements(self.at, self.shape)
+        self.product(&self.at.local_shape(self.shape))
+    }
+    /// Elements of a shard with the sizes `local`, saturating.
+    fn product(&self, local: &[i64]) -> i64 {
+        local.iter().fold(self.others, |product, &size| product.saturating_mul(size))
     }
     fn can_cut(&self, dim: usize, parts: i64) -> bool {
         let shards = self.at.num_shards(dim);
@@ -115,7 +116,7 @@ impl Moves<'_> {
     fn elements_to_cut(&self, dim: usize, parts: i64) -> i64 {
         let mut local = self.at.local_shape(self.shape);
         local[dim] = ceil_div(local[dim], parts).saturating_mul(parts);
-        local.iter().fold(1i64, |product, &size| product.saturating_mul(size))
+        self.product(&local)
     }
     fn is_used(&self, digit: Digit) -> bool {
         self.at.digits().any(|used| used == digit)

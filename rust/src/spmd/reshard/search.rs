@@ -6,6 +6,7 @@
 
 use super::super::digits::Cuts;
 use super::super::placement::Placement;
+use super::kept_dims::KeptDims;
 use super::lower::shard_elements;
 use super::moves::{Moves, Reached, Step};
 use rustc_hash::FxHashMap;
@@ -74,18 +75,28 @@ struct Node {
 
 /// The elements that a device of placement `at` gets at least until it has a shard of `wanted` elements. No step that adds
 /// elements to shards sends fewer than it adds.
-fn missing(at: &Placement, wanted: i64, shape: &[i64]) -> i64 {
-    (wanted - shard_elements(at, shape)).max(0)
+fn missing(at: &Placement, wanted: i64, (shape, others): (&[i64], i64)) -> i64 {
+    (wanted - shard_elements(at, shape)).max(0).saturating_mul(others)
 }
 
+/// The shortest plan, found over the dims that matter.
 fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+    let dims = KeptDims::of(from, target, shape);
+    let (from, target) = (dims.placement(from), dims.placement(target));
+    let mut plan = shortest(&from, &target, (&dims.choose(shape), dims.others))?;
+    dims.widen(&mut plan.steps);
+    Some(plan)
+}
+
+/// The shortest plan for a tensor of shape `shape`, and `others` elements along other dims.
+fn shortest(from: &Placement, target: &Placement, (shape, others): (&[i64], i64)) -> Option<Plan> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut numbers: FxHashMap<Placement, usize> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
     nodes.push(Node { placement: from.clone(), cost: (0, 0, 0), before: None, is_done: false });
     numbers.insert(from.clone(), 0);
     let wanted = shard_elements(target, shape);
-    queue.push(Reverse(((missing(from, wanted, shape), 0u32, 0u32), 0usize)));
+    queue.push(Reverse(((missing(from, wanted, (shape, others)), 0u32, 0u32), 0usize)));
     while let Some(Reverse((_, number))) = queue.pop() {
         if std::mem::replace(&mut nodes[number].is_done, true) {
             continue;
@@ -98,11 +109,11 @@ fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
             return None;
         }
         let at = nodes[number].placement.clone();
-        for reached in (Moves { at: &at, target, shape }).list() {
+        for reached in (Moves { at: &at, target, shape, others }).list() {
             let sends = u32::from(!matches!(reached.step, Step::Slice { .. }));
             let cost = (cost.0.saturating_add(reached.sent), cost.1 + sends, cost.2 + 1);
             let next = nodes.len();
-            let left = missing(&reached.placement, wanted, shape);
+            let left = missing(&reached.placement, wanted, (shape, others));
             let to = *numbers.entry(reached.placement.clone()).or_insert(next);
             if to == next {
                 let placement = reached.placement.clone();
@@ -244,6 +255,26 @@ mod tests {
         let plan = plan(&from, &to, &[16, 16, 4]);
         assert_eq!(names(&plan), ["all_to_all", "all_to_all"]);
         assert_eq!(plan.sent(), 128 / 2 + 128 / 4 * 3);
+    }
+
+    #[test]
+    fn dims_that_nobody_shards_change_no_plan() {
+        let few = [8, 8, 3, 3];
+        let many = [vec![1; 40], few.to_vec(), vec![3; 30]].concat();
+        let cases: [[&[Digit]; 8]; 3] = [
+            [&[X], &[], &[], &[], &[], &[X], &[], &[]],
+            [&[X, Y], &[], &[], &[], &[Y, X], &[], &[], &[]],
+            [&[], &[Y], &[X], &[], &[], &[X, Y], &[], &[]],
+        ];
+        for case in cases {
+            let (from, to) = case.split_at(4);
+            let wide = |dims: &[&[Digit]]| place(&[&[&[][..]; 40], dims, &[&[]; 30]].concat());
+            let short = plan(&place(from), &place(to), &few);
+            let long = plan(&wide(from), &wide(to), &many);
+            assert_eq!(names(&long), names(&short));
+            assert_eq!(long.sent(), short.sent() * 3i64.pow(30));
+            assert_eq!(long.steps.last().unwrap().placement, wide(to).merged());
+        }
     }
 
     #[test]
