@@ -201,3 +201,103 @@ def test_001_132_mistakes_in_functions_have_a_place(answer: object, message: str
     assert caught.value.line == 6
     with pytest.raises(TypeError, match="edge groups"):
         shardcore.data_flow_edges("my.op", EdgeGroup(), edges)
+
+
+STORED = (
+    MESH
+    + """
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0:2 = "my.op"(%a, %b) ({
+  ^bb0(%c: tensor<8x4xf32>, %d: tensor<8x4xf32>):
+    %1 = stablehlo.tanh %c : tensor<8x4xf32>
+    "my.yield"(%1, %d) : (tensor<8x4xf32>, tensor<8x4xf32>) -> ()
+  }) {in_shardings = #sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>, <@mesh, [{?}, {?}]>]>}
+      : (tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  return %0#0 : tensor<8x4xf32>
+}"""
+)
+
+
+def stored_edges() -> None:
+    shardcore.data_flow_edges(
+        "my.op",
+        EdgeGroup(owner_region=0, first_operand=0, stored_in="in_shardings"),
+        EdgeGroup(returns=[0]),
+    )
+
+
+def attribute_of(module: Module) -> str:
+    (op,) = (op for op in module.ops() if op.name == "my.op")
+    return op.attributes["in_shardings"]
+
+
+def test_001_126_the_sharding_of_an_owner_is_read_and_written() -> None:
+    # "The user also has to say how the sharding of the edge owner is got and set."
+    module = Module.parse(STORED)
+    assert module.edges() == []
+    stored_edges()
+    into, other, *out = module.edges()
+    assert (into.owner.name, str(into.sharding)) == ("%c", '<@mesh, [{"x"}, {?}]>')
+    assert str(other.sharding) == "<@mesh, [{?}, {?}]>"
+    assert [edge.sharding for edge in out] == [None, None]
+    assert next(iter(into.factor_table().after.values()))["i"] == '"x", ?'
+    # Forward to the body and the result, and backward to the operand.
+    result = module.propagate()
+    for value in ("%a", "%c", "%1", "%0#0"):
+        assert str(result[value].sharding) == '<@mesh, [{"x"}, {}]>'
+    assert attribute_of(result.module) == (
+        '#sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, [{}, {}]>]>'
+    )
+    # The text has all of it.
+    again = Module.parse(str(result.module)).propagate()
+    assert str(again.module) == str(result.module)
+    assert str(module.session().result.module) == str(result.module)
+
+
+def test_001_126_what_flows_into_an_owner_is_written() -> None:
+    stored_edges()
+    text = STORED.replace(
+        "%b: tensor<8x4xf32>)",
+        '%b: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>})',
+    )
+    for attribute in ("in_shardings = ", None):
+        given = text if attribute else text.replace(f"in_shardings = {IN}", "other = 1 : i32")
+        found = attribute_of(Module.parse(given).propagate().module)
+        first = '[{"x"}, {}]' if attribute else "[{}, {}]"
+        assert found == f'#sdy.sharding_per_value<[<@mesh, {first}>, <@mesh, [{{}}, {{"y"}}]>]>'
+
+
+IN = '#sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>, <@mesh, [{?}, {?}]>]>'
+
+
+def test_001_126_an_alias_of_the_shardings() -> None:
+    stored_edges()
+    text = f"#in = {IN}\n{STORED.replace(IN, '#in')}"
+    result = Module.parse(text).propagate()
+    assert str(result["%0#0"].sharding) == '<@mesh, [{"x"}, {}]>'
+    assert attribute_of(result.module).startswith("#sdy.sharding_per_value<")
+
+
+@pytest.mark.parametrize(
+    ("shardings", "code", "message"),
+    [
+        ('#sdy.sharding_per_value<[<@mesh, [{"z"}, {}]>, <@mesh, [{}, {}]>]>', "unknown-axis", "z"),
+        ("#sdy.sharding_per_value<[<@mesh, [{}, {}]>]>", "invalid-sharding", "1 shardings of 2"),
+        ("#sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{}]>]>", "invalid-sharding", "rank"),
+        ("3 : i32", "syntax", "expected"),
+    ],
+)
+def test_001_126_mistakes_in_stored_shardings(shardings: str, code: str, message: str) -> None:
+    stored_edges()
+    module = Module.parse(STORED.replace(IN, shardings))
+    for use in (Module.propagate, Module.edges):
+        with pytest.raises(
+            shardcore.ShardcoreError, match=f"in_shardings of my.op: .*{message}"
+        ) as caught:
+            use(module)
+        assert (caught.value.code, caught.value.line) == (code, 4)
+
+
+def test_001_126_results_store_their_own() -> None:
+    with pytest.raises(ValueError, match="stored_in needs owner_region"):
+        shardcore.data_flow_edges("my.op", EdgeGroup(first_operand=0, stored_in="in_shardings"))

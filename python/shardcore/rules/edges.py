@@ -39,6 +39,10 @@ class EdgeGroup(NamedTuple):
     """Which returned value each edge has, likewise."""
     arg_order: Sequence[int] | None = None
     """Which block argument each edge has in the regions of ``block_args``, likewise."""
+    stored_in: str | None = None
+    """The attribute of the op that has the shardings of the block arguments of ``owner_region``, as
+    ``#sdy.sharding_per_value<[...]>``: it is read before a run and written after it. Without it
+    the program's text does not have them."""
 
 
 def data_flow_edges(name: str, *groups: EdgeGroup | EdgeFunction, **fields: Any) -> None:
@@ -82,8 +86,8 @@ def _rows(groups: Iterable[Any]) -> list[tuple[Any, ...]]:
     for group in groups:
         if not isinstance(group, EdgeGroup):
             raise TypeError(f"data-flow edges are EdgeGroups, not {type(group).__name__}")
-        owner, first_operand, *lists = group
-        rows.append((owner, first_operand, *map(_numbers, lists)))
+        owner, first_operand, *lists, stored_in = group
+        rows.append((owner, first_operand, *map(_numbers, lists), stored_in))
     return rows
 
 

@@ -103,6 +103,9 @@ pub struct EdgeGroup {
     pub return_order: Order,
     /// Which block argument each edge takes in regions whose arguments do not own the edges.
     pub arg_order: Order,
+    /// The attribute of the op that has the shardings of the block arguments that own the edges, as
+    /// `#sdy.sharding_per_value`; without one the text does not say them.
+    pub stored_in: Option<Arc<str>>,
 }
 
 /// All data-flow edges of an op: groups whose owners are block arguments first.
@@ -145,6 +148,7 @@ const RESULTS: EdgeGroup = EdgeGroup {
     operand_order: Order::Same,
     return_order: Order::Same,
     arg_order: Order::Same,
+    stored_in: None,
 };
 
 static WHILE: [EdgeGroup; 1] = [EdgeGroup {

@@ -30,6 +30,7 @@ use crate::memory;
 use crate::propagation::explain::Explanation;
 use crate::propagation::replay::{Recorded, Recording};
 use crate::propagation::{propagate_explained, Strategy};
+use crate::rules::write_stored;
 use crate::verify::verify_after_pass;
 
 /// The op that a pipeline for modules runs on.
@@ -138,7 +139,9 @@ impl Pipeline {
         memory::ensure_for_program(program.num_op_ids())?;
         let total = self.num_steps();
         let mut done = 0;
-        self.run_on_module(program, context, &mut done, total)
+        self.run_on_module(program, context, &mut done, total)?;
+        write_stored(program);
+        Ok(())
     }
     /// The number of passes.
     fn num_steps(&self) -> usize {

@@ -22,6 +22,8 @@ use std::sync::Arc;
 #[pyclass(name = "DataFlowEdge", module = "shardcore", frozen)]
 pub struct PyDataFlowEdge {
     program: Arc<Program>,
+    /// The program with the edges that users have given to ops, and the shardings that ops store for them.
+    given: Arc<Program>,
     calls: Arc<CallSites>,
     filename: Arc<str>,
     function: FuncId,
@@ -45,6 +47,7 @@ impl PyDataFlowEdge {
                 let of_op = given.edge_spec(op).map(|spec| spec.edges(given, op));
                 edges.extend(of_op.into_iter().flatten().map(|edge| Self {
                     program: program.clone(),
+                    given: given.clone(),
                     calls: calls.clone(),
                     filename: filename.clone(),
                     function,
@@ -107,10 +110,11 @@ impl PyDataFlowEdge {
     /// The sharding that all targets have.
     #[getter]
     fn sharding(&self) -> Option<PyTensorSharding> {
-        let holder = self.program.data_flow_edge(self.edge.owner);
-        let holder = holder.map_or(self.edge.owner, |edge| self.program.result(edge, 0));
-        let id = self.program.sharding(holder).get()?;
-        Some(PyTensorSharding::from_program(&self.program, id))
+        let program = &self.given;
+        let holder = program.data_flow_edge(self.edge.owner);
+        let holder = holder.map_or(self.edge.owner, |edge| program.result(edge, 0));
+        let id = program.sharding(holder).get()?;
+        Some(PyTensorSharding::from_program(program, id))
     }
     /// The rule along which shardings propagate between sources and targets.
     #[getter]
@@ -119,7 +123,7 @@ impl PyDataFlowEdge {
     }
     /// The factor table of sources and targets.
     pub(super) fn factor_table(&self, py: Python<'_>) -> PyResult<PyFactorTable> {
-        PyFactorTable::of_edge(py, &self.program, self.op, &self.edge, &self.filename)
+        PyFactorTable::of_edge(py, &self.given, self.op, &self.edge, &self.filename)
     }
     fn __repr__(&self) -> String {
         let program = &*self.program;
@@ -139,7 +143,8 @@ impl PyDataFlowEdge {
 
 /// One group of edges as Python states it: the region whose arguments own the edges (`None` for the
 /// results); the first operand; the regions whose returned values and arguments take part (`None`
-/// for all); and the positions that the edges take among operands, returned values and arguments.
+/// for all); the positions that the edges take among operands, returned values and arguments; and the
+/// attribute that has the shardings of block arguments that own edges.
 type GroupArguments = (
     Option<u32>,
     Option<u32>,
@@ -148,6 +153,7 @@ type GroupArguments = (
     Option<Items<u32>>,
     Option<Items<u32>>,
     Option<Items<u32>>,
+    Option<String>,
 );
 
 fn regions(list: Option<Items<u32>>) -> PyResult<Regions> {
@@ -171,7 +177,12 @@ fn order(list: Option<Items<u32>>) -> PyResult<Order> {
 }
 
 fn group(arguments: GroupArguments) -> PyResult<EdgeGroup> {
-    let (owner, first_operand, returns, block_args, operands, returned, args) = arguments;
+    let (owner, first_operand, returns, block_args, operands, returned, args, stored_in) =
+        arguments;
+    if owner.is_none() && stored_in.is_some() {
+        let message = "results have their shardings in sdy.sharding: stored_in needs owner_region";
+        return Err(PyValueError::new_err(message));
+    }
     Ok(EdgeGroup {
         owners: owner.map_or(EdgeOwners::Results, EdgeOwners::BlockArgs),
         first_operand,
@@ -180,6 +191,7 @@ fn group(arguments: GroupArguments) -> PyResult<EdgeGroup> {
         operand_order: order(operands)?,
         return_order: order(returned)?,
         arg_order: order(args)?,
+        stored_in: stored_in.map(Into::into),
     })
 }
 

@@ -34,6 +34,7 @@ pub mod registry;
 mod registry_tests;
 mod reshape;
 mod slices;
+mod stored_shardings;
 mod surroundings;
 pub mod table;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub fn legalized_families() -> &'static [table::Family] {
 }
 
 pub use registry::Registry;
+pub use stored_shardings::write_stored;
 pub use user_edges::UserEdges;
 pub use user_rule::UserRule;
 pub use view::{Shapes, SignatureView};

@@ -7,6 +7,7 @@
 use super::answers::Record;
 use super::cache::{self, is_portable, RuleCache, RulePair, MAX_ENTRIES};
 use super::chlo;
+use super::stored_shardings::read_stored;
 use super::table::Family;
 use super::user_edges::{self, EdgeFunction, EdgeRecord, UserEdges};
 use super::user_rule::{Recording, UserRule};
@@ -121,8 +122,8 @@ impl Registry {
         !self.edges.is_empty()
     }
 
-    /// Adds to `program` the data-flow edges that users have given to ops, which may call their functions; must be
-    /// called before any pass runs.
+    /// Adds to `program` the data-flow edges that users have given to ops, which may call their functions, and reads the
+    /// shardings that ops store for them; must be called before any pass runs.
     pub fn install_edges(&self, program: &mut Program) -> Result<()> {
         let mut edges: Vec<(&String, &UserEdges)> = self.edges.iter().collect();
         edges.sort_unstable_by_key(|(name, _)| *name);
@@ -136,7 +137,7 @@ impl Registry {
         let functions: &[(&str, &Arc<EdgeFunction>)] = &functions;
         let by_signature = user_edges::by_signature(program, functions, &self.edge_record)?;
         program.set_edge_specs(always.into_iter(), by_signature.into_iter());
-        Ok(())
+        read_stored(program)
     }
 
     /// The user's rule of the op called `name`.

@@ -136,7 +136,7 @@ impl Target {
 }
 
 /// The error that `sharding` does not fit a value of type `ty`, or that there is no value.
-pub(super) fn misfit(
+pub fn misfit(
     program: &Program,
     sharding: &TensorSharding,
     ty: Option<TypeId>,
