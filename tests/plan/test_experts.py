@@ -21,6 +21,7 @@ QUICK = [
     "prefill-fsdp",
     "graph-edges",
     "contrast-data",
+    "llama-accumulated-fsdp",
 ]
 DEEP = [
     "decode-tensor",

@@ -54,9 +54,13 @@ class Meanings:
             for number in {*inside, *held}
         }
         ported = {number for role in roles for number in role.classes}
+        self.is_inside = self.batch not in ported
+        """Whether only values inside the program have the batch, so that they are constrained."""
+        ported.add(self.batch)
         ranked = sorted((n for n in share if n in ported), key=lambda n: (-share[n], n))
         self.considered = [n for n in ranked if share[n] >= _LEAST_SHARE][:MOST_CLASSES]
-        """The classes worth an axis that some argument has, the most frequent first."""
+        """The classes worth an axis: the batch, and those that some argument has; the most frequent
+        first."""
         self.held = dict(held)
         """The bytes of the arguments that have each class."""
         self._experts = _batches_of_weights(work, self.batch)
@@ -93,8 +97,10 @@ class Meanings:
 
 
 def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequence[Role]) -> int:
-    """The class that most bytes of values have of those that arguments have once, the one that is
-    major if there are several."""
+    """The class that most bytes of values have, halved if some value has it twice: one that
+    arguments have, and where it is major, if there are several. Arguments do not have it where
+    their batch is cut into the turns of a loop.
+    """
     twice = {
         number
         for op in work
@@ -107,12 +113,16 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
         for dim, number in enumerate(role.classes):
             if number != NO_CLASS:
                 place[number] = min(place.get(number, dim), dim)
-    candidates = [number for number in place if number in inside]
-    if not candidates:
+    if not any(number in inside for number in place):
         return NO_CLASS
     return max(
-        candidates,
-        key=lambda n: (round(inside[n] * (0.5 if n in twice else 1)), -place[n], -n),
+        inside,
+        key=lambda n: (
+            round(inside[n] * (0.5 if n in twice else 1)),
+            n in place,
+            -place.get(n, 0),
+            -n,
+        ),
     )
 
 

@@ -19,7 +19,10 @@ MOST_PINS = 3
 
 
 def pins(
-    module: Module, values: Iterable[tuple[Value, tuple[int, ...], float]], batch: int
+    module: Module,
+    values: Iterable[tuple[Value, tuple[int, ...], float]],
+    batch: int,
+    is_inside: bool,
 ) -> Iterator[Role]:
     """Yield a role for the first value of each kind of activation, the most frequent kinds first.
 
@@ -28,12 +31,14 @@ def pins(
         values: the first value of each kind in the program as XLA propagates it, its classes, and
             the bytes of all values of the kind.
         batch: the class that an activation has.
+        is_inside: whether values of all functions are considered, as no argument has the batch;
+            otherwise those of the entry function are.
     """
     known: dict[tuple[object, ...], Value] = {}
     own = list(module.values())
     entry = own[0].function if own else ""
     for value in own:
-        if value.op is not None and value.function == entry:
+        if value.op is not None and (is_inside or value.function == entry):
             known.setdefault(_key(value), value)
     activations = [each for each in values if batch != NO_CLASS and batch in each[1]]
     activations.sort(key=lambda each: -each[2])
@@ -44,7 +49,8 @@ def pins(
             continue
         count += 1
         shape = tuple(size or 1 for size in value.shape or ())
-        yield Role((found.name,), (), shape, classes, 0, False, "value")
+        name = found.name if found.function == entry else f"@{found.function} {found.name}"
+        yield Role((name,), (), shape, classes, 0, False, "value", found.location or "")
 
 
 def _key(value: Value) -> tuple[object, ...]:

@@ -204,9 +204,8 @@ class Planner:
 
     def _places(self, specs: Mapping[str, str]) -> dict[str, str]:
         """Where the values come from that are constrained."""
-        module = self._program.module
-        targets = {role.name for role in self._roles if role.what == "value"} & specs.keys()
-        return {target: module[target].location or "" for target in sorted(targets)}
+        values = [role for role in self._roles if role.what == "value" and role.name in specs]
+        return {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
 
     def _search(self) -> str:
         """Search, and return why it ended."""
@@ -268,7 +267,8 @@ class Planner:
         )
         arguments = [role for role in found if role.what == "argument"]
         meanings = Meanings(classes.work, arguments)
-        found += pins(program.module, classes.first_values(), meanings.batch)
+        values = classes.first_values()
+        found += pins(program.module, values, meanings.batch, meanings.is_inside)
         model = Model(
             classes.work,
             arguments,

@@ -40,6 +40,8 @@ class Role:
     what: str = "argument"
     """``"argument"``, ``"result"`` or ``"value"``. Results and values follow from the arguments
     unless they are annotated."""
+    place: str = ""
+    """Where the user's program makes a value."""
 
     @property
     def name(self) -> str:

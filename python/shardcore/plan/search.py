@@ -71,13 +71,11 @@ class Search:
         )
 
     def _pinned(self, shardings: Shardings, layout: Layout) -> Shardings:
-        """``shardings`` with activations constrained along the axes that also shard something else
-        than the batch."""
+        """``shardings`` with activations constrained by their batch, if its axes also shard
+        something else or no argument has it."""
         batch = self._meanings.batch
-        axes = tuple(
-            (batch,) if batch in classes and len(classes) > 1 else () for classes in layout.axes
-        )
-        if not any(axes):
+        least = 0 if self._meanings.is_inside else 1
+        if not any(batch in classes and len(classes) > least for classes in layout.axes):
             return shardings
         whole = Layout(layout.mesh, tuple((batch,) if batch in c else () for c in layout.axes))
         return tuple(
