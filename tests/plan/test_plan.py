@@ -110,6 +110,20 @@ def test_mistakes_have_a_code_and_a_hint(given: dict[str, Any], code: str) -> No
     assert caught.value.hint
 
 
+def test_values_that_pass_a_barrier_are_sharded_alike() -> None:
+    """As those that are kept for the backward pass when layers are computed again."""
+    x, w = "tensor<512x256xf32>", "tensor<256x128xf32>"
+    module = Module.parse(f"""
+func.func @main(%x: {x} loc("x"), %w: {w} loc("w")) -> tensor<512x128xf32> {{
+  %0:2 = stablehlo.optimization_barrier %x, %w : {x}, {w}
+  %1 = stablehlo.dot_general %0#0, %0#1, contracting_dims = [1] x [0]
+      : ({x}, {w}) -> tensor<512x128xf32>
+  return %1 : tensor<512x128xf32>
+}}""")
+    plan = shardcore.plan(module, CHIP, mesh={"a": 4})
+    assert (plan.kind, plan.specs) == ("data", {"x": "P('a')"})
+
+
 def test_a_program_without_dims_has_nothing_to_plan() -> None:
     module = Module.parse(
         "func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"

@@ -130,6 +130,10 @@ class DimClasses:
                 runs *= max(next(self._trips, 1), 1)
             self._visit_blocks(op, runs)
             return
+        if op.name == "stablehlo.optimization_barrier":
+            for value, passed in zip(op.operands, op.results, strict=True):
+                self._merge_dims(value, passed)
+            return
         rule = self._rule(op)
         if rule is None:
             return
