@@ -171,6 +171,16 @@ def test_an_infeasible_limit_is_said_with_the_least_that_would_do() -> None:
     assert (least.status, least.peak) == ("feasible", 5)
 
 
+def test_a_node_of_many_strategies_does_not_hold_up_the_search() -> None:
+    """More than the tables of most moves have entries, and no neighbour to be kept instead."""
+    costs = [1000 - 0.5 * more for more in range(999)] + [0.0]
+    node: Node = (costs, list(range(1, 1001)), (0, 2))
+    problem = StrategyProblem([node] * 30, [], limit=15_000)
+    solution = problem.solve(rounds=11, threads=1)
+    assert (solution.status, solution.rounds) == ("feasible", 11)
+    assert 14_000 <= solution.bound <= 15_016 <= solution.cost <= 17_000
+
+
 def test_the_contests_example() -> None:
     problem = StrategyProblem.from_json(json.dumps(EXAMPLE))
     assert (problem.num_nodes, problem.num_edges, problem.limit) == (5, 5, 50)

@@ -2,7 +2,8 @@
 //!
 //! A variable is eliminated by a table of its best cost for each choice of its neighbours, which become neighbours of
 //! each other. The variable with the smallest table goes first. Where every table would be too large, a variable with
-//! many neighbours is taken out: it keeps its value, which the others see as a cost.
+//! many neighbours is taken out: it keeps its value, which the others see as a cost. One without neighbours needs no
+//! table, and is eliminated whatever its size.
 
 use super::graph::Graph;
 use super::random::Random;
@@ -54,7 +55,7 @@ impl Orders {
             if self.state[place as usize] != State::Waits || size != self.size[place as usize] {
                 continue;
             }
-            if size > largest {
+            if size > largest && !self.neighbours[place as usize].is_empty() {
                 let kept = self.busiest(graph, free, random);
                 self.take_out(graph, free, kept, State::Kept);
                 self.heap.push(Reverse((self.size[place as usize], place)));
