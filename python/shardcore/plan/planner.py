@@ -25,7 +25,7 @@ from shardcore.plan.fewest import fewest, patterns
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
-from shardcore.plan.program import Program
+from shardcore.plan.program import Program, Sessions
 from shardcore.plan.roles import Ports, Role, layers, roles
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
@@ -85,20 +85,16 @@ class Planner:
         self._start = time.monotonic()
         self._ports = program.module.arguments()
         self._check_arguments()
-        self._sessions = {mesh: program.session(mesh) for mesh in wanted.meshes}
+        self._sessions = Sessions(program)
         self._alone = self._unannotated()
         self._roles, self._meanings, self._model = self._read()
         self._bound = self._least()
         whole = Whole(self._sessions, wanted.chip, wanted.executor, wanted.options)
         self._whole = self._trials = self._started(whole, wanted.seconds * _SEARCH_SHARE)
-        fewer = fewer_layers(
-            program,
-            wanted.meshes,
-            self._alone,
-            wanted.chip,
-            wanted.executor,
-            wanted.options,
-        )
+        fewer = None
+        if self._whole.fraction < 1:
+            mesh, options = wanted.meshes[0], wanted.options
+            fewer = fewer_layers(program, mesh, self._alone, wanted.chip, wanted.executor, options)
         if fewer is not None:
             self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE)
 

@@ -44,6 +44,25 @@ class Program:
         )
 
 
+class Sessions:
+    """Sessions for one program over several meshes, each made when it is first asked for."""
+
+    def __init__(self, program: Program, module: Module | None = None) -> None:
+        """Take ``program``, or ``module`` in its place."""
+        self._program, self._module = program, module
+        self._made: dict[Mesh, Session] = {}
+
+    def __getitem__(self, mesh: Mesh) -> Session:
+        """Return the session over ``mesh``.
+
+        Raises:
+            VerificationError: as for :meth:`Program.session`.
+        """
+        if mesh not in self._made:
+            self._made[mesh] = self._program.session(mesh, self._module)
+        return self._made[mesh]
+
+
 def read(given: Any, keep: str | Iterable[str]) -> Program:
     """Return ``given``, a ``Module`` or a lowered JAX function, without its annotations.
 

@@ -12,7 +12,7 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
 from shardcore.errors import LocationError
 from shardcore.plan.layers import shallow
-from shardcore.plan.program import Program
+from shardcore.plan.program import Program, Sessions
 from shardcore.session import Evaluation, Session
 
 Edit = Mapping[str, str]
@@ -30,7 +30,7 @@ class Whole:
 
     def __init__(
         self,
-        sessions: Mapping[Mesh, Session],
+        sessions: Sessions,
         hardware: Hardware,
         executor: Executor | None,
         options: Mapping[str, Any],
@@ -97,7 +97,7 @@ class Fewer:
 
 def fewer_layers(
     program: Program,
-    meshes: Sequence[Mesh],
+    mesh: Mesh,
     alone: Cost,
     hardware: Hardware,
     executor: Executor | None,
@@ -107,8 +107,8 @@ def fewer_layers(
 
     Args:
         program: the program.
-        meshes: the meshes.
-        alone: the cost of the whole program without annotations, over the first of ``meshes``.
+        mesh: a mesh to compare them over.
+        alone: the cost of the whole program without annotations, over ``mesh``.
         hardware: the chip.
         executor: where evaluations are made.
         options: those of :func:`shardcore.cost`.
@@ -117,16 +117,10 @@ def fewer_layers(
     if found is None or found[0].num_ops + found[1].num_ops > program.module.num_ops * _WORTH:
         return None
     small, large = (
-        _Part(
-            {mesh: program.session(mesh, module) for mesh in meshes},
-            hardware,
-            executor,
-            options,
-        )
-        for module in found[:2]
+        _Part(Sessions(program, module), hardware, executor, options) for module in found[:2]
     )
     fewer = Fewer(small, large, found[2])
-    [row] = fewer.rows(meshes[0], [{}])
+    [row] = fewer.rows(mesh, [{}])
     if row.compute_seconds is None or row.argument_bytes is None:
         return None
     is_close = (
