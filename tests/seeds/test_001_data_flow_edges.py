@@ -231,7 +231,7 @@ def attribute_of(module: Module) -> str:
     return op.attributes["in_shardings"]
 
 
-def test_001_126_the_sharding_of_an_owner_is_read_and_written() -> None:
+def test_001_120_the_sharding_of_an_owner_is_read_and_written() -> None:
     # "The user also has to say how the sharding of the edge owner is got and set."
     module = Module.parse(STORED)
     assert module.edges() == []
@@ -254,7 +254,7 @@ def test_001_126_the_sharding_of_an_owner_is_read_and_written() -> None:
     assert str(module.session().result.module) == str(result.module)
 
 
-def test_001_126_what_flows_into_an_owner_is_written() -> None:
+def test_001_120_what_flows_into_an_owner_is_written() -> None:
     stored_edges()
     text = STORED.replace(
         "%b: tensor<8x4xf32>)",
@@ -270,7 +270,7 @@ def test_001_126_what_flows_into_an_owner_is_written() -> None:
 IN = '#sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>, <@mesh, [{?}, {?}]>]>'
 
 
-def test_001_126_an_alias_of_the_shardings() -> None:
+def test_001_120_an_alias_of_the_shardings() -> None:
     stored_edges()
     text = f"#in = {IN}\n{STORED.replace(IN, '#in')}"
     result = Module.parse(text).propagate()
@@ -287,7 +287,7 @@ def test_001_126_an_alias_of_the_shardings() -> None:
         ("3 : i32", "syntax", "expected"),
     ],
 )
-def test_001_126_mistakes_in_stored_shardings(shardings: str, code: str, message: str) -> None:
+def test_001_120_mistakes_in_stored_shardings(shardings: str, code: str, message: str) -> None:
     stored_edges()
     module = Module.parse(STORED.replace(IN, shardings))
     for use in (Module.propagate, Module.edges):
@@ -298,6 +298,6 @@ def test_001_126_mistakes_in_stored_shardings(shardings: str, code: str, message
         assert (caught.value.code, caught.value.line) == (code, 4)
 
 
-def test_001_126_results_store_their_own() -> None:
+def test_001_120_results_store_their_own() -> None:
     with pytest.raises(ValueError, match="stored_in needs owner_region"):
         shardcore.data_flow_edges("my.op", EdgeGroup(first_operand=0, stored_in="in_shardings"))

@@ -207,3 +207,60 @@ func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8x8xf32> {
     result = module.propagate()
     tensors = [*result.arguments(), *result.results(), *(result[f"%{n}"] for n in range(3))]
     assert {str(tensor.sharding) for tensor in tensors} == {'<@mesh, [{"x"}, {}]>'}
+
+
+def test_001_003_along_a_matmul() -> None:
+    # From the free dims of both operands to those of the result, and between the summed ones.
+    def shardings(a: str, b: str) -> list[str]:
+        module = Module.parse(f"""
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{a}]>}},
+    %b: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{b}]>}}) -> tensor<8x8xf32> {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}}""")
+        result = module.propagate()
+        found = [result.arguments()[0], result.arguments()[1], result["%0"]]
+        return [str(each.sharding).removeprefix("<@mesh, ").removesuffix(">") for each in found]
+
+    assert shardings('{"x"}, {}', '{}, {"y"}')[2] == '[{"x"}, {"y"}]'
+    assert shardings('{?}, {"x", ?}', "{?}, {?}")[1] == '[{"x"}, {}]'
+    assert shardings("{?}, {?}", '{"x", ?}, {?}')[0] == '[{}, {"x"}]'
+
+
+RESHAPES = [
+    ("034", "2x4x32", "8x32", "<([i, j, k])->([ij, k]) {i=2, j=4, k=32}>"),
+    ("038", "8x32", "2x4x32", "<([ij, k])->([i, j, k]) {i=2, j=4, k=32}>"),
+    ("043", "8x4", "2x16", "<([ij, k])->([i, jk]) {i=2, j=4, k=4}>"),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule"), [r[1:] for r in RESHAPES], ids=[r[0] for r in RESHAPES]
+)
+def test_001_033_the_rules_of_the_reshapes(before: str, after: str, rule: str) -> None:
+    module = Module.parse(
+        f"func.func @main(%in: tensor<{before}xf32>) -> tensor<{after}xf32> {{\n"
+        f"  %out = stablehlo.reshape %in : (tensor<{before}xf32>) -> tensor<{after}xf32>\n"
+        f"  return %out : tensor<{after}xf32>\n}}"
+    )
+    assert str(module.rule("%out")).removeprefix("#sdy.op_sharding_rule") == rule
+
+
+def test_001_013_a_lower_priority_is_not_overridden() -> None:
+    # "Propagation does not override user-defined shardings with lower priority (> i), even if they
+    # are ignored in earlier iterations."
+    module = Module.parse(PRIORITIES.replace('{?}, {"y"}p0', '{"y"}p0, {?}'))
+    result = module.propagate()
+    assert str(result.arguments()[0].sharding) == '<@mesh, [{"x"}, {}]>'
+    assert str(result["%0"].sharding) == '<@mesh, [{"y"}, {}]>'
+
+
+def test_001_066_an_axis_is_used_once_in_a_tensor() -> None:
+    # "Axes in one row cannot overlap": "x" goes along one factor of the result only.
+    module = Module.parse(BASIC)
+    table = module.factor_table("%0")
+    for row in table.after.values():
+        cells = [cell for cell in row.values() if '"x"' in cell]
+        assert len(cells) <= 1

@@ -182,3 +182,54 @@ def test_004_057_a_stage_takes_a_new_microbatch_in_each_step() -> None:
         each for each in result.partition().collectives if each.kind == "collective_permute"
     ]
     assert [(each.count, each.wire_bytes) for each in permutes] == [(5, 16 * 8 * 4)]
+
+
+CONSTRAINED = [
+    ("251: x", 0, "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"),
+    ("252: w", 1, "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}"),
+    ("253: b", 2, "{replicated}"),
+    ("256: the output", None, "{replicated}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("port", "text"), [row[1:] for row in CONSTRAINED], ids=[row[0] for row in CONSTRAINED]
+)
+@pytest.mark.parametrize("dot", [None, P("x", None)], ids=["without", "with a constraint"])
+def test_004_251_inputs_and_outputs_stay(dot: P | None, port: int | None, text: str) -> None:
+    # Lines 208 to 213 without a constraint on the dot, 251 to 256 with one.
+    def function(x, w, b):
+        out = jnp.dot(x, w)
+        if dot is not None:
+            mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+            out = jax.lax.with_sharding_constraint(out, jax.sharding.NamedSharding(mesh, dot))
+        return out + jax.lax.broadcast(b, [x.shape[0]])
+
+    result = lowered(function).propagate()
+    (found,) = [result.module.results()[0]] if port is None else [result.module.arguments()[port]]
+    assert str(found.sharding.to_hlo()) == text
+
+
+def test_004_157_completion_then_partitioning() -> None:
+    # "One computation graph in, one for each device out", in two phases.
+    import numpy as np
+
+    module = lowered().module
+    completed = module.propagate()
+    assert all(value.sharding is not None for value in completed.values())
+    assert {port.local_shape for port in completed.arguments()} == {(24, 24), (24, 12), (48,)}
+    partitioned = completed.partition()
+    assert partitioned.num_devices == 8
+    assert "sdy." not in str(partitioned.module)
+    random = np.random.default_rng(0)
+    x, w, b = (random.integers(-4, 5, each.shape).astype(np.float32) for each in ARGUMENTS)
+    (found,) = partitioned.simulate(x, w, b)
+    np.testing.assert_array_equal(found, x @ w + b)
+
+
+def test_004_129_the_graph_of_the_lowered_function_is_that_of_the_python_one() -> None:
+    graph = lowered().propagate().graph()
+    ops = [node.name for node in graph.nodes if node.kind == "op"]
+    assert sorted(ops) == ["add", "broadcast_in_dim", "dot_general"]
+    tensors = [node.type for node in graph.nodes if node.kind == "tensor"]
+    assert sorted(tensors) == sorted(["48x24xf32", "24x48xf32", "48xf32"] + ["48x48xf32"] * 3)
