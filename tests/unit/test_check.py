@@ -428,3 +428,73 @@ def test_new_files_fold_layers(tmp_path: Path) -> None:
     assert not changed.check(path)
     assert changed.check(path, update=True)
     assert """"p['layers'][*]['w']" = '[{"y"}, {}]'""" in path.read_text()
+
+
+WEIGHTS = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(ARGUMENTS) {
+  return
+}"""
+
+
+def weights(shardings: list[str]) -> Result:
+    """A program with the argument ``p[i]['w']`` of each sharding, and ``p[0]['b']``."""
+    names = [(f"p[{number}]['w']", dims) for number, dims in enumerate(shardings)]
+    arguments = ", ".join(
+        f'%{number}: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {dims}>}} loc("{name}")'
+        for number, (name, dims) in enumerate([*names, ("p[0]['b']", "[{}, {}]")])
+    )
+    return Module.parse(WEIGHTS.replace("ARGUMENTS", arguments)).propagate()
+
+
+X, Y = '[{"x"}, {}]', '[{}, {"y"}]'
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_an_update_splits_a_pattern_that_no_longer_holds(tmp_path: Path, newline: str) -> None:
+    file = tmp_path / "expected.toml"
+    text = newline.join(
+        [
+            "# mine",
+            "[shardings]",
+            f"\"p[*]['w']\" = '{X}'  # of all layers",
+            f"\"p[*]['b']\" = '{Y}'",
+            "",
+        ]
+    )
+    file.write_bytes(text.encode())
+    # The pattern of "b" has one sharding still, that of "w" has two now.
+    assert weights([X, X, Y]).check(file, update=True)
+    rows = [f"\"p[0]['w']\" = '{X}'", f"\"p[1]['w']\" = '{X}'", f"\"p[2]['w']\" = '{Y}'"]
+    assert file.read_bytes().decode() == newline.join(
+        [
+            "# mine",
+            "[shardings]",
+            *rows[:2],
+            f"{rows[2]}  # of all layers",
+            "\"p[*]['b']\" = '[{}, {}]'",
+            "",
+        ]
+    )
+    assert weights([X, X, Y]).check(file, update=True).updated == ()
+
+
+def test_an_update_keeps_patterns_that_hold_beside_split_ones(tmp_path: Path) -> None:
+    file = tmp_path / "expected.toml"
+    file.write_text(f"[shardings]\n\"p[0]['w']\" = '{X}' # first\n\"p[*][*]\" = '{X}'\n")
+    result = weights([X, X])
+    assert result.check(file, update=True)
+    # The row of one argument stays; a pattern for both has the sharding of both.
+    assert file.read_text() == (
+        f"[shardings]\n\"p[0]['w']\" = '{X}' # first\n\"p[*]['w']\" = '{X}'\n"
+        "\"p[0]['b']\" = '[{}, {}]'\n"
+    )
+    file.write_text(f"shardings.\"**\" = '{X}'\n")
+    assert result.check(file, update=True)
+    assert file.read_text() == (
+        f"shardings.\"p[*]['w']\" = '{X}'\nshardings.\"p[0]['b']\" = '[{{}}, {{}}]'\n"
+    )
+    # In an inline table there are no rows.
+    file.write_text(f"shardings = {{\"**\" = '{X}'}}\n")
+    assert not result.check(file, update=True)
+    assert file.read_text() == f"shardings = {{\"**\" = '{X}'}}\n"

@@ -2,7 +2,9 @@
 
 Only shardings and limits that do not hold are replaced. ``forbid`` and ``divisible`` do not change:
 the user has to remove them. Comments, order, other values and the notation of a value are kept. A
-file without expectations gets all that can be stated, those of repeated layers by patterns.
+pattern whose arguments have no longer one sharding becomes a row for each sharding: by a pattern
+that matches just those that have it, else by their names. A file without expectations gets all that
+can be stated, those of repeated layers by patterns.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ def updated(
     edits: list[tuple[int, int, str, str]] = []
     for failure in failures:
         span = places.values.get(failure.path)
-        literal = None if span is None else _literal(comparison, failure.path, places, span)
-        if span is not None and literal is not None:
+        if span is None:
+            continue
+        literal = _literal(comparison, failure.path, places, span)
+        if literal is not None:
             edits.append((*span, literal, dotted(failure.path)))
+        elif failure.path[0] == "shardings" and (rows := _split(comparison, failure.path, places)):
+            edits.append((*rows, dotted(failure.path)))
     text = places.text
     for start, end, literal, _ in sorted(edits, reverse=True):
         text = text[:start] + literal + text[end:]
@@ -78,6 +84,32 @@ def _sharding_literal(comparison: Comparison, name: str) -> str | None:
     return toml_text(texts.pop()) if len(texts) == 1 else None
 
 
+def _split(comparison: Comparison, path: Path, places: Places) -> tuple[int, int, str] | None:
+    """The span of the row of a pattern, and rows for each sharding that its arguments and results
+    have; ``None`` if it has no row of its own, or some of them have no text.
+    """
+    name = str(path[-1])
+    found = comparison.subjects.find(name)
+    if isinstance(found, str):
+        return None
+    ports = [each for each in found if isinstance(each, Port) and each.label]
+    if len(ports) < len(found) or any(device_alone(port.sharding) is not None for port in ports):
+        return None
+    start, end = places.keys[path][0], places.values[path][1]
+    line = places.text.rfind("\n", 0, start) + 1
+    before = places.text[line:start]
+    if "{" in before or "," in before:
+        return None
+    expected = comparison.expected.shardings
+    texts = [
+        (port, expected[name].rewritten(port.sharding, len(port.shape or ()))) for port in ports
+    ]
+    rows = _joined(comparison, [(port.label or "", text) for port, text in texts], {*expected})
+    lines = [f"{_quoted(key)} = {toml_text(text)}" for key, text in rows if key not in expected]
+    newline = "\r\n" if "\r\n" in places.text else "\n"
+    return start, end, f"{newline}{before}".join(lines)
+
+
 def bytes_text(count: int) -> str:
     """``count`` with a unit, rounded up."""
     text = format_bytes(count)
@@ -100,7 +132,7 @@ def new_text(comparison: Comparison) -> str:
     cost = comparison.cost
     lines = ["[shardings]"]
     for name, text in _shardings(comparison):
-        lines.append(f"{json.dumps(name, ensure_ascii=False)} = {toml_text(text)}")
+        lines.append(f"{_quoted(name)} = {toml_text(text)}")
     by_axis = {axis: totals for axis, totals in cost.by_axis().items() if totals.count}
     axes = dict.fromkeys([*(comparison.mesh.axis_names if comparison.mesh else ()), *by_axis])
     if axes:
@@ -118,26 +150,35 @@ def new_text(comparison: Comparison) -> str:
 
 
 def _shardings(comparison: Comparison) -> list[tuple[str, str]]:
-    """Names of arguments and results with their shardings; a pattern for those of several layers
-    that have the same one, where no other argument or result matches it.
-    """
+    """Names or patterns of arguments and results with their shardings."""
     names: set[str] = set()
     rows = []
     for port in (*comparison.result.arguments(), *comparison.result.results()):
         name = _name(port, names)
         if port.shape is not None and device_alone(port.sharding) is None:
             names.add(name)
-            text = dims_text(port.sharding, len(port.shape))
-            rows.append((name, text, (name, text)))
+            rows.append((name, dims_text(port.sharding, len(port.shape))))
+    return _joined(comparison, rows, names)
+
+
+def _joined(
+    comparison: Comparison, rows: Sequence[tuple[str, str]], taken: set[str]
+) -> list[tuple[str, str]]:
+    """``rows`` of names and shardings, with a pattern that is not ``taken`` for those of several
+    layers that have the same one, where no other argument or result matches it.
+    """
     found = []
-    for pattern, joined in folded(rows):
-        if len(joined) > 1:
-            matching = comparison.subjects.matching(pattern)
-            if len(matching) == len(joined) and pattern not in names:
-                found.append((pattern, joined[0][1]))
-                continue
-        found += joined
+    for pattern, joined in folded((name, text, (name, text)) for name, text in rows):
+        is_several = len(joined) > 1 and pattern not in taken
+        if is_several and len(comparison.subjects.matching(pattern)) == len(joined):
+            found.append((pattern, joined[0][1]))
+        else:
+            found += joined
     return found
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
 
 
 def _name(port: Port, taken: set[str]) -> str:
