@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tests.shardy.generator.scope import Scope, Value
@@ -83,6 +84,28 @@ def reshape(scope: Scope) -> None:
             return
         shape[at : at + 1] = [major, shape[at] // major]
     _emit(scope, "reshape", [value], scope.define(shape))
+
+
+def merge_uneven(scope: Scope) -> None:
+    """Merge a dim with the next one, where an axis shards it that divides by a part of it only.
+
+    The merged dim takes a sub-axis: the part that divides.
+    """
+    mesh, rng = scope.module.meshes[0], scope.rng
+    choices = [
+        (axis, rows)
+        for axis, size in mesh.axes
+        for rows in (2, 3, 4, 6)
+        if axis not in scope.taken and 1 < math.gcd(rows, size) < size
+    ]
+    if not choices:
+        return
+    axis, rows = rng.choice(choices)
+    value = scope.of((rows, rng.choice([2, 4])))
+    sharded = scope.define(value.shape)
+    sharding = f'<{mesh.reference}, [{{"{axis}"}}, {{?}}]>'
+    scope.emit(f"{sharded.name} = sdy.sharding_constraint {value.name} {sharding} : {value.type}")
+    _emit(scope, "reshape", [sharded], scope.define([math.prod(value.shape)]))
 
 
 def dot(scope: Scope) -> None:
@@ -299,6 +322,6 @@ def tokens(scope: Scope) -> None:
 
 MAKERS: list[Maker] = [
     unary, binary, binary, select, compare, transpose, broadcast, reshape, reshape, dot, dot,
-    reduce, slice_, dynamic_slice, concatenate, pad, barrier, custom_call, custom_call,
-    convert, silent,
+    merge_uneven, reduce, slice_, dynamic_slice, concatenate, pad, barrier, custom_call,
+    custom_call, convert, silent,
 ]  # fmt: skip

@@ -73,7 +73,7 @@ def _add(scope: Scope) -> None:
     elif roll < 0.14:
         rng.choice([sdy_ops.reshard, sdy_ops.propagation_barrier])(scope)
     elif features.groups and roll < 0.28:
-        sdy_ops.group(scope)
+        rng.choice([sdy_ops.group, sdy_ops.group, sdy_ops.pair])(scope)
     elif features.regions and nested and roll < 0.36:
         makers = [regions.loop, regions.branch, *[regions.named_computation] * features.named]
         rng.choice(makers)(scope, fill)

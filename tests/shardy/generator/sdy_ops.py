@@ -28,6 +28,19 @@ def propagation_barrier(scope: Scope) -> None:
     scope.emit(f"{head} allowed_direction={direction} : {value.type}")
 
 
+def pair(scope: Scope) -> None:
+    """Groups the result of an op with another value: its operand depends on that one."""
+    value = scope.any()
+    operand, result = scope.fresh(value.shape), scope.define(value.shape)
+    number = 10 * len(scope.module.groups) + 2
+    scope.module.groups[number] = (value.type, scope.manual_scope)
+    scope.emit(
+        f'{result.name} = "stablehlo.cosine"({operand.name}) : ({value.type}) -> {value.type}'
+    )
+    for member in scope.rng.sample([value, result], 2):
+        scope.emit(f"sdy.sharding_group {member.name} group_id={number} : {member.type}")
+
+
 def group(scope: Scope) -> None:
     """Adds a value to a group, usually one whose members look like it."""
     module = scope.module
