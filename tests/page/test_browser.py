@@ -11,6 +11,7 @@ from shardcore import Module
 
 from tests.page.browser import Browser
 from tests.page.test_page import EXAMPLES, TWO
+from tests.unit.test_scopes import TEXT as SCOPED
 
 GPT = EXAMPLES / "gpt_step.mlir"
 
@@ -290,3 +291,34 @@ def test_the_graph_shows_each_frame(browser: Browser, small_page: Path) -> None:
     browser.click("#next")
     assert "none" not in texts(browser, "#steps .label")
     assert len(browser.run("[...document.querySelectorAll('#steps .changed')].map(String)")) == 1
+
+
+def test_modules_have_their_costs(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "scopes.html"
+    result = Module.parse(SCOPED).propagate()
+    result.report(path, "tpu-v5e")
+    browser.open(path)
+    assert browser.mistakes() == []
+    assert texts(browser, "#modules > details > summary b") == ["net"]
+    # Layers that differ in their numbers alone are one row; passes are summed and told apart.
+    inside = texts(browser, "#modules > details > div")
+    assert sorted(row.split()[0] for row in inside) == ["head", "layer_*"]
+    (layers,) = [row for row in inside if row.startswith("layer_*")]
+    assert "\N{MULTIPLICATION SIGN}2" in layers
+    (head,) = [row for row in inside if row.startswith("head")]
+    assert "forward" in head
+    assert "backward" in head
+    gone = "document.querySelector('#modules > details').open"
+    assert browser.run(gone)
+    browser.click("#modules > details > summary")
+    assert not browser.run(gone)
+
+
+def test_the_graph_of_a_large_program_is_there(gpt: Browser) -> None:
+    pytest.importorskip("fast_sugiyama")
+    shown = texts(gpt, "#graph svg text")
+    assert "gpt_step.py:77" in shown
+    assert any(text.startswith("backward, 96 ops") for text in shown)
+    assert "--scope gpt_step.py:" in texts(gpt, "#graph p")[0]
+    # Drawn without a scroll of the whole page.
+    assert gpt.run("document.documentElement.scrollWidth <= window.innerWidth")

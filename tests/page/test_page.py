@@ -236,3 +236,11 @@ def test_the_graph_of_the_gpt_step_is_folded() -> None:
     assert ["gpt_step.py:77", "backward, 96 ops, 24 dot_general"] in lines
     assert graph["width"] < 10_000
     assert graph["height"] < 6_000
+
+
+def test_the_costs_of_modules() -> None:
+    result = Module.parse(TWO).propagate()
+    cost = result.cost("tpu-v5p")
+    rows = data_of(result.show("tpu-v5p").html)["cost"]["scopes"]
+    assert [row["scope"] for row in rows] == [""]
+    assert rows[0]["seconds"] == pytest.approx(cost.compute_seconds + cost.comm_seconds)

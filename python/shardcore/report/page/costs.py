@@ -72,6 +72,17 @@ def cost_record(
             for row in live[:MAX_LIVE]
         ],
         "num_live": len(live),
+        "scopes": [
+            {
+                "scope": row.scope,
+                "pass": row.direction,
+                "layers": row.layers,
+                "seconds": row.seconds,
+                "collectives": row.collectives,
+                "bytes": row.wire_bytes,
+            }
+            for row in cost.by_scope()
+        ],
     }
 
 

@@ -24,6 +24,7 @@ SCRIPTS = (
     "details.js",
     "source.js",
     "values.js",
+    "modules.js",
     "timeline.js",
     "changes.js",
     "frames.js",

@@ -73,7 +73,7 @@ window.addEventListener("beforeprint", () => {
 });
 
 const sections = [diagnosticsSection(), changesSection(), sourceSection(), portsSection("arguments", "Arguments", data.arguments),
-  portsSection("results", "Results", data.results), collectivesSection(), timelineSection(), graphSection(),
+  portsSection("results", "Results", data.results), modulesSection(), collectivesSection(), timelineSection(), graphSection(),
   framesSection(), valuesSection()]
   .filter((made) => made !== null);
 document.body.append(
