@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import shardcore
-from shardcore.partition.partitioned import lowered
+from shardcore.partition import partitioned
+from shardcore.partition.partitioned import POLICIES, lowered
 
 from tests.shardy.programs import registry
 
@@ -36,3 +39,47 @@ def test_no_plan_is_made_for_calls_that_nothing_is_resharded_for() -> None:
 def test_values_that_lie_differently_do_not_move_back_and_forth() -> None:
     """XLA's partitioner sends 841,236 bytes."""
     assert propagated("gpt-conflict").partition("least").sent_bytes < 700_000
+
+
+SHARED = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>, %w: tensor<16x32xf32>)
+    -> (tensor<8x32xf32>, tensor<16x16xf32>, tensor<4x16xf32>, tensor<8x2x8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.add %x, %x : tensor<8x16xf32>
+  %1 = stablehlo.add %0, %y : tensor<8x16xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  %3 = stablehlo.concatenate %x, %y, dim = 0
+    : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+  %4 = stablehlo.slice %1 [2:6, 0:16] : (tensor<8x16xf32>) -> tensor<4x16xf32>
+  %5 = stablehlo.reshape %y : (tensor<8x16xf32>) -> tensor<8x2x8xf32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %6 = stablehlo.reduce(%0 init: %c) applies stablehlo.add across dimensions = [1]
+    : (tensor<8x16xf32>, tensor<f32>) -> tensor<8xf32>
+  return %2, %3, %4, %5, %6
+    : tensor<8x32xf32>, tensor<16x16xf32>, tensor<4x16xf32>, tensor<8x2x8xf32>, tensor<8xf32>
+}
+"""
+
+
+def test_what_lowerings_share_changes_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs come out the same whichever were lowered before, by whichever policy."""
+    session = shardcore.Module.parse(SHARED).session()
+    shardings = ("[{}, {}]", '[{"x"}, {"y"}]', '[{"y"}, {}]')
+    results = []
+    for x, w in product(shardings, shardings):
+        session.set({"%x": x, "%w": w, "%y": shardings[1]})
+        results.append(session.result)
+    cases = list(product(results, POLICIES))
+
+    def text(result: shardcore.Result, policy: str) -> str:
+        return str(result.partition(policy).module)
+
+    alone = []
+    for result, policy in cases:
+        monkeypatch.setattr(partitioned, "_PLANS", shardcore.ReshardPlans())
+        alone.append(text(result, policy))
+    assert len(set(alone)) > len(cases) // 2
+    monkeypatch.setattr(partitioned, "_PLANS", shardcore.ReshardPlans())
+    assert [text(*case) for case in cases] == alone
+    assert [text(*case) for case in reversed(cases)] == alone[::-1]

@@ -48,6 +48,10 @@ impl Devices {
     pub fn count(&self) -> i64 {
         self.orders.first().map_or(1, Mesh::device_count)
     }
+    /// For each order a mesh that has it.
+    pub fn orders(&self) -> &[Mesh] {
+        &self.orders
+    }
     /// A mesh with this order.
     pub fn mesh(&self, order: u32) -> Option<&Mesh> {
         self.orders.get(order as usize)

@@ -7,12 +7,12 @@ use super::super::ways::Way;
 use super::super::xla::leader::without_what_xla_gathers;
 use super::abilities::{abilities, without_fetches};
 use super::decisions::Decision;
+use super::shared_decisions::SharedKey;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
 use super::{dynamic, joined, log_add_exp, reshape, Held, Lowering};
 use crate::index::OpId;
 use crate::ir::OpKind;
-use std::rc::Rc;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
@@ -58,11 +58,11 @@ impl Lowering<'_, '_, '_> {
         facts
     }
     /// How `op` is computed; `None` if it has no rule for its types.
-    pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Rc<Decision>> {
+    pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Arc<Decision>> {
         let program = &*self.emit.program;
         let (signature, own_rules) = (program.signature(op), program.op_rules());
         if signature.is_none() || own_rules.is_own(op) {
-            return self.decide(op, tensors).map(Rc::new);
+            return self.decide(op, tensors).map(Arc::new);
         }
         let key = &mut self.decisions.key;
         (key.signature, key.rule) = (signature, self.context.rules.rule(program, op));
@@ -73,12 +73,23 @@ impl Lowering<'_, '_, '_> {
         key.facts.clone_from(&tensors.facts);
         key.origins.clone_from(&tensors.origins);
         if let Some(known) = self.decisions.known.get(&self.decisions.key) {
-            return Some(Rc::clone(known));
+            return Some(Arc::clone(known));
         }
         let key = self.decisions.key.clone();
-        let new = Rc::new(self.decide(op, tensors)?);
-        self.decisions.known.insert(key, Rc::clone(&new));
-        Some(new)
+        let program = &*self.emit.program;
+        let shared = SharedKey::of(self.setting, program, op, &key, &tensors.operands);
+        let known = shared.as_ref().and_then(|shared| self.shared.get(shared));
+        let decision = if let Some(known) = known {
+            known
+        } else {
+            let new = Arc::new(self.decide(op, tensors)?);
+            if let Some(shared) = shared {
+                self.shared.add(shared, Arc::clone(&new));
+            }
+            new
+        };
+        self.decisions.known.insert(key, Arc::clone(&decision));
+        Some(decision)
     }
     fn decide(&mut self, op: OpId, tensors: &Tensors) -> Option<Decision> {
         let own;

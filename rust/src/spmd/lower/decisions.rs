@@ -15,7 +15,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// How an op is computed on shards.
-pub(super) struct Decision {
+#[derive(Debug)]
+pub(in crate::spmd) struct Decision {
     pub rule: OpShardingRule,
     /// The shapes of operands, then results.
     pub shapes: Vec<Vec<i64>>,
@@ -48,7 +49,7 @@ pub(super) type Origin = (usize, PlacementId, TypeId, Rc<[i64]>);
 /// A cache of decisions.
 #[derive(Default)]
 pub(super) struct Decisions {
-    pub known: FxHashMap<Key, Rc<Decision>>,
+    pub known: FxHashMap<Key, Arc<Decision>>,
     /// The key of the current op; a field to reuse its memory.
     pub key: Key,
 }

@@ -8,7 +8,7 @@ use super::super::unknown::Unknown;
 use crate::ir::OpKind;
 
 /// Options of lowering.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::spmd) struct How {
     /// What chooses among the ways to compute an op.
     pub policy: Policy,

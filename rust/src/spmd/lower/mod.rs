@@ -38,6 +38,7 @@ mod refusals;
 mod reshape;
 mod resharding;
 mod scan;
+pub(super) mod shared_decisions;
 mod top_k;
 mod treatment;
 mod values;
@@ -49,7 +50,6 @@ mod xla_way;
 use super::collectives::{last_channel, Collectives};
 use super::custom_calls::ShardRules;
 use super::devices::Devices;
-use super::digits::Digit;
 use super::emit::Emitter;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
@@ -66,6 +66,7 @@ pub(super) use held::{Held, Shard};
 pub(super) use how::How;
 use orders::orders;
 use rustc_hash::{FxHashMap, FxHashSet};
+use shared_decisions::SharedDecisions;
 use std::borrow::Borrow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,14 +102,15 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub placements: Placements,
     pub context: &'c mut Context<'r>,
     decisions: Decisions,
+    /// The decisions of this and other programs, and the number of the options and devices of this one.
+    shared: SharedDecisions,
+    setting: usize,
     /// The users' partition rules of custom calls.
     pub shard_rules: ShardRules,
     how: How,
     held: Vec<Option<Held>>,
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
-    /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
-    stages: FxHashMap<Vec<Digit>, u32>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
     plans_by_shape: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Arc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
@@ -154,17 +156,20 @@ pub(super) fn lower(
     let collectives = Collectives::after(last_channel(program, program.op_ids()));
     let num_values = program.num_value_ids();
     let reverse = program.intern("stablehlo.reverse");
+    let mut shared = std::mem::take(&mut known.decisions);
+    let setting = shared.setting(how, &devices);
     let mut lowering = Lowering {
         emit: Emitter::new(program, devices),
         collectives,
         placements: std::mem::take(&mut known.placements),
         context,
         decisions: Decisions::default(),
+        shared,
+        setting,
         shard_rules,
         how,
         held: vec![None; num_values],
         resharded: FxHashMap::default(),
-        stages: FxHashMap::default(),
         plans: FxHashMap::default(),
         plans_by_shape: std::mem::take(&mut known.plans),
         by_sharding: FxHashMap::default(),
@@ -191,6 +196,7 @@ pub(super) fn lower(
     }
     known.placements = lowering.placements.clone();
     known.plans = std::mem::take(&mut lowering.plans_by_shape);
+    known.decisions = std::mem::take(&mut lowering.shared);
     Ok(lowering.finish())
 }
 

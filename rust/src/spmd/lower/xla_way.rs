@@ -27,8 +27,8 @@ impl Lowering<'_, '_, '_> {
         Some(self.way(work, order, digits))
     }
     fn stage(&mut self, groups: Vec<Digit>) -> u32 {
-        let next = self.stages.len() as u32 + 1;
-        *self.stages.entry(groups).or_insert(next)
+        let next = self.shared.stages.len() as u32 + 1;
+        *self.shared.stages.entry(groups).or_insert(next)
     }
     fn leader(&self, work: &ByRule) -> Leader {
         let program = &*self.emit.program;

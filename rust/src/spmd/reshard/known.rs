@@ -1,17 +1,21 @@
-//! Plans of reshards that were searched for, which lowerings share. A plan depends on nothing but what it is known by.
+//! Plans of reshards that were searched for, and decisions about ops, which lowerings share. They depend on nothing but what
+//! they are known by.
 
+use super::super::lower::shared_decisions::SharedDecisions;
 use super::super::placement::{PlacementId, Placements};
 use super::search::Plan;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Placements, and the plans between them for tensors of some shapes.
+/// Placements, the plans between them for tensors of some shapes, and decisions by them.
 #[derive(Debug, Default)]
 pub struct KnownPlans {
     /// The placements.
     pub placements: Placements,
     /// The plan from one placement to another, by shape.
     pub plans: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Arc<Plan>>,
+    /// How ops are computed on shards.
+    pub(in crate::spmd) decisions: SharedDecisions,
 }
 
 impl KnownPlans {
