@@ -75,9 +75,10 @@ impl Dataflow {
         builder.finish()
     }
     /// The tasks that need `task`.
+    #[inline]
     pub fn users(&self, task: u32) -> &[u32] {
-        let [first, last] = [task, task + 1].map(|at| self.starts[at as usize] as usize);
-        &self.users[first..last]
+        let at = task as usize;
+        &self.users[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
     /// The blocks that `task` runs, with the number of runs of each.
     pub fn bodies(&self, task: &Task) -> &[(u32, f64)] {

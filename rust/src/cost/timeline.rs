@@ -71,6 +71,8 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
         block_seconds: vec![0.0; flow.blocks.len()],
         exposed: vec![0.0; times.transfers.len()],
         lost: 0.0,
+        open: Vec::new(),
+        told: Vec::new(),
     };
     for at in (0..flow.blocks.len()).rev() {
         run.block_seconds[at] = run.schedule(&flow.blocks[at]);
@@ -171,6 +173,9 @@ struct Run<'a> {
     exposed: Vec<f64>,
     /// What overlapping ops lose to the collectives that were started, as far as none has lost it yet.
     lost: f64,
+    /// The tasks that are released together, and those that can start after one; fields to reuse their memory.
+    open: Vec<u32>,
+    told: Vec<u32>,
 }
 
 impl Run<'_> {
@@ -211,7 +216,8 @@ impl Run<'_> {
     }
     /// Puts a task that can start on its stream; one that takes no time is done at once.
     fn release(&mut self, task: u32) {
-        let mut open = vec![task];
+        let mut open = std::mem::take(&mut self.open);
+        open.push(task);
         while let Some(task) = open.pop() {
             let state = &mut self.states[task as usize];
             let known = &self.flow.tasks[task as usize];
@@ -224,6 +230,7 @@ impl Run<'_> {
             (state.start, state.end) = (state.ready, state.ready);
             self.tell_users(task, &mut open);
         }
+        self.open = open;
     }
     /// Runs `task` on a stream from `start`.
     fn place(&mut self, task: u32, at: usize, start: f64, times: f64) {
@@ -264,11 +271,12 @@ impl Run<'_> {
         let stream = &mut self.streams[at];
         stream.free = end;
         stream.last = known.collective;
-        let mut open = Vec::new();
-        self.tell_users(task, &mut open);
-        for user in open {
+        let mut told = std::mem::take(&mut self.told);
+        self.tell_users(task, &mut told);
+        for user in told.drain(..) {
             self.release(user);
         }
+        self.told = told;
     }
     /// Tells the tasks that need `task` when it ends; those that can start now go to `open`.
     fn tell_users(&mut self, task: u32, open: &mut Vec<u32>) {
@@ -321,8 +329,8 @@ impl Run<'_> {
     }
     /// The number of chunks that `user` uses what `source` makes in; 1 if it needs all of it.
     fn chunks(&self, source: u32, user: u32) -> f64 {
-        let [source, user] = [source, user].map(|task| self.flow.tasks[task as usize]);
-        let is_product = |task: Task| {
+        let (source, user) = (&self.flow.tasks[source as usize], &self.flow.tasks[user as usize]);
+        let is_product = |task: &Task| {
             task.row.is_some_and(|row| self.times.computations[row as usize].is_product)
         };
         let chunks = |row: u32| self.times.transfers[row as usize].chunks;

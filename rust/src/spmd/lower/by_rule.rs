@@ -37,6 +37,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
         self.note_broadcast(op, tensors.operands.first().copied());
+        self.tensors = tensors;
         Ok(())
     }
     /// Lowers `op` if its results have no elements, so that there is nothing to compute.

@@ -18,11 +18,14 @@ use std::sync::Arc;
 impl Lowering<'_, '_, '_> {
     /// The local values of the operands of `op`, and the targets of its results.
     pub(super) fn tensors(&mut self, op: OpId) -> Tensors {
-        let slots = self.emit.program.op_uses(op);
-        let held = slots.map(|slot| self.held(self.emit.program.used_value(slot)));
-        let mut operands: Vec<Held> = held.collect();
+        let Tensors { mut operands, mut results, .. } = std::mem::take(&mut self.tensors);
+        operands.clear();
+        results.clear();
+        for slot in self.emit.program.op_uses(op) {
+            let value = self.emit.program.used_value(slot);
+            operands.push(self.held(value));
+        }
         let parts = self.parts(op, &mut operands);
-        let mut results = Vec::with_capacity(self.emit.program.num_results(op));
         for value in self.emit.program.op_results(op) {
             let target = self.target(value);
             let target = self.with_terms_left(value, target);

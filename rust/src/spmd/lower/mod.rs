@@ -71,6 +71,7 @@ use std::borrow::Borrow;
 use std::rc::Rc;
 use std::sync::Arc;
 pub use treatment::Treatment;
+use work::Tensors;
 
 /// The operand of a broadcast.
 #[derive(Clone, Debug)]
@@ -109,6 +110,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub shard_rules: ShardRules,
     how: How,
     held: Vec<Option<Held>>,
+    /// The tensors of the last op; a field to reuse its memory.
+    tensors: Tensors,
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
@@ -169,6 +172,7 @@ pub(super) fn lower(
         shard_rules,
         how,
         held: vec![None; num_values],
+        tensors: Tensors::default(),
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
         plans_by_shape: std::mem::take(&mut known.plans),

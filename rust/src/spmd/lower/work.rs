@@ -25,6 +25,7 @@ pub(super) struct ByRule<'a> {
 }
 
 /// The local values of the operands of an op, and the targets of its results.
+#[derive(Default)]
 pub(super) struct Tensors {
     pub operands: Vec<Held>,
     /// The types of results in the source program, and their target placements.
