@@ -4,14 +4,15 @@ A factor of a rule relates dims of an op's operands and results: the contracting
 one dim of each operand. The dims that a chain of factors relates form a *class*: the batch, the
 width of the residual stream, the hidden width of a layer. Values that a loop carries are merged
 with the arguments of its body, and arguments of repeated layers, whose paths differ in numbers
-only, are merged with each other. A dim that a reshape makes of several dims is in the class of the
-major one.
+only, are merged with each other; every second of them, where all together would make one class of
+two dims of one argument, as in layers whose columns are the rows of the next. A dim that a reshape
+makes of several dims is in the class of the major one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import Module, Op, OpShardingRule, Result, Value
@@ -75,7 +76,9 @@ class DimClasses:
         self._module: Module = result._as_xla()[0]
         self._start: dict[Value, int] = {}
         self._parents: list[int] = []
-        self._sizes: list[int] = []
+        self._filled: set[int | None] = set()
+        """The first dims of values made of scalars, which relate no others: each user has its own
+        part of them for nothing."""
         self._rules: dict[int, OpShardingRule | None] = {}
         self._ops: list[tuple[Op, OpShardingRule, int]] = []
         self._trips = iter(trips)
@@ -88,8 +91,10 @@ class DimClasses:
                     [block] = op.regions[0]
                     entry, returned = block.arguments, block.ops[-1].operands
         for group in tied:
-            for number in group[1:]:
-                self._merge_dims(entry[group[0]], entry[number])
+            layers = [entry[number] for number in group]
+            step = 2 if self._would_join(layers) else 1
+            for number in range(step, len(layers)):
+                self._merge_dims(layers[number % step], layers[number])
         self.arguments = [self.of(value) for value in entry]
         """The classes of the dims of each argument."""
         self.results = [self.of(value) for value in returned]
@@ -141,13 +146,15 @@ class DimClasses:
             (op.operands, rule.operand_mappings),
             (op.results, rule.result_mappings),
         )
+        if op.name == "stablehlo.broadcast_in_dim" and not any(rule.operand_mappings):
+            self._filled |= {self._dims(value) for value in op.results}
         first: dict[int, int] = {}
         blocked = set(rule.blocked_propagation)
         sizes = rule.factor_sizes
         for values, mappings in sides:
             for value, mapping in zip(values, mappings, strict=True):
                 start = self._dims(value)
-                if start is None:
+                if start is None or start in self._filled:
                     continue
                 for dim, factors in enumerate(mapping):
                     factor = _major(factors, sizes)
@@ -187,6 +194,24 @@ class DimClasses:
             return
         for dim in range(len(one.shape or ())):
             self._union(first + dim, second + dim)
+
+    def _would_join(self, layers: Sequence[Value]) -> bool:
+        """Whether two dims of one of ``layers`` would be in one class if all of them were tied, as
+        where the columns of one layer are the rows of the next."""
+        parents: dict[int, int] = {}
+
+        def find(number: int) -> int:
+            while parents.setdefault(number, number) != number:
+                number = parents[number]
+            return number
+
+        starts = [start for start in map(self._dims, layers) if start is not None]
+        dims = range(len(layers[0].shape or ()))
+        own = [[self._find(start + dim) for dim in dims] for start in starts]
+        for row in own[1:]:
+            for one, other in zip(own[0], row, strict=True):
+                parents[find(one)] = find(other)
+        return any(len(set(map(find, row))) < len(set(row)) for row in own)
 
     def _dims(self, value: Value) -> int | None:
         """The number of the first dim of ``value``; ``None`` if its shape is not known."""

@@ -24,6 +24,8 @@ _FIRST = 12
 """The layouts that are evaluated because the model ranks them first."""
 _EACH_KIND = 2
 """The layouts that are evaluated of each kind."""
+_UNIFORM = 6
+"""The layouts that are evaluated of those whose axes all shard the same."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
 _MOST_STARTS = 8
@@ -217,12 +219,15 @@ def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
 
 
 def _chosen(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """The first, and the first of each kind and mesh."""
+    """The first, the first of each kind and mesh, and of those whose axes all shard the same."""
     chosen = list(ranked[:_FIRST])
     count: dict[object, int] = {}
     for each in ranked:
-        for key in (each.kind, each.layout.mesh):
-            if count.setdefault(key, 0) < _EACH_KIND and each not in chosen:
+        most: dict[object, int] = {each.kind: _EACH_KIND, each.layout.mesh: _EACH_KIND}
+        if len(set(each.layout.axes)) == 1:
+            most["uniform"] = _UNIFORM
+        for key, number in most.items():
+            if count.setdefault(key, 0) < number and each not in chosen:
                 chosen.append(each)
             count[key] += 1
     return chosen
