@@ -93,3 +93,17 @@ def test_reshards_are_collectives_of_their_kind(name: str) -> None:
     assert others <= MOVES | {"stablehlo.reduce", "stablehlo.reshape"}
     if not others:
         assert sum(map(len, found.values())) == given - matched
+
+
+@pytest.mark.parametrize("before", ['"one", "x":(2)2', '"x":(1)2, "one"', '"x", "one"', '"one"'])
+@pytest.mark.parametrize("after", ['"x"', '"x":(2)2', '"one"'])
+def test_permutes_over_meshes_with_an_axis_of_size_one(before: str, after: str) -> None:
+    module = shardcore.Module.parse(f"""sdy.mesh @mesh = <["x"=4, "one"=1, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{{before}}}, {{}}]>}})
+    -> (tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{{after}}}]>}}) {{
+  %0 = stablehlo.negate %a : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}}""")
+    result = module.propagate()
+    assert shardcore.prove(result.partition(policy="shardy")).is_proven
+    assert result.cost("h100", policy="shardy").peak_bytes > 0

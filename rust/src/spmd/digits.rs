@@ -76,10 +76,11 @@ impl Cuts {
         let cuts = Self(cuts);
         digits.into_iter().all(|digit| cuts.nest(digit)).then_some(cuts)
     }
+    /// The cuts inside `digit`; there are none in a digit of size 1, which ends where it starts.
     fn inside(&self, digit: Digit) -> &[i64] {
         let start = self.0.partition_point(|&cut| cut <= digit.stride);
         let end = self.0.partition_point(|&cut| cut < digit.end());
-        &self.0[start..end]
+        self.0.get(start..end).unwrap_or_default()
     }
     fn nest(&self, digit: Digit) -> bool {
         let ends = self.inside(digit).iter().copied().chain([digit.end()]);

@@ -336,7 +336,8 @@ impl Lowering<'_, '_, '_> {
         let target = self.target(result);
         let (from, to) = (&self.placements[site.held.placement], &self.placements[target]);
         let axes = (0..site.mesh.axes.len()).map(|axis| AxisRef::full(AxisId::from_index(axis)));
-        let axes: Vec<Digit> = axes.map(|axis| Digit::of_axis(axis, &site.mesh)).collect();
+        let axes = axes.map(|axis| Digit::of_axis(axis, &site.mesh));
+        let axes: Vec<Digit> = axes.filter(|digit| digit.size != 1).collect();
         let used = from.digits().chain(to.digits()).chain(axes.iter().copied());
         let cuts = Cuts::of(used)?;
         let every = cuts.split(&axes);
