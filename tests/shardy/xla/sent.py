@@ -28,7 +28,9 @@ _LOOP = re.compile(r"condition=%?([\w.\-]+), body=%?([\w.\-]+)")
 _CONSTANT = re.compile(r"= [su]\d+\[\](?:\{\})? constant\((-?\d+)\)")
 _LISTED = re.compile(r"replica_groups=\{(?:\{([\d,]*)\})?")
 _IOTA = re.compile(r"replica_groups=\[\d+,(\d+)\]<=")
-_MESH = re.compile(r"replica_groups=@?[\w']*mesh\[(?P<mesh>[^\]]*)\] \{(?P<axes>[^}]*)\}")
+_MESH = re.compile(
+    r"replica_groups=@?[\w']*mesh\[(?P<mesh>[^\]]*)\](?:, device_ids=\(.*?\))? \{(?P<axes>[^}]*)\}"
+)
 _AXIS = re.compile(r"'([^']+)'=(\d+)")
 _USED = re.compile(r"'([^']+)'(?::\(\d+\)(\d+))?")
 _PAIR = re.compile(r"\{(\d+),(\d+)\}")
