@@ -90,6 +90,10 @@ class CollectiveCost:
     """Sharding of its result, as ``sdy`` text; else that of the first result of :attr:`cause`."""
     combined: int = 1
     """How many collectives run as one with it, itself included; its times are its share."""
+    rematerializes: bool = False
+    """Whether every device gathers the whole tensor, to cut it then, since XLA's partitioner knows
+    no better way between the two shardings: *involuntary full rematerialization*, of which it
+    warns. Only under policy ``xla``."""
     cause_op: int | None = field(default=None, repr=False, compare=False)
     """The number of the op in the program that was partitioned."""
     moved: int | None = field(default=None, repr=False, compare=False)

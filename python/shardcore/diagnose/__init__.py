@@ -4,7 +4,7 @@
 :mod:`~.values`       values that are large and replicated, or padded; mesh axes without use
 :mod:`~.annotations`  annotations without effect, and those that contradict each other
 :mod:`~.ops`          ops without a rule, at which propagation stops
-:mod:`~.traffic`      values that are large and resharded; memory that does not fit
+:mod:`~.traffic`      values that are rematerialized, or large and moved; memory that does not fit
 :mod:`~.places`       places in the user's source
 ====================  =======================================================================
 
@@ -33,6 +33,7 @@ __all__ = ["DIAGNOSTICS", "diagnostics"]
 DIAGNOSTICS = {
     "does-not-fit": "the peak memory is above that of the chip",
     "large-replicated": "a large value is whole on every device",
+    "rematerialization": "XLA gathers a whole tensor to reshard it",
     "large-resharded": "a large value that ops compute is moved to another sharding",
     "no-rule": "an op has no sharding rule, and propagation stops at it",
     "contradiction": "two annotations of one tensor shard a dim over different axes",

@@ -1,4 +1,4 @@
-"""Values that are large and resharded, and programs that do not fit."""
+"""Values that are resharded badly or are large, and programs that do not fit."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _MOVES = frozenset({"all_gather", "all_to_all", "collective_permute"})
 """The kinds of collectives that reshard a value."""
 
+_REMATERIALIZED_BYTES = 1 << 20
+"""Smaller tensors are not reported as rematerialized, though XLA warns of them, too."""
+
 _FEW_STEPS = 4
 """The steps of a chain within which a value still is its argument, cast or transposed."""
 
@@ -34,7 +37,10 @@ def traffic_diagnostics(
         local = counted(result, "xla")
     except PartitionError:
         return []
-    found = first_of(list(_resharded(local.collectives)))
+    found = [
+        *first_of(list(_rematerialized(local.collectives))),
+        *first_of(list(_resharded(local.collectives))),
+    ]
     if hardware is None:
         return found
     from shardcore.costs import cost
@@ -43,9 +49,53 @@ def traffic_diagnostics(
     return [*_too_large(found_cost), *found]
 
 
+def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
+    """Warnings about tensors that XLA gathers whole to reshard them, the largest first."""
+    # The collectives of one reshard gather one dim each; the last one has the whole tensor.
+    whole: dict[tuple[object, ...], CollectiveCost] = {}
+    starts: dict[tuple[object, ...], str | None] = {}
+    for row in collectives:
+        if not row.rematerializes:
+            continue
+        key: tuple[object, ...] = (row.moved, row.cause_op, row.cause, row.cause_location)
+        starts.setdefault(key, row.operand_sharding)
+        if key not in whole or row.bytes > whole[key].bytes:
+            whole[key] = row
+    found = [(key, row) for key, row in whole.items() if row.bytes >= _REMATERIALIZED_BYTES]
+    for key, row in sorted(found, key=lambda entry: -entry[1].total_bytes):
+        value = _moved(row) or "a value"
+        cause = (row.cause or "an op").removeprefix("stablehlo.")
+        times = f" {row.count} times" if row.count > 1 else ""
+        start = starts[key]
+        sharding = "" if start is None else f", which is sharded as {_dims(start)}"
+        message = (
+            f"XLA will rematerialize {value}{sharding}: every device gathers all "
+            f"{format_bytes(row.bytes)}{times} and keeps its part for {cause}, since there is no "
+            "direct way between the two shardings"
+        )
+        ask = "ask which annotations disagree: shardcore why FILE --collectives 5"
+        hint = f"constrain {value} to a sharding in between, or {ask}"
+        yield warning("rematerialization", message, hint, value, row.cause_location or row.location)
+
+
+def _moved(row: CollectiveCost) -> str | None:
+    """The name of what is moved."""
+    sides = [side for side in row.why.sides if side.number == row.moved]
+    return sides[0].value if sides else None
+
+
+def _dims(sharding: str) -> str:
+    """The dims of a sharding, without its mesh."""
+    return sharding[sharding.find("[") : sharding.rfind("]") + 1] or sharding
+
+
 def _resharded(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
     """Warnings about large values that ops compute and that are moved, the largest first."""
-    large = [row for row in collectives if row.kind in _MOVES and row.bytes >= LARGE_BYTES]
+    large = [
+        row
+        for row in collectives
+        if row.kind in _MOVES and row.bytes >= LARGE_BYTES and not row.rematerializes
+    ]
     seen: set[tuple[object, ...]] = set()
     for row in sorted(large, key=lambda row: -row.total_bytes):
         place = row.cause_location or row.location

@@ -91,6 +91,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
             operand_sharding: operand.map(|sharding| self.sharding(&sharding)),
             result_sharding: result.map(|sharding| self.sharding(&sharding)),
+            rematerializes: self.steps.rematerializes(row.op),
         })
     }
     /// The value of the source that `op`, a collective, sends as it is.

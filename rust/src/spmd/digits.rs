@@ -62,6 +62,20 @@ pub fn number_at(digits: &[Digit], position: i64) -> i64 {
     digits.iter().fold(0, |number, digit| number * digit.size + digit.value(position))
 }
 
+/// Takes `digit` out of `from`, parts of which may be left above and below.
+pub fn remove(from: &mut Vec<Digit>, digit: Digit) -> Option<()> {
+    let holds = |row: &Digit| row.stride <= digit.stride && digit.end() <= row.end();
+    let at = from.iter().position(holds)?;
+    let row = from[at];
+    if digit.stride % row.stride != 0 || row.end() % digit.end() != 0 {
+        return None;
+    }
+    let above = Digit { stride: digit.end(), size: row.end() / digit.end() };
+    let below = Digit { stride: row.stride, size: digit.stride / row.stride };
+    from.splice(at..=at, [above, below].into_iter().filter(|digit| digit.size > 1));
+    Some(())
+}
+
 /// Strides at which digits are split, so that any two of the parts are equal or do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Cuts(Vec<i64>);

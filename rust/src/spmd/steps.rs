@@ -15,6 +15,8 @@ pub(super) struct Step {
     pub before: PlacementId,
     /// The placement of the result.
     pub after: PlacementId,
+    /// Whether it is part of a full rematerialization, see [`super::xla::reshard`].
+    pub rematerializes: bool,
 }
 
 /// The steps of all reshards, in the order in which they were made, so that ids of ops ascend.
@@ -37,6 +39,10 @@ impl Steps {
     /// Whether `op` was made for a step of a reshard.
     pub fn has(&self, op: OpId) -> bool {
         self.step(op).is_some()
+    }
+    /// Whether `op` gathers a whole tensor for want of a better way.
+    pub fn rematerializes(&self, op: OpId) -> bool {
+        self.step(op).is_some_and(|step| step.rematerializes)
     }
     /// The shardings over `mesh` of the operand and of the result of `op`, a collective of a reshard; each is `None` where it
     /// has none over this mesh.

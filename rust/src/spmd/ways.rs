@@ -48,6 +48,8 @@ pub struct Way {
     /// The stage at which each operand is resharded; none where all are at stage 0. What is resharded at one stage is
     /// not shared with others.
     pub stages: Vec<u32>,
+    /// The placements that each operand has in between; none where all are resharded directly.
+    pub through: Vec<Vec<PlacementId>>,
 }
 
 impl Way {

@@ -6,10 +6,7 @@ no longer needed fails.
 
 from __future__ import annotations
 
-GROUPS = "gradients over two axes: XLA reduces over both where a scatter over one would do"
-TWO_AXES = "XLA gathers a weight along two axes where gathering along one would do"
 RESHAPED = "a batch that is reshaped to micro-batches: XLA gathers indices, too"
-MASKED = "a gradient of a lookup: XLA adds up what it has masked twice"
 LOOKUP = "a lookup in sharded rows: XLA gathers the rows, here each device adds its own"
 TOP_K = "XLA for hosts gathers all rows for top-k; here each device takes the best of its own"
 HALO = "slices along a sharded dim: XLA exchanges some of their halos twice"
@@ -25,15 +22,7 @@ GROUPED = "XLA for hosts computes all pairs of the groups of a convolution"
 CASES: dict[str, dict[str, str]] = {
     "llama-fsdp-tensor": {"all_gather": ACTIVATION},
     "llama-sequence": {"sent_bytes": SEQUENCE, "all_gather": SEQUENCE, "all_reduce": SEQUENCE},
-    "llama-pods": {
-        "sent_bytes": GROUPS,
-        "all_gather": TWO_AXES,
-        "all_reduce": GROUPS,
-        "all_to_all": GROUPS,
-    },
     "llama-accumulated-data": {"collective_permute": RESHAPED},
-    "embedding-vocabulary": {"sent_bytes": MASKED, "all_reduce": MASKED},
-    "embedding-features": {"all_gather": RESHAPED},
     "embedding-fsdp": {"flops": SCATTERED},
     "graph-nodes": {"sent_bytes": LOOKUP, "all_gather": LOOKUP, "all_reduce": LOOKUP},
     "pipeline-train": {
@@ -41,8 +30,6 @@ CASES: dict[str, dict[str, str]] = {
         "all_reduce": ONE_SHARD,
         "all_to_all": ONE_SHARD,
     },
-    "perceptron-grid": {"all_to_all": ACTIVATION},
-    "perceptron-weights": {"sent_bytes": ACTIVATION, "all_gather": ACTIVATION},
     "retrieve-corpus": {"flops": TOP_K},
     "sample-vocabulary": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "residual-rows": {"flops": SPATIAL, "all_reduce": SPATIAL},
@@ -54,6 +41,6 @@ CASES: dict[str, dict[str, str]] = {
     "remat-nothing-saved": {"flops": REMAT},
     "state-space-data": {"flops": GROUPED},
     "state-space-width": {"flops": GROUPED, "collective_permute": HALO},
-    "decode-step-tensor": {"sent_bytes": TOP_K, "all_gather": TOP_K, "all_reduce": TOP_K},
+    "decode-step-tensor": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "decode-step-data": {"sent_bytes": TOP_K, "all_gather": TOP_K},
 }

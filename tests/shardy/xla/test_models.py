@@ -23,7 +23,7 @@ def test_cost(name: str) -> None:
 
 def test_nearly_all_send_what_xla_does() -> None:
     near = [name for name in names() if rows(name)["sent_bytes"].agrees]
-    assert len(near) >= 0.87 * len(names())
+    assert len(near) >= 0.91 * len(names())
 
 
 def test_most_peaks_are_what_xla_says() -> None:

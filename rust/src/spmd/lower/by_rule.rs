@@ -30,6 +30,10 @@ impl Lowering<'_, '_, '_> {
         let way = &decision.way;
         for (index, (&held, &placement)) in tensors.operands.iter().zip(&way.operands).enumerate() {
             let stage = way.stages.get(index).copied().unwrap_or_default();
+            let mut held = held;
+            for &between in way.through.get(index).into_iter().flatten() {
+                held = self.reshard_at(stage, held, between);
+            }
             operands.push(self.reshard_at(stage, held, placement));
         }
         for (result, &placement) in tensors.results.iter_mut().zip(&decision.results) {

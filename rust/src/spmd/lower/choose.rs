@@ -143,6 +143,7 @@ impl Lowering<'_, '_, '_> {
             operands: operands.into_iter().map(|p| self.placements.intern(p)).collect(),
             results: results.into_iter().map(|p| self.placements.intern(p)).collect(),
             stages: Vec::new(),
+            through: Vec::new(),
         }
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.

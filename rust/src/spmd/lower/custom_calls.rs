@@ -36,7 +36,7 @@ impl Lowering<'_, '_, '_> {
             let why = format!("custom call target \"{target}\" calls back into the host");
             return Err(self.refusal(op, &why, "take the callback out of the program"));
         }
-        if self.custom_call_rule(op).is_some() || (self.manual_depth > 0 && self.is_whole(op)) {
+        if self.custom_call_rule(op).is_some() || (self.is_in_manual() && self.is_whole(op)) {
             return Ok(());
         }
         let why = format!("nothing is known of custom call target \"{target}\"");

@@ -74,6 +74,8 @@ impl Lowering<'_, '_, '_> {
         key.types.clear();
         key.types.extend(tensors.types());
         key.facts.clone_from(&tensors.facts);
+        key.free_digits.clear();
+        key.free_digits.extend(self.free_digits.last().into_iter().flatten());
         key.origins.clone_from(&tensors.origins);
         if let Some(known) = self.decisions.known.get(&self.decisions.key) {
             return Some(Arc::clone(known));

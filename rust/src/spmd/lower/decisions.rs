@@ -5,6 +5,7 @@
 //! are in neither attributes nor types: the [`facts`](Key::facts). Ops without a signature, or with a rule of their
 //! own, are not cached.
 
+use super::super::digits::Digit;
 use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
 use super::super::ways::{Ability, Way};
@@ -37,6 +38,8 @@ pub(super) struct Key {
     pub placements: Vec<PlacementId>,
     /// The types of operands, then results.
     pub types: Vec<TypeId>,
+    /// The digits of devices that are not manual, in manual computations.
+    pub free_digits: Vec<Digit>,
     pub facts: Vec<i64>,
     /// What operands are broadcasts of.
     pub origins: Vec<Origin>,

@@ -1,10 +1,14 @@
 //! Manual computations: their bodies are local along manual axes already. They are lowered along the other axes, and
 //! inlined.
 
+use super::super::digits::{self, Digit};
 use super::super::placement::PlacementId;
 use super::{Held, Lowering, Task};
-use crate::index::{OpId, ShardingId, ValueId};
+use crate::axis::AxisRef;
+use crate::bitset::BitSet;
+use crate::index::{AxisId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Place};
+use crate::mesh::Mesh;
 
 impl Lowering<'_, '_, '_> {
     /// Starts to lower a manual computation: operands are resharded to its in-shardings and bound to its arguments.
@@ -31,7 +35,9 @@ impl Lowering<'_, '_, '_> {
                 self.free_placement(op, sharding, result)
             })
             .collect();
-        self.manual_depth += 1;
+        let free = self.digits_free_in(op, &[args, results].concat());
+        self.free_digits.push(free);
+        self.plans.clear();
         self.tasks.push(Task::Finish(op));
         self.tasks.push(Task::EndReturns);
         self.tasks.push(Task::Ops(self.emit.program.first_op(block)));
@@ -39,7 +45,8 @@ impl Lowering<'_, '_, '_> {
     }
     /// Inlines the body of `op`; its results are the returned values.
     pub fn finish_manual(&mut self, op: OpId) {
-        self.manual_depth -= 1;
+        self.free_digits.pop();
+        self.plans.clear();
         let region = self.emit.program.region(op, 0);
         let Some(block) = self.emit.program.region_entry(region).get() else { return };
         let end = self.emit.program.last_op(block);
@@ -72,19 +79,48 @@ impl Lowering<'_, '_, '_> {
         if mesh.is_maximal() || mesh.device_count() <= 1 {
             return self.placements.replicated(rank);
         }
-        let mut manual = crate::bitset::BitSet::new(mesh.axes.len());
-        if let (OpKind::ManualComputation, Some(Payload::ManualComputation(axes))) =
-            (program.kind(op), program.payload(op))
-        {
-            for &name in axes {
-                if let Some(axis) = mesh.axis_by_name(program.str(name)) {
-                    manual.insert(axis);
-                }
-            }
+        let mut manual = BitSet::new(mesh.axes.len());
+        for axis in self.manual_axes(op, mesh) {
+            manual.insert(axis);
         }
         let inner = outer.without_manual_axes(&manual);
         let order = self.emit.devices.known_order(mesh).unwrap_or(0);
         let placement = super::super::Placement::of(&inner, mesh, order);
         self.placements.intern(placement)
+    }
+    /// The axes of `mesh` that are manual in `op`, a manual computation.
+    fn manual_axes(&self, op: OpId, mesh: &Mesh) -> Vec<AxisId> {
+        let program = &*self.emit.program;
+        match (program.kind(op), program.payload(op)) {
+            (OpKind::ManualComputation, Some(Payload::ManualComputation(axes))) => {
+                axes.iter().filter_map(|&name| mesh.axis_by_name(program.str(name))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+    /// The digits of devices that are neither manual around `op`, a manual computation, nor in it.
+    fn digits_free_in(&self, op: OpId, values: &[ValueId]) -> Vec<Digit> {
+        let program = &*self.emit.program;
+        let mut free = self.devices();
+        let mesh = values.iter().find_map(|&value| {
+            program.shardings().get(program.sharding(value)).map(|sharding| sharding.mesh)
+        });
+        if let Some(mesh) = mesh.map(|mesh| program.mesh(mesh)) {
+            for axis in self.manual_axes(op, mesh) {
+                // A digit that is not free any more was manual before.
+                let digit = Digit::of_axis(AxisRef::full(axis), mesh);
+                let _ = digits::remove(&mut free, digit);
+            }
+        }
+        free
+    }
+    /// The digits of the devices among which values are resharded here.
+    pub(super) fn devices(&self) -> Vec<Digit> {
+        let all = || vec![Digit { stride: 1, size: self.emit.devices.count() }];
+        self.free_digits.last().cloned().unwrap_or_else(all)
+    }
+    /// Whether the current op is in a manual computation.
+    pub(super) fn is_in_manual(&self) -> bool {
+        !self.free_digits.is_empty()
     }
 }

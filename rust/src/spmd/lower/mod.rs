@@ -50,11 +50,12 @@ mod xla_way;
 use super::collectives::{last_channel, Collectives};
 use super::custom_calls::ShardRules;
 use super::devices::Devices;
+use super::digits::Digit;
 use super::emit::Emitter;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
 use super::reducer::Reducer;
-use super::reshard::{KnownPlans, Plan};
+use super::reshard::{KnownPlans, Plan, PlanKey};
 use super::steps::{Step, Steps};
 use super::Partitioned;
 use crate::context::Context;
@@ -115,7 +116,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
-    plans_by_shape: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Arc<Plan>>,
+    known_plans: FxHashMap<PlanKey, Arc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
@@ -136,8 +137,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     dead: Vec<OpId>,
     /// Ops whose operands or results have other types than before.
     retyped: Vec<OpId>,
-    /// The number of manual computations around the current op.
-    manual_depth: usize,
+    /// For each manual computation around the current op the digits of devices that are not manual.
+    free_digits: Vec<Vec<Digit>>,
     pub outcomes: Vec<Outcome>,
     /// The steps of reshards that emitted collectives.
     steps: Vec<Step>,
@@ -175,7 +176,7 @@ pub(super) fn lower(
         tensors: Tensors::default(),
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
-        plans_by_shape: std::mem::take(&mut known.plans),
+        known_plans: std::mem::take(&mut known.plans),
         by_sharding: FxHashMap::default(),
         local_types: FxHashMap::default(),
         broadcasts: FxHashMap::default(),
@@ -187,7 +188,7 @@ pub(super) fn lower(
         returns: Vec::new(),
         dead: Vec::new(),
         retyped: Vec::new(),
-        manual_depth: 0,
+        free_digits: Vec::new(),
         outcomes: Vec::new(),
         steps: Vec::new(),
     };
@@ -199,7 +200,7 @@ pub(super) fn lower(
         lowering.lower_function(func)?;
     }
     known.placements = lowering.placements.clone();
-    known.plans = std::mem::take(&mut lowering.plans_by_shape);
+    known.plans = std::mem::take(&mut lowering.known_plans);
     known.decisions = std::mem::take(&mut lowering.shared);
     Ok(lowering.finish())
 }

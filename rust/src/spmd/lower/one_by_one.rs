@@ -89,7 +89,7 @@ impl Lowering<'_, '_, '_> {
         for made in first.index()..ops.1.index() {
             self.emit.program.set_cause(OpId::from_index(made), op);
         }
-        self.steps.push(Step { ops, before, after: target });
+        self.steps.push(Step { ops, before, after: target, rematerializes: false });
         let held = Held { value, placement: target, is_zero_padded: false, ..site.held };
         self.set_held(result, held);
         self.dead.push(op);

@@ -32,7 +32,7 @@ impl Lowering<'_, '_, '_> {
             return Err(self.refusal(op, why, hint));
         }
         match name {
-            "stablehlo.partition_id" | "stablehlo.replica_id" if self.manual_depth > 0 => Ok(()),
+            "stablehlo.partition_id" | "stablehlo.replica_id" if self.is_in_manual() => Ok(()),
             "stablehlo.partition_id" | "stablehlo.replica_id" => Err(self.refusal(
                 op,
                 "the program of all devices asks which device it is",

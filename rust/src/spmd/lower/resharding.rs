@@ -3,8 +3,9 @@
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
-use super::super::reshard::{plan, shard_elements, Plan, Traveller};
+use super::super::reshard::{plan, shard_elements, Plan, PlanKey, Traveller};
 use super::super::steps::Step;
+use super::super::xla;
 use super::{Held, Lowering};
 use crate::index::{Id, OpId};
 use std::sync::Arc;
@@ -60,14 +61,16 @@ impl<'p> Lowering<'p, '_, '_> {
             let before = self.placements.intern(at.merged());
             at = reached.placement.clone();
             let after = self.placements.intern(at.merged());
-            self.steps.push(Step { ops: (first, self.next_op_id()), before, after });
+            let ops = (first, self.next_op_id());
+            self.steps.push(Step { ops, before, after, rematerializes: plan.rematerializes });
         }
         let wanted = self.placements[target].clone();
         if at.order != wanted.order && !wanted.is_replicated() {
             let first = self.next_op_id();
             value = self.traveller(&shape, held.reducer).permute(value, &at, &wanted);
             let before = self.placements.intern(at.merged());
-            self.steps.push(Step { ops: (first, self.next_op_id()), before, after: target });
+            let ops = (first, self.next_op_id());
+            self.steps.push(Step { ops, before, after: target, rematerializes: false });
         }
         Held { value, placement: target, is_zero_padded: false, ..held }
     }
@@ -86,13 +89,21 @@ impl<'p> Lowering<'p, '_, '_> {
         if let Some(plan) = self.plans.get(&key) {
             return Arc::clone(plan);
         }
-        let by_shape = (key.0, key.1, self.shape_of(held.global).unwrap_or_default());
-        let plan = if let Some(plan) = self.plans_by_shape.get(&by_shape) {
+        let shape = self.shape_of(held.global).unwrap_or_default();
+        let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
+        let known = PlanKey { from: held.placement, to: target, shape, devices };
+        let plan = if let Some(plan) = self.known_plans.get(&known) {
             Arc::clone(plan)
         } else {
             let from = &self.placements[held.placement];
-            let new = Arc::new(plan(from, &self.in_order_of(target, from), &by_shape.2));
-            self.plans_by_shape.insert(by_shape, Arc::clone(&new));
+            let to = self.in_order_of(target, from);
+            let of_xla = if known.devices.is_empty() {
+                None
+            } else {
+                xla::reshard::plan(from, &to, &known.shape, &known.devices)
+            };
+            let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape)));
+            self.known_plans.insert(known, Arc::clone(&new));
             new
         };
         self.plans.insert(key, Arc::clone(&plan));

@@ -39,6 +39,7 @@ pub(in crate::spmd) struct SharedKey {
     rule: OpShardingRule,
     placements: Vec<PlacementId>,
     facts: Vec<i64>,
+    free_digits: Vec<Digit>,
     /// The operands that are broadcasts, the placement of what each is a broadcast of, and the dims.
     origins: Vec<(usize, PlacementId, Vec<i64>)>,
     /// For each operand the first one that is the same value.
@@ -109,6 +110,7 @@ impl SharedKey {
             rule,
             placements: own.placements.clone(),
             facts: own.facts.clone(),
+            free_digits: own.free_digits.clone(),
             origins: origins.map(|origin| (origin.0, origin.1, origin.3.to_vec())).collect(),
             same: same.collect(),
         })

@@ -21,7 +21,15 @@ impl Lowering<'_, '_, '_> {
             let stages =
                 decision.stages.map(|groups| groups.map_or(0, |groups| self.stage(groups)));
             let way = self.way(work, order, digits);
-            return Some(Way { stages: stages.to_vec(), ..way });
+            let mut through = Vec::new();
+            for (operand, digits) in decision.through.into_iter().enumerate() {
+                let ways = digits.into_iter().map(|digits| {
+                    let digits = digits.into_iter().map(merged).collect();
+                    self.way(work, order, digits).operands[operand]
+                });
+                through.push(ways.collect());
+            }
+            return Some(Way { stages: stages.to_vec(), through, ..way });
         }
         let (order, digits) = self.digits_of_xla(work)?;
         Some(self.way(work, order, digits))
@@ -155,6 +163,7 @@ impl Lowering<'_, '_, '_> {
             devices: if all.size > 1 { cuts.split(&[all]) } else { Vec::new() },
             way: vec![Vec::new(); rule.num_factors()],
             stages: [None, None],
+            through: [Vec::new(), Vec::new()],
         };
         Some((order, product.decide(&shards)))
     }

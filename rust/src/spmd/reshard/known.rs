@@ -1,19 +1,33 @@
 //! Plans of reshards that were searched for, and decisions about ops, which lowerings share. They depend on nothing but what
 //! they are known by.
 
+use super::super::digits::Digit;
 use super::super::lower::shared_decisions::SharedDecisions;
 use super::super::placement::{PlacementId, Placements};
 use super::search::Plan;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// What a plan depends on.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct PlanKey {
+    /// The placement that the tensor has.
+    pub from: PlacementId,
+    /// The placement that it gets.
+    pub to: PlacementId,
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// The digits of devices where XLA's partitioner decides, which looks at those that are replicated, too; else none.
+    pub devices: Vec<Digit>,
+}
+
 /// Placements, the plans between them for tensors of some shapes, and decisions by them.
 #[derive(Debug, Default)]
 pub struct KnownPlans {
     /// The placements.
     pub placements: Placements,
-    /// The plan from one placement to another, by shape.
-    pub plans: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Arc<Plan>>,
+    /// The plans from one placement to another.
+    pub plans: FxHashMap<PlanKey, Arc<Plan>>,
     /// How ops are computed on shards.
     pub(in crate::spmd) decisions: SharedDecisions,
 }

@@ -6,7 +6,7 @@ mod lower;
 mod moves;
 mod search;
 
-pub use known::KnownPlans;
+pub use known::{KnownPlans, PlanKey};
 pub use lower::{shard_elements, Traveller};
-pub use moves::{Reached, Step};
+pub use moves::{Position, Reached, Step};
 pub use search::{plan, Plan};

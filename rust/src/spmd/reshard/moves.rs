@@ -67,37 +67,24 @@ fn nests(size: i64, coarse: i64, fine: i64) -> bool {
     coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
 }
 
-/// The steps from `at` that the search for `target` tries; the digits of both are split alike.
-pub(super) struct Moves<'a> {
+/// A placement of a tensor of shape `shape`, from which steps lead to others.
+#[derive(Clone, Copy)]
+pub struct Position<'a> {
+    /// The placement.
     pub at: &'a Placement,
-    pub target: &'a Placement,
+    /// The shape of the tensor.
     pub shape: &'a [i64],
-    /// The number of elements along dims that no step changes.
+    /// The number of elements along dims that no step changes, which the shape does not have.
     pub others: i64,
 }
 
-/// The most digits of a dim for which all orders are tried.
-const MAX_PERMUTED: usize = 4;
-
-impl Moves<'_> {
-    /// Lists them.
-    pub fn list(&self) -> Vec<Reached> {
-        let mut reached = Vec::new();
-        self.add_reductions(&mut reached);
-        self.add_slices(&mut reached);
-        for dim in 0..self.at.dims.len() {
-            for count in 1..=self.at.dims[dim].len() {
-                self.add_gather(dim, count, &mut reached);
-                for to in (0..self.at.dims.len()).filter(|&to| to != dim) {
-                    self.add_all_to_all(dim, to, count, &mut reached);
-                }
-            }
-            self.add_permutes(dim, &mut reached);
-        }
-        self.add_last_permute(&mut reached);
-        reached
+impl<'a> Position<'a> {
+    /// The placement `at` of a whole tensor.
+    pub const fn of(at: &'a Placement, shape: &'a [i64]) -> Self {
+        Self { at, shape, others: 1 }
     }
-    fn elements(&self) -> i64 {
+    /// Elements of a shard, saturating.
+    pub fn elements(&self) -> i64 {
         self.product(&self.at.local_shape(self.shape))
     }
     /// Elements of a shard with the sizes `local`, saturating.
@@ -118,19 +105,85 @@ impl Moves<'_> {
         local[dim] = ceil_div(local[dim], parts).saturating_mul(parts);
         self.product(&local)
     }
+    /// The slice along `dim` by `digits` that are not used; `None` where shards do not nest.
+    pub fn slice(&self, dim: usize, digits: &[Digit]) -> Option<Reached> {
+        if !self.can_cut(dim, total_size(digits)) {
+            return None;
+        }
+        let mut placement = self.at.clone();
+        placement.dims[dim].extend(digits);
+        let step = Step::Slice { dim, digits: digits.to_vec() };
+        Some(Reached { step, placement, sent: 0 })
+    }
+    /// The all-gather of the last `count` digits of `dim`; `None` where shards do not nest.
+    pub fn gather(&self, dim: usize, count: usize) -> Option<Reached> {
+        let own = &self.at.dims[dim];
+        let digits = own[own.len() - count..].to_vec();
+        let parts = total_size(&digits);
+        if !self.can_gather(dim, parts) {
+            return None;
+        }
+        let mut placement = self.at.clone();
+        placement.dims[dim].truncate(own.len() - count);
+        let sent = self.elements().saturating_mul(parts - 1);
+        Some(Reached { step: Step::AllGather { dim, digits }, placement, sent })
+    }
+    /// The all-to-all of the last `count` digits of dim `from` to dim `to`; `None` where shards do not nest.
+    pub fn all_to_all(&self, from: usize, to: usize, count: usize) -> Option<Reached> {
+        let own = &self.at.dims[from];
+        let digits = own[own.len() - count..].to_vec();
+        let parts = total_size(&digits);
+        if !self.can_gather(from, parts) || !self.can_cut(to, parts) {
+            return None;
+        }
+        let mut placement = self.at.clone();
+        placement.dims[from].truncate(own.len() - count);
+        placement.dims[to].extend(&digits);
+        let sent = self.elements_to_cut(to, parts) / parts * (parts - 1);
+        Some(Reached { step: Step::AllToAll { from, to, digits }, placement, sent })
+    }
+}
+
+/// The steps from a position that the search for `target` tries; the digits of both are split alike.
+pub(super) struct Moves<'a> {
+    pub from: Position<'a>,
+    pub target: &'a Placement,
+}
+
+/// The most digits of a dim for which all orders are tried.
+const MAX_PERMUTED: usize = 4;
+
+impl Moves<'_> {
+    /// Lists them.
+    pub fn list(&self) -> Vec<Reached> {
+        let mut reached = Vec::new();
+        self.add_reductions(&mut reached);
+        self.add_slices(&mut reached);
+        for dim in 0..self.from.at.dims.len() {
+            for count in 1..=self.from.at.dims[dim].len() {
+                reached.extend(self.from.gather(dim, count));
+                for to in (0..self.from.at.dims.len()).filter(|&to| to != dim) {
+                    reached.extend(self.from.all_to_all(dim, to, count));
+                }
+            }
+            self.add_permutes(dim, &mut reached);
+        }
+        self.add_last_permute(&mut reached);
+        reached
+    }
     fn is_used(&self, digit: Digit) -> bool {
-        self.at.digits().any(|used| used == digit)
+        self.from.at.digits().any(|used| used == digit)
     }
 
     fn add_reductions(&self, reached: &mut Vec<Reached>) {
-        let partial = &self.at.partial;
+        let partial = &self.from.at.partial;
         if partial.is_empty() {
             return;
         }
         let devices = total_size(partial);
-        let mut placement = self.at.clone();
+        let mut placement = self.from.at.clone();
         placement.partial.clear();
-        let sent = 2 * (self.elements() / devices).saturating_mul(devices - 1);
+        let sent = 2 * (self.from.elements() / devices).saturating_mul(devices - 1);
         reached.push(Reached {
             step: Step::AllReduce { digits: partial.clone() },
             placement,
@@ -138,13 +191,14 @@ impl Moves<'_> {
         });
         for (index, &digit) in partial.iter().enumerate() {
             for (dim, wanted) in self.target.dims.iter().enumerate() {
-                if !wanted.contains(&digit) || !self.can_cut(dim, digit.size) {
+                if !wanted.contains(&digit) || !self.from.can_cut(dim, digit.size) {
                     continue;
                 }
-                let mut placement = self.at.clone();
+                let mut placement = self.from.at.clone();
                 placement.partial.remove(index);
                 placement.dims[dim].push(digit);
-                let sent = self.elements_to_cut(dim, digit.size) / digit.size * (digit.size - 1);
+                let parts = digit.size;
+                let sent = self.from.elements_to_cut(dim, parts) / parts * (parts - 1);
                 let step = Step::ReduceScatter { dim, digits: vec![digit] };
                 reached.push(Reached { step, placement, sent });
             }
@@ -153,52 +207,19 @@ impl Moves<'_> {
 
     fn add_slices(&self, reached: &mut Vec<Reached>) {
         for (dim, wanted) in self.target.dims.iter().enumerate() {
-            for &digit in wanted {
-                if self.is_used(digit) || !self.can_cut(dim, digit.size) {
-                    continue;
-                }
-                let mut placement = self.at.clone();
-                placement.dims[dim].push(digit);
-                let step = Step::Slice { dim, digits: vec![digit] };
-                reached.push(Reached { step, placement, sent: 0 });
+            for &digit in wanted.iter().filter(|digit| !self.is_used(**digit)) {
+                reached.extend(self.from.slice(dim, &[digit]));
             }
         }
     }
 
-    fn add_gather(&self, dim: usize, count: usize, reached: &mut Vec<Reached>) {
-        let own = &self.at.dims[dim];
-        let digits = own[own.len() - count..].to_vec();
-        let parts = total_size(&digits);
-        if !self.can_gather(dim, parts) {
-            return;
-        }
-        let mut placement = self.at.clone();
-        placement.dims[dim].truncate(own.len() - count);
-        let sent = self.elements().saturating_mul(parts - 1);
-        reached.push(Reached { step: Step::AllGather { dim, digits }, placement, sent });
-    }
-
-    fn add_all_to_all(&self, from: usize, to: usize, count: usize, reached: &mut Vec<Reached>) {
-        let own = &self.at.dims[from];
-        let digits = own[own.len() - count..].to_vec();
-        let parts = total_size(&digits);
-        if !self.can_gather(from, parts) || !self.can_cut(to, parts) {
-            return;
-        }
-        let mut placement = self.at.clone();
-        placement.dims[from].truncate(own.len() - count);
-        placement.dims[to].extend(&digits);
-        let sent = self.elements_to_cut(to, parts) / parts * (parts - 1);
-        reached.push(Reached { step: Step::AllToAll { from, to, digits }, placement, sent });
-    }
-
     /// Other orders of the digits of `dim`, and unused digits in place of its own.
     fn add_permutes(&self, dim: usize, reached: &mut Vec<Reached>) {
-        let own = &self.at.dims[dim];
+        let own = &self.from.at.dims[dim];
         let mut push = |digits: Vec<Digit>| {
-            let mut placement = self.at.clone();
+            let mut placement = self.from.at.clone();
             placement.dims[dim] = digits;
-            reached.push(Reached { step: Step::Permute, placement, sent: self.elements() });
+            reached.push(Reached { step: Step::Permute, placement, sent: self.from.elements() });
         };
         if (2..=MAX_PERMUTED).contains(&own.len()) {
             orders(own, &mut push);
@@ -215,12 +236,14 @@ impl Moves<'_> {
     }
 
     fn add_last_permute(&self, reached: &mut Vec<Reached>) {
-        let dims = 0..self.at.dims.len();
-        let is_alike = self.at.partial == self.target.partial
-            && dims.into_iter().all(|dim| self.at.num_shards(dim) == self.target.num_shards(dim));
+        let dims = 0..self.from.at.dims.len();
+        let is_alike = self.from.at.partial == self.target.partial
+            && dims
+                .into_iter()
+                .all(|dim| self.from.at.num_shards(dim) == self.target.num_shards(dim));
         if is_alike {
             let placement = self.target.clone();
-            reached.push(Reached { step: Step::Permute, placement, sent: self.elements() });
+            reached.push(Reached { step: Step::Permute, placement, sent: self.from.elements() });
         }
     }
 }

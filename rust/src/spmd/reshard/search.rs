@@ -8,7 +8,7 @@ use super::super::digits::Cuts;
 use super::super::placement::Placement;
 use super::kept_dims::KeptDims;
 use super::lower::shard_elements;
-use super::moves::{Moves, Reached, Step};
+use super::moves::{Moves, Position, Reached, Step};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,12 +21,20 @@ const MAX_NODES: usize = 4096;
 pub struct Plan {
     /// The steps, each with the placement after it.
     pub steps: Vec<Reached>,
+    /// Whether every device gathers the whole tensor for want of a better case, see [`super::super::xla::reshard`].
+    pub rematerializes: bool,
 }
 
 impl Plan {
     /// Elements that a device sends in all.
     pub fn sent(&self) -> i64 {
         self.steps.iter().fold(0i64, |sum, reached| sum.saturating_add(reached.sent))
+    }
+    /// Merges consecutive digits of its placements and steps that form one digit.
+    pub fn merge(&mut self) {
+        for reached in &mut self.steps {
+            merge(reached);
+        }
     }
 }
 
@@ -41,9 +49,7 @@ pub fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
     };
     let (from, target) = (from.split(&cuts), target.split(&cuts));
     let mut plan = search(&from, &target, shape).unwrap_or_else(|| straight(&from, &target, shape));
-    for reached in &mut plan.steps {
-        merge(reached);
-    }
+    plan.merge();
     plan
 }
 
@@ -109,7 +115,7 @@ fn shortest(from: &Placement, target: &Placement, (shape, others): (&[i64], i64)
             return None;
         }
         let at = nodes[number].placement.clone();
-        for reached in (Moves { at: &at, target, shape, others }).list() {
+        for reached in (Moves { from: Position { at: &at, shape, others }, target }).list() {
             let sends = u32::from(!matches!(reached.step, Step::Slice { .. }));
             let cost = (cost.0.saturating_add(reached.sent), cost.1 + sends, cost.2 + 1);
             let next = nodes.len();
@@ -137,7 +143,7 @@ fn way_to(mut nodes: Vec<Node>, mut number: usize) -> Plan {
         number = before;
     }
     steps.reverse();
-    Plan { steps: joined(steps) }
+    Plan { steps: joined(steps), rematerializes: false }
 }
 
 /// Merges consecutive slices of one dim, and consecutive gathers.
@@ -201,7 +207,7 @@ fn straight(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
             steps.push(Reached { step, placement: at.clone(), sent: 0 });
         }
     }
-    Plan { steps }
+    Plan { steps, rematerializes: false }
 }
 
 #[cfg(test)]

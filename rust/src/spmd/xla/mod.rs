@@ -5,7 +5,12 @@
 //! reshard the result. [`leader`] says which tensor that is; [`product`] decides for products, which look at all three
 //! tensors.
 //!
+//! [`reshard`] says by which steps it leads a tensor from one sharding to another, where all digits of devices count, those
+//! that are replicated included ([`tiles`]).
+//!
 //! Source: `xla/service/spmd`: `spmd_partitioner.cc`, `dot_handler.cc`.
 
 pub mod leader;
 pub mod product;
+pub mod reshard;
+mod tiles;

@@ -71,6 +71,8 @@ pub struct Shards {
     pub way: FactorDigits,
     /// For each operand the groups within which it was resharded last, if it was.
     pub stages: [Option<Vec<Digit>>; 2],
+    /// For each operand the digits by factor to which it was resharded so that groups could be made.
+    pub through: [Vec<FactorDigits>; 2],
 }
 
 /// How a product is computed.
@@ -81,6 +83,8 @@ pub struct Decision {
     /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
     /// partitioner shares what is resharded alike within groups of one kind only.
     pub stages: [Option<Vec<Digit>>; 2],
+    /// For each operand the digits by factor that it has in between.
+    pub through: [Vec<FactorDigits>; 2],
 }
 
 impl Shards {
@@ -104,7 +108,7 @@ impl Shards {
                 stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
             }
         }
-        Decision { way, stages }
+        Decision { way, stages, through: self.through.clone() }
     }
     /// How many devices a group has.
     fn num_devices(&self) -> i64 {
@@ -131,8 +135,8 @@ impl Shards {
             let in_use: Vec<usize> = (0..of_tensor.len())
                 .filter(|&factor| of_tensor[factor].iter().any(|digit| taken.contains(digit)))
                 .collect();
-            if let (Some(stage), false) = (self.stages.get_mut(tensor as usize), in_use.is_empty())
-            {
+            let is_moved = !in_use.is_empty();
+            if let (Some(stage), true) = (self.stages.get_mut(tensor as usize), is_moved) {
                 *stage = Some(before);
             }
             let is_free = total_size(&free) % total_size(&taken) == 0 && !free.is_empty();
@@ -146,6 +150,15 @@ impl Shards {
                         digits.retain(|digit| !taken.contains(digit));
                     }
                 }
+            }
+            let in_between = self
+                .way
+                .iter()
+                .zip(self.of(tensor))
+                .map(|(groups, own)| groups.iter().chain(own).copied().collect());
+            let in_between = in_between.collect();
+            if let (Some(through), true) = (self.through.get_mut(tensor as usize), is_moved) {
+                through.push(in_between);
             }
         }
         self.devices.retain(|digit| !taken.contains(digit));

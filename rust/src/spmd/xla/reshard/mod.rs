@@ -1,0 +1,260 @@
+//! Reshards as XLA's partitioner makes them: not the steps that send the fewest bytes, but the first of its cases that fits.
+//!
+//! In order: a permute where only devices differ, all-to-alls between dims that exchange their numbers of tiles, slices where
+//! copies become tiles, all-gathers where tiles become copies, splits of a dim into two, and the same within groups of
+//! devices that both sides agree on. Where none fits, every device gathers the whole tensor and cuts it, of which the
+//! partitioner warns as *involuntary full rematerialization*.
+//!
+//! Source: `spmd_partitioner.cc`, `PartitionedHlo::ReshardNoCache`.
+
+mod cases;
+
+use super::super::digits::Digit;
+use super::super::placement::Placement;
+use super::super::reshard::{Plan, Position, Reached, Step};
+use super::tiles::{split_minor, Tiles};
+use crate::layout::ceil_div;
+
+/// The plan that the partitioner makes from `from` to `target`, on devices with the digits `devices`. `None` where its cases
+/// do not say: where terms of a reduction are held, devices are in two orders, or shards do not nest.
+pub fn plan(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    devices: &[Digit],
+) -> Option<Plan> {
+    let is_plain = from.partial.is_empty() && target.partial.is_empty();
+    if !is_plain || (from.order != target.order && !from.is_replicated() && !target.is_replicated())
+    {
+        return None;
+    }
+    let mut walk = Walk {
+        at: Tiles::of(from, devices)?,
+        dims: (0..shape.len())
+            .map(|real| Dim { real, size: shape[real], fixed: Vec::new() })
+            .collect(),
+        order: from.order.max(target.order),
+        shape,
+        steps: Vec::new(),
+        rematerializes: false,
+        depth: 0,
+    };
+    let has_arrived = walk.go(&Tiles::of(target, devices)?, true)?;
+    let end = walk.steps.last().map_or(from, |reached| &reached.placement).merged();
+    if !has_arrived || end.dims != target.dims {
+        return None;
+    }
+    let mut plan = Plan { steps: walk.steps, rematerializes: walk.rematerializes };
+    plan.merge();
+    Some(plan)
+}
+
+/// Cases that lead to each other at most so deep.
+const MAX_DEPTH: usize = 64;
+
+/// A dim of the tensor as it is treated now: the partitioner splits dims, and leaves out digits that form groups.
+#[derive(Clone)]
+struct Dim {
+    /// The dim of the tensor that it is, or a part of.
+    real: usize,
+    /// Its size.
+    size: i64,
+    /// The digits that form groups of devices; they stay where they are.
+    fixed: Vec<Digit>,
+}
+
+/// A reshard as far as it is made.
+struct Walk<'a> {
+    at: Tiles,
+    dims: Vec<Dim>,
+    order: u32,
+    shape: &'a [i64],
+    steps: Vec<Reached>,
+    rematerializes: bool,
+    depth: usize,
+}
+
+/// A point to which a walk returns.
+struct Mark {
+    at: Tiles,
+    dims: Vec<Dim>,
+    steps: usize,
+    rematerializes: bool,
+}
+
+/// Whether a case led to its target; `None` where steps cannot be expressed.
+type Arrived = Option<bool>;
+
+impl Walk<'_> {
+    /// Goes to `target`. Unless it `may_replicate`, it may stop where no case fits.
+    fn go(&mut self, target: &Tiles, may_replicate: bool) -> Arrived {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let arrived = self.first_that_fits(target, may_replicate);
+        self.depth -= 1;
+        arrived
+    }
+    fn first_that_fits(&mut self, target: &Tiles, may_replicate: bool) -> Arrived {
+        if self.is_at(target) {
+            return Some(true);
+        }
+        if self.at.can_permute_to(target) {
+            return self.permute(target);
+        }
+        if let Some(pairs) = self.at.all_to_all_pairs(target) {
+            return self.all_to_alls(target, &pairs);
+        }
+        if !target.is_replicated() && self.at.is_partial() {
+            let cases = [Self::slice_copies, Self::all_to_all_of_copies];
+            if self.one_of(&cases, target)? {
+                return Some(true);
+            }
+        }
+        if !self.at.is_replicated() && target.is_partial() {
+            let cases = [Self::gather_to_copies, Self::all_to_all_of_copies];
+            if self.one_of(&cases, target)? {
+                return Some(true);
+            }
+        }
+        if self.at.is_replicated() {
+            return self.slice(target);
+        }
+        if !target.is_replicated() {
+            if self.one_of(&[Self::split_or_step], target)? {
+                return Some(true);
+            }
+            if self.agreed(target).next().is_some() {
+                return self.in_groups(target);
+            }
+            if !may_replicate {
+                return Some(false);
+            }
+            self.rematerializes = true;
+        }
+        self.replicate()?;
+        self.go(target, true)
+    }
+    fn is_at(&self, target: &Tiles) -> bool {
+        self.at == *target || (self.at.is_replicated() && target.is_replicated())
+    }
+    /// Tries cases in order, each from here.
+    fn one_of(&mut self, cases: &[fn(&mut Self, &Tiles) -> Arrived], target: &Tiles) -> Arrived {
+        for case in cases {
+            let mark = self.mark();
+            if case(self, target)? {
+                return Some(true);
+            }
+            self.back_to(mark);
+        }
+        Some(false)
+    }
+    fn mark(&self) -> Mark {
+        let (at, dims) = (self.at.clone(), self.dims.clone());
+        Mark { at, dims, steps: self.steps.len(), rematerializes: self.rematerializes }
+    }
+    fn back_to(&mut self, mark: Mark) {
+        self.steps.truncate(mark.steps);
+        (self.at, self.dims, self.rematerializes) = (mark.at, mark.dims, mark.rematerializes);
+    }
+
+    /// The placement of `tiles` of the tensor.
+    fn placement(&self, tiles: &Tiles) -> Placement {
+        let mut dims = vec![Vec::new(); self.shape.len()];
+        for (dim, own) in self.dims.iter().zip(&tiles.dims) {
+            dims[dim.real].extend(dim.fixed.iter().chain(own).copied());
+        }
+        Placement { order: self.order, dims, partial: Vec::new() }
+    }
+    /// The placement as it is, with the minor digits of `dim` that have `count` values apart, and their number.
+    fn placement_split(&self, dim: usize, count: i64) -> Option<(Tiles, Placement, usize)> {
+        let (rest, minor) = split_minor(&self.at.dims[dim], count)?;
+        let mut tiles = self.at.clone();
+        tiles.dims[dim] = [rest, minor.clone()].concat();
+        let placement = self.placement(&tiles);
+        Some((tiles, placement, minor.len()))
+    }
+    /// The dim of the tensor whose minor digits are those of `dim`.
+    fn minor_of(&self, dim: usize) -> Option<usize> {
+        let real = self.dims[dim].real;
+        let is_minor = (dim + 1..self.dims.len())
+            .filter(|&other| self.dims[other].real == real)
+            .all(|other| self.at.dims[other].is_empty() && self.dims[other].fixed.is_empty());
+        is_minor.then_some(real)
+    }
+
+    fn permute(&mut self, target: &Tiles) -> Arrived {
+        let (before, placement) = (self.placement(&self.at), self.placement(target));
+        if before.merged() != placement.merged() {
+            let sent = Position::of(&before, self.shape).elements();
+            self.steps.push(Reached { step: Step::Permute, placement, sent });
+        }
+        self.at = target.clone();
+        Some(true)
+    }
+    fn gather(&mut self, dim: usize, count: i64) -> Option<()> {
+        let (mut tiles, placement, digits) = self.placement_split(dim, count)?;
+        let real = self.minor_of(dim)?;
+        // Where most parts are padding, the partitioner adds parts of zeros instead.
+        let whole = ceil_div(self.dims[dim].size, self.at.count(dim) / count);
+        if whole <= count / 2 {
+            return None;
+        }
+        let reached = Position::of(&placement, self.shape).gather(real, digits)?;
+        self.steps.push(reached);
+        let kept = tiles.dims[dim].len() - digits;
+        let gathered = tiles.dims[dim].split_off(kept);
+        tiles.replicated = [gathered, tiles.replicated].concat();
+        self.at = tiles.canonical();
+        Some(())
+    }
+    /// Gathers all dims, the last first.
+    fn replicate(&mut self) -> Option<()> {
+        for dim in (0..self.dims.len()).rev() {
+            if !self.at.dims[dim].is_empty() {
+                self.gather(dim, self.at.count(dim))?;
+            }
+        }
+        Some(())
+    }
+    /// Cuts what every device, or all devices with the same tile, hold: `target` has the digits that are here, and more.
+    fn slice(&mut self, target: &Tiles) -> Arrived {
+        for dim in 0..self.dims.len() {
+            let parts = target.count(dim) / self.at.count(dim);
+            if parts == 1 {
+                continue;
+            }
+            let (_, digits) = split_minor(&target.dims[dim], parts)?;
+            let real = self.minor_of(dim)?;
+            let placement = self.placement(&self.at);
+            let reached = Position::of(&placement, self.shape).slice(real, &digits)?;
+            self.steps.push(reached);
+            self.at.dims[dim].extend(digits);
+        }
+        self.at = target.clone();
+        Some(true)
+    }
+    /// Moves tiles by all-to-alls between `pairs` of dims, then permutes.
+    fn all_to_alls(&mut self, target: &Tiles, pairs: &[(usize, usize)]) -> Arrived {
+        for &(from, to) in pairs {
+            let count = self.at.count(from) / self.at.count(to);
+            let (mut tiles, placement, digits) = self.placement_split(from, count)?;
+            let reals = (self.minor_of(from)?, self.minor_of(to)?);
+            if reals.0 == reals.1 {
+                return None;
+            }
+            let position = Position::of(&placement, self.shape);
+            let reached = position.all_to_all(reals.0, reals.1, digits)?;
+            self.steps.push(reached);
+            let kept = tiles.dims[from].len() - digits;
+            let moved = tiles.dims[from].split_off(kept);
+            tiles.dims[to].extend(moved);
+            self.at = tiles.canonical();
+        }
+        if self.is_at(target) {
+            return Some(true);
+        }
+        self.permute(target)
+    }
+}
