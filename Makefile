@@ -72,6 +72,7 @@ bench: build  ## measure against jaxlib in one run; write table, figures and plo
 	$(BIN)/python -m benches.bytes_sent
 	$(BIN)/python -m benches.vs_xla
 	$(BIN)/python -m benches.edits
+	$(BIN)/python -m benches.pages
 	cargo bench --quiet
 
 wheel: $(STAMPS)/python  ## build the wheel of this machine into dist, install it into an empty environment, run it
