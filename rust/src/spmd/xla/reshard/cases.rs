@@ -11,7 +11,7 @@ impl Walk<'_> {
         let Some(cut) = self.at.cut_like(target) else { return Some(false) };
         self.slice(&cut)?;
         if self.at.can_permute_to(target) {
-            self.permute(target)?;
+            self.permute(target);
         }
         Some(true)
     }
@@ -19,7 +19,7 @@ impl Walk<'_> {
     pub(super) fn gather_to_copies(&mut self, target: &Tiles) -> Arrived {
         let Some(cut) = target.cut_like(&self.at) else { return Some(false) };
         if self.at.can_permute_to(&cut) {
-            self.permute(&cut)?;
+            self.permute(&cut);
         }
         for dim in (0..self.dims.len()).rev() {
             let parts = self.at.count(dim) / target.count(dim);

@@ -101,7 +101,8 @@ impl Walk<'_> {
             return Some(true);
         }
         if self.at.can_permute_to(target) {
-            return self.permute(target);
+            self.permute(target);
+            return Some(true);
         }
         if let Some(pairs) = self.at.all_to_all_pairs(target) {
             return self.all_to_alls(target, &pairs);
@@ -184,14 +185,13 @@ impl Walk<'_> {
         is_minor.then_some(real)
     }
 
-    fn permute(&mut self, target: &Tiles) -> Arrived {
+    fn permute(&mut self, target: &Tiles) {
         let (before, placement) = (self.placement(&self.at), self.placement(target));
         if before.merged() != placement.merged() {
             let sent = Position::of(&before, self.shape).elements();
             self.steps.push(Reached { step: Step::Permute, placement, sent });
         }
         self.at = target.clone();
-        Some(true)
     }
     fn gather(&mut self, dim: usize, count: i64) -> Option<()> {
         let (mut tiles, placement, digits) = self.placement_split(dim, count)?;
@@ -252,9 +252,9 @@ impl Walk<'_> {
             tiles.dims[to].extend(moved);
             self.at = tiles.canonical();
         }
-        if self.is_at(target) {
-            return Some(true);
+        if !self.is_at(target) {
+            self.permute(target);
         }
-        self.permute(target)
+        Some(true)
     }
 }
