@@ -56,7 +56,7 @@ def test_the_source_has_shardings_and_collectives_beside_each_line(gpt: Browser)
         "all_reduce tensor \N{MULTIPLICATION SIGN}12" in text for text in texts(gpt, ".chip.moved")
     )
     # A click on it shows what it is.
-    gpt.click(".chip.moved")
+    gpt.click("button.chip.moved")
     assert texts(gpt, "#details h2")[0].startswith("all_")
     assert "because of" in texts(gpt, "#details dt")
 
