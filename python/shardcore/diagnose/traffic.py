@@ -51,6 +51,8 @@ def traffic_diagnostics(
 
 def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
     """Warnings about tensors that XLA gathers whole to reshard them, the largest first."""
+    from shardcore.report.cost_table import sharding_text
+
     # The collectives of one reshard gather one dim each; the last one has the whole tensor.
     whole: dict[tuple[object, ...], CollectiveCost] = {}
     starts: dict[tuple[object, ...], str | None] = {}
@@ -67,7 +69,7 @@ def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnos
         cause = (row.cause or "an op").removeprefix("stablehlo.")
         times = f" {row.count} times" if row.count > 1 else ""
         start = starts[key]
-        sharding = "" if start is None else f", which is sharded as {_dims(start)}"
+        sharding = "" if start is None else f", which is sharded as {sharding_text(start)}"
         message = (
             f"XLA will rematerialize {value}{sharding}: every device gathers all "
             f"{format_bytes(row.bytes)}{times} and keeps its part for {cause}, since there is no "
@@ -82,11 +84,6 @@ def _moved(row: CollectiveCost) -> str | None:
     """The name of what is moved."""
     sides = [side for side in row.why.sides if side.number == row.moved]
     return sides[0].value if sides else None
-
-
-def _dims(sharding: str) -> str:
-    """The dims of a sharding, without its mesh."""
-    return sharding[sharding.find("[") : sharding.rfind("]") + 1] or sharding
 
 
 def _resharded(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:

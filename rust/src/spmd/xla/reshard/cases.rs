@@ -98,7 +98,7 @@ impl Walk<'_> {
             if least == 1 {
                 ones.push(dim);
             } else if most % least == 0 {
-                let padded = ceil_div(self.dims[dim].size, least) * least;
+                let padded = ceil_div(self.dims[dim].size, least).saturating_mul(least);
                 if padded % most == 0 {
                     others.push(dim);
                 }

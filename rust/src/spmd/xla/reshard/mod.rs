@@ -37,7 +37,7 @@ pub fn plan(
         shape,
         steps: Vec::new(),
         rematerializes: false,
-        depth: 0,
+        visits: 0,
     };
     let has_arrived = walk.go(&Tiles::of(target, devices)?, true)?;
     let end = walk.steps.last().map_or(from, |reached| &reached.placement).merged();
@@ -49,8 +49,8 @@ pub fn plan(
     Some(plan)
 }
 
-/// Cases that lead to each other at most so deep.
-const MAX_DEPTH: usize = 64;
+/// The most reshards that the cases of one lead to. Those of XLA's partitioner are few; each case may be tried at each of them.
+const MAX_VISITS: usize = 128;
 
 /// A dim of the tensor as it is treated now: the partitioner splits dims, and leaves out digits that form groups.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ struct Walk<'a> {
     shape: &'a [i64],
     steps: Vec<Reached>,
     rematerializes: bool,
-    depth: usize,
+    visits: usize,
 }
 
 /// A point to which a walk returns.
@@ -88,15 +88,10 @@ type Arrived = Option<bool>;
 impl Walk<'_> {
     /// Goes to `target`. Unless it `may_replicate`, it may stop where no case fits.
     fn go(&mut self, target: &Tiles, may_replicate: bool) -> Arrived {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        self.visits += 1;
+        if self.visits > MAX_VISITS {
             return None;
         }
-        let arrived = self.first_that_fits(target, may_replicate);
-        self.depth -= 1;
-        arrived
-    }
-    fn first_that_fits(&mut self, target: &Tiles, may_replicate: bool) -> Arrived {
         if self.is_at(target) {
             return Some(true);
         }
