@@ -105,6 +105,14 @@ def test_a_pattern_sets_all_that_match(session: Session) -> None:
     assert list(session.annotations) == ["x", "%2", W, "params['b']['w']"]
 
 
+def test_a_list_of_names_sets_all_of_them(session: Session) -> None:
+    session.set("%arg1, %arg2, result 0", "P(None, 'model')")
+    assert session.targets("%arg2, %arg1, %arg2") == ["params['b']['w']", W]
+    assert set(session.annotations) == {"x", "%2", W, "params['b']['w']", "result['y']"}
+    with pytest.raises(LocationError, match="no value %arg9"):
+        session.set("%arg1, %arg9", "P()")
+
+
 def test_a_value_is_constrained_like_with_sharding_constraint(session: Session) -> None:
     session.set("%0", "P('data', 'model')")
     assert "sdy.sharding_constraint %0 " in str(session.module)

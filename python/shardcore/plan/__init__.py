@@ -5,6 +5,7 @@
 :mod:`~.program`       the program without its annotations, but for those that are kept
 :mod:`~.meshes`        the meshes to consider
 :mod:`~.classes`       dims that are best sharded alike, by the rules of the ops
+:mod:`~.alike`         classes of repeated layers, by how they are used
 :mod:`~.roles`         arguments that get one annotation
 :mod:`~.pins`          values that are worth a constraint
 :mod:`~.layouts`       for each mesh axis the classes that it shards

@@ -5,8 +5,9 @@ one dim of each operand. The dims that a chain of factors relates form a *class*
 width of the residual stream, the hidden width of a layer. Values that a loop carries are merged
 with the arguments of its body, and arguments of repeated layers, whose paths differ in numbers
 only, are merged with each other; every second of them, where all together would make one class of
-two dims of one argument, as in layers whose columns are the rows of the next. A dim that a reshape
-makes of several dims is in the class of the major one.
+two dims of one argument, as in layers whose columns are the rows of the next. Of arguments without
+paths, the classes that are used alike are merged (:mod:`~.alike`). A dim that a reshape makes of
+several dims is in the class of the major one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from shardcore._core import Module, Op, OpShardingRule, Result, Value
 from shardcore.errors import ShardcoreError
+from shardcore.plan.alike import Uses
 
 NO_CLASS = -1
 """The class of dims of size 1, which cannot be sharded."""
@@ -65,12 +67,19 @@ class Work:
 class DimClasses:
     """The classes of the dims of a program, and its ops by classes."""
 
-    def __init__(self, result: Result, tied: Iterable[list[int]], trips: list[int]) -> None:
+    def __init__(
+        self,
+        result: Result,
+        tied: Iterable[list[int]],
+        unnamed: Iterable[int],
+        trips: list[int],
+    ) -> None:
         """Merge the dims of ``result``, the program as XLA propagates it.
 
         Args:
             result: any completed program; its shardings do not matter.
             tied: groups of arguments, by number, that are sharded alike.
+            unnamed: the arguments without paths.
             trips: the iterations of each loop, in program order.
         """
         self._module: Module = result._as_xla()[0]
@@ -95,6 +104,9 @@ class DimClasses:
             step = 2 if self._would_join(layers) else 1
             for number in range(step, len(layers)):
                 self._merge_dims(layers[number % step], layers[number])
+        for group in self._alike([entry[number] for number in unnamed]):
+            for other in group[1:]:
+                self._union(group[0], other)
         self.arguments = [self.of(value) for value in entry]
         """The classes of the dims of each argument."""
         self.results = [self.of(value) for value in returned]
@@ -212,6 +224,17 @@ class DimClasses:
             for one, other in zip(own[0], row, strict=True):
                 parents[find(one)] = find(other)
         return any(len(set(map(find, row))) < len(set(row)) for row in own)
+
+    def _alike(self, arguments: Sequence[Value]) -> Iterator[list[int]]:
+        """The classes of ``arguments`` that are used alike."""
+        wanted = {number for value in arguments for number in self.of(value)} - {NO_CLASS}
+        if not wanted:
+            return
+        uses = Uses(wanted)
+        for op, _, _ in self._ops:
+            for place, value in enumerate((*op.operands, *op.results)):
+                uses.add(op.signature, place, self.of(value))
+        yield from uses.alike()
 
     def _dims(self, value: Value) -> int | None:
         """The number of the first dim of ``value``; ``None`` if its shape is not known."""

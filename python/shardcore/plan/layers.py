@@ -250,8 +250,17 @@ class _Head:
 
         kept = [each for each in self._arguments if each.split(":")[0].strip() in used]
         kept = [re.sub(r"tf\.aliasing_output = (\d+)", aliased, each) for each in kept]
-        listed = [self._results[place] for place in results]
+        listed = [_called(self._results[place], f"result {place}") for place in results]
         return f"{self._name}({', '.join(kept)}) -> ({', '.join(listed)}){self._rest}"
+
+
+def _called(result: str, name: str) -> str:
+    """The type and the attributes of a result, with ``name`` as its path if it has none."""
+    if "jax.result_info" in result:
+        return result
+    info = f'jax.result_info = "{name}"'
+    head, brace, rest = result.partition(" {")
+    return f"{head} {{{info}, {rest}" if brace else f"{head} {{{info}}}"
 
 
 class _Return:

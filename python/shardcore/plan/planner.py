@@ -26,7 +26,7 @@ from shardcore.plan.kinds import Meanings
 from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions
-from shardcore.plan.roles import Ports, Role, layers, roles
+from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.trials import Stop, Trial, Trials
@@ -255,14 +255,14 @@ class Planner:
         """The roles of the arguments, what their dims mean, and the model of the program."""
         first = self._sessions[self._wanted.meshes[0]]
         trips = [loop.trips or 1 for loop in self._alone.loops]
-        classes = DimClasses(_plain(first), layers(self._ports), trips)
         program = self._program
-        found = roles(
-            Ports(self._ports, program.kept, classes.arguments),
-            Ports(program.module.results(), program.kept_results, classes.results),
-        )
-        arguments = [role for role in found if role.what == "argument"]
+        unnamed = [port.index for port in self._ports if not port.label]
+        classes = DimClasses(_plain(first), layers(self._ports), unnamed, trips)
+        given = Ports(self._ports, program.kept, classes.arguments)
+        results = Ports(program.module.results(), program.kept_results, classes.results)
+        arguments = of_arguments(given, results)
         meanings = Meanings(classes.work, arguments)
+        found = [*arguments, *of_results(given, results, meanings.batch)]
         values = classes.first_values()
         found += pins(program.module, values, meanings.batch, meanings.is_inside)
         model = Model(

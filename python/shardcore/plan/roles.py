@@ -2,7 +2,9 @@
 
 A role is the arguments whose paths differ only in numbers, ``params['layers'][3]['q']``, and their
 counterparts in trees of the same form, as the moments of Adam are, whose dims are in the same
-classes. It is written as patterns of paths that match these arguments and no others.
+classes. It is written as patterns of paths that match these arguments and no others. Arguments
+without paths are in one role if their shapes and classes are the same; it is written as the list of
+their names.
 """
 
 from __future__ import annotations
@@ -53,10 +55,20 @@ def layers(ports: Sequence[Port]) -> list[list[int]]:
     """Return the arguments whose paths differ only in numbers, and that have the same type."""
     found: dict[tuple[str, str], list[int]] = {}
     for port in ports:
-        found.setdefault((_INDEX.sub("*", port.label or port.name), port.type), []).append(
-            port.index
-        )
+        if port.label:
+            found.setdefault((_INDEX.sub("*", port.label), port.type), []).append(port.index)
     return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What the arguments or results of a role have in common."""
+
+    path: tuple[str, ...]
+    """The part of their paths that they share; empty if they have none."""
+    shape: tuple[int | None, ...]
+    classes: tuple[int, ...]
+    is_integer: bool
 
 
 @dataclass(frozen=True)
@@ -69,17 +81,17 @@ class Ports:
     classes: Sequence[tuple[int, ...]]
     """The classes of the dims of each."""
 
-    def by_role(self) -> dict[tuple[object, ...], list[Port]]:
+    def by_role(self) -> dict[_Key, list[Port]]:
         """Return those that may be annotated, by what they have in common.
 
         Those without dims, or whose shape is not known, are left out.
         """
-        found: dict[tuple[object, ...], list[Port]] = {}
+        found: dict[_Key, list[Port]] = {}
         for port in self.every:
             if port.index in self.kept or not port.shape or None in port.shape:
                 continue
-            path = _RESULT.sub("", port.label or port.name)
-            key = (_tail(_INDEX.sub("*", path)), port.shape, self.classes[port.index])
+            path = _tail(_INDEX.sub("*", _RESULT.sub("", port.label))) if port.label else ()
+            key = _Key(path, port.shape, self.classes[port.index], _is_integer(port))
             found.setdefault(key, []).append(port)
         return found
 
@@ -89,22 +101,29 @@ class Ports:
         return frozenset(int(text.split()[0]) for text in aliased if text)
 
 
-def roles(arguments: Ports, results: Ports) -> list[Role]:
-    """Return the roles of the arguments, in order, then those of the results.
+def of_arguments(arguments: Ports, results: Ports) -> list[Role]:
+    """Return the roles of the arguments, in order."""
+    names = _Names(arguments.every, results.every)
+    members = arguments.by_role().values()
+    return [_role(each, arguments.classes, names) for each in members]
 
-    A result that is the next state of an argument, as it takes its memory or has the same path,
-    shape and classes, is in no role: it is sharded as the argument.
+
+def of_results(arguments: Ports, results: Ports, batch: int) -> list[Role]:
+    """Return the roles of the results, in order.
+
+    A result that is the next state of an argument is in no role, as it is sharded as the argument:
+    one that takes its memory, or has the same path, shape and classes; where arguments have no
+    paths, one of the same shape and classes without a ``batch``.
     """
     own = arguments.by_role()
     results = replace(results, kept=results.kept | arguments.next_states())
-    names = _Names(arguments.every, results.every)
-    found = [_role(members, arguments.classes, names) for members in own.values()]
     names = _Names(results.every, arguments.every)
-    for key, members in results.by_role().items():
-        if key not in own:
-            role = _role(members, results.classes, names)
-            found.append(replace(role, what="result"))
-    return found
+    return [
+        replace(_role(members, results.classes, names), what="result")
+        for key, members in results.by_role().items()
+        if not (key.path and key in own)
+        and (batch in key.classes or replace(key, path=()) not in own)
+    ]
 
 
 def _tail(path: str) -> tuple[str, ...]:
@@ -126,8 +145,12 @@ def _role(members: list[Port], classes: Sequence[tuple[int, ...]], names: _Names
         shape,
         classes[first.index],
         sum(port.bytes or 0 for port in members),
-        (first.dtype or "").startswith(("i", "ui")),
+        _is_integer(first),
     )
+
+
+def _is_integer(port: Port) -> bool:
+    return (port.dtype or "").startswith(("i", "ui"))
 
 
 class _Names:
@@ -136,6 +159,7 @@ class _Names:
     def __init__(self, ports: Sequence[Port], others: Sequence[Port]) -> None:
         self._names = [port.label or port.name for port in ports]
         self._exact = [port.name for port in ports]
+        self._labelled = [port.label is not None for port in ports]
         self._others = [steps(port.label or port.name) for port in others]
         self._count = {name: self._names.count(name) for name in self._names}
         self._form: dict[str, list[int]] = {}
@@ -144,7 +168,10 @@ class _Names:
 
     def patterns(self, members: Sequence[int]) -> Iterator[str]:
         """Yield patterns that match the ports ``members`` and nothing else."""
-        wanted, left = set(members), list(members)
+        wanted = set(members)
+        left = [index for index in members if self._labelled[index]]
+        if len(left) < len(members):
+            yield ", ".join(self._exact[index] for index in members if index not in left)
         while left:
             name = self._names[left[0]]
             if self._count[name] > 1 or "*" in name:

@@ -14,6 +14,7 @@ from shardcore.errors import LocationError
 from shardcore.plan.layers import shallow
 from shardcore.plan.program import Program, Sessions
 from shardcore.session import Evaluation, Session
+from shardcore.session.targets import listed
 
 Edit = Mapping[str, str]
 """``PartitionSpec``s by pattern."""
@@ -55,7 +56,12 @@ class _Part(Whole):
     """Evaluates on a program that does not have all that edits may name."""
 
     def _known(self, mesh: Mesh, edit: Edit) -> Edit:
-        return {name: text for name, text in edit.items() if self._has(mesh, name)}
+        known = ((self._names(mesh, target), text) for target, text in edit.items())
+        return {target: text for target, text in known if target}
+
+    def _names(self, mesh: Mesh, target: str) -> str:
+        """``target``, or of several names those that the program has."""
+        return ", ".join(name for name in listed(target) if self._has(mesh, name))
 
     def _has(self, mesh: Mesh, name: str) -> bool:
         try:

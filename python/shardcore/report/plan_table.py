@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, table
+from shardcore.session.targets import listed
 from shardcore.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 COLUMNS = ("kind", "mesh", ">step", ">compute", ">collectives", ">peak", "why not")
+_MOST_NAMES = 4
+"""The names of a target that lists several that are shown."""
 _ENDS = {
     "done": "nothing better was found nearby",
     "seconds": "the time was up",
@@ -34,7 +37,7 @@ def plan_parts(plan: Plan) -> list[Part]:
     parts: list[Part] = [paragraph("\n".join(lines))]
     count = plural(len(plan.specs), "annotation")
     rows = [
-        (target, plan.specs[target], str(sharding), plan.places.get(target, ""))
+        (_shown(target), plan.specs[target], str(sharding), plan.places.get(target, ""))
         for target, sharding in plan.annotations.items()
     ]
     parts.append(paragraph(f"\n{count}", is_title=True))
@@ -45,6 +48,14 @@ def plan_parts(plan: Plan) -> list[Part]:
         parts.append(paragraph("\nothers", is_title=True))
         parts.append(table(COLUMNS, _alternatives(plan)))
     return parts
+
+
+def _shown(target: str) -> str:
+    """``target``; of a list of many names the first ones."""
+    names = listed(target)
+    if len(names) <= _MOST_NAMES:
+        return target
+    return f"{', '.join(names[: _MOST_NAMES - 1])}, ... {len(names) - _MOST_NAMES + 1} more"
 
 
 def _bound(plan: Plan) -> str:

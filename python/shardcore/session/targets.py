@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from shardcore.errors import Diagnostic, LocationError
@@ -14,6 +15,13 @@ Target = tuple[int, int]
 """The kind of a target (0 an argument, 1 a result, 2 a value) and its index."""
 
 _MAX_CLOSE = 3
+_EXACT = re.compile(r"%[A-Za-z0-9_$.-]+(#\d+)?|result \d+")
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return the names of a target that lists several, ``"%arg1, %arg13"``; else it alone."""
+    parts = tuple(part.strip() for part in text.split(",")) if "," in text else ()
+    return parts if parts and all(map(_EXACT.fullmatch, parts)) else (text,)
 
 
 class Targets:
@@ -57,7 +65,8 @@ class Targets:
         return self._exact.get(target) or self.name(target)
 
     def find(self, text: str) -> tuple[Target, ...]:
-        """Return what ``text`` denotes: one target, or for a pattern all that match, in order.
+        """Return what ``text`` denotes: one target, for a pattern all that match, for several names
+        with commas between them all of those; in order.
 
         Raises:
             LocationError: nothing is called that (``unknown-location``); the hint has the nearest
@@ -79,6 +88,9 @@ class Targets:
             known = self._by_steps.get(steps(text))
         if known is not None:
             return (known,)
+        names = listed(text)
+        if len(names) > 1:
+            return tuple(dict.fromkeys(found for name in names for found in self.find(name)))
         if is_pattern(text):
             pattern = Pattern(text)
             return tuple(

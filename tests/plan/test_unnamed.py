@@ -1,0 +1,111 @@
+"""Plans of programs whose arguments have no paths: layers are told by how they are used."""
+
+from __future__ import annotations
+
+import doctest
+import re
+
+import pytest
+import shardcore
+from shardcore import Module
+from shardcore.plan import alike
+from shardcore.plan.alike import Uses
+from shardcore.session.targets import listed
+
+from tests.plan.test_layers import residual
+
+CHIP = "tpu-v5e"
+
+
+def without_paths(module: Module) -> Module:
+    return Module.parse(re.sub(r' loc\("[^"]*"\)', "", str(module)))
+
+
+def chain(layers: int, width: int = 4096) -> Module:
+    """Layers whose columns are the rows of the next."""
+    x, w = f"tensor<256x{width}xf32>", f"tensor<{width}x{width}xf32>"
+    lines = [
+        f"func.func @main(%x0: {x}, {', '.join(f'%w{n}: {w}' for n in range(layers))}) -> {x} {{"
+    ]
+    for n in range(layers):
+        lines += [
+            f"  %a{n} = stablehlo.dot_general %x{n}, %w{n}, contracting_dims = [1] x [0]"
+            f" : ({x}, {w}) -> {x}",
+            f"  %x{n + 1} = stablehlo.tanh %a{n} : {x}",
+        ]
+    return Module.parse("\n".join([*lines, f"  return %x{layers} : {x}", "}"]))
+
+
+def blocks(layers: int) -> Module:
+    """Layers with a hidden width of their own between two products, and a residual stream."""
+    x, h = "tensor<2048x4096xf32>", "tensor<2048x16384xf32>"
+    up, down = "tensor<4096x16384xf32>", "tensor<16384x4096xf32>"
+    names = ", ".join(f"%u{n}: {up}, %d{n}: {down}" for n in range(layers))
+    lines = [f"func.func @main(%x0: {x}, {names}) -> {x} {{"]
+    for n in range(layers):
+        lines += [
+            f"  %a{n} = stablehlo.dot_general %x{n}, %u{n}, contracting_dims = [1] x [0]"
+            f" : ({x}, {up}) -> {h}",
+            f"  %b{n} = stablehlo.tanh %a{n} : {h}",
+            f"  %c{n} = stablehlo.dot_general %b{n}, %d{n}, contracting_dims = [1] x [0]"
+            f" : ({h}, {down}) -> {x}",
+            f"  %x{n + 1} = stablehlo.add %x{n}, %c{n} : {x}",
+        ]
+    return Module.parse("\n".join([*lines, f"  return %x{layers} : {x}", "}"]))
+
+
+def test_the_example_of_uses() -> None:
+    assert doctest.testmod(alike).failed == 0
+
+
+def test_classes_that_are_used_elsewhere_or_more_often_are_not_alike() -> None:
+    uses = Uses({1, 2, 3, 4})
+    for number in (1, 2, 3):
+        uses.add("up", 1, (0, number))
+    uses.add("up", 1, (4, 0))
+    uses.add("up", 1, (0, 3))
+    assert list(uses.alike()) == [[1, 2]]
+
+
+def test_classes_of_one_tensor_stay_apart() -> None:
+    uses = Uses(range(6))
+    for number in range(5):
+        uses.add("layer", 0, (number, number + 1))
+    uses.add("layer", 0, (5, 0))
+    assert list(uses.alike()) == [[0, 2, 4], [1, 3, 5]]
+
+
+@pytest.mark.parametrize("layers", [2, 3, 12])
+def test_layers_of_any_number_are_two_annotations_at_most(layers: int) -> None:
+    plan = shardcore.plan(blocks(layers), CHIP, "2GiB", mesh={"a": 2, "b": 4}, seconds=60)
+    weights = [target for target in plan.specs if target.startswith(("%u", "%d"))]
+    assert 1 <= len(weights) <= 2
+    assert {len(listed(target)) for target in weights} == {layers}
+    assert len(plan.annotations) == len(plan.specs)
+
+
+def test_layers_whose_columns_are_the_rows_of_the_next_come_in_pairs() -> None:
+    plan = shardcore.plan(chain(6), CHIP, "150MiB", mesh={"a": 4}, seconds=60)
+    assert plan.kind == "tensor"
+    assert set(plan.specs) <= {"%w0", "%w1, %w3", "%w2, %w4", "%w5"}
+    assert len(plan.specs) > 1
+
+
+def test_paths_make_no_difference_to_the_cost() -> None:
+    plans = [
+        shardcore.plan(module, CHIP, mesh={"a": 4}, seconds=60)
+        for module in (residual(24), without_paths(residual(24)))
+    ]
+    assert plans[0].value == plans[1].value
+    assert len(plans[0].specs) == len(plans[1].specs)
+
+
+def test_a_list_of_many_names_is_shortened_in_the_table_only() -> None:
+    plan = shardcore.plan(blocks(12), CHIP, "2GiB", mesh={"a": 2, "b": 4}, seconds=60)
+    [target, *_] = [target for target in plan.specs if len(listed(target)) == 12]
+    first, second, third, *_ = listed(target)
+    assert f"{first}, {second}, {third}, ... 9 more" in str(plan)
+    assert target in [row["target"] for row in plan.record()["annotations"]]
+    session = blocks(12).session(mesh={"a": 2, "b": 4})
+    session.set(dict(plan.specs))
+    assert session.cost(CHIP).record() == plan.cost.record()
