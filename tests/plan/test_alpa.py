@@ -1,4 +1,4 @@
-"""Plans against what the tests of alpa expect of its automatic sharding of dense layers.
+"""Plans against what the tests of alpa expect of its automatic sharding.
 
 Alpa's tests state, for a step over one or two mesh axes, which parallelism has to come out and how
 many collectives it takes. Here each expectation is written as annotations: its collectives are
@@ -7,9 +7,7 @@ those that alpa counts, and the plan found from no annotations costs at most as 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,24 +17,13 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 import shardcore  # noqa: E402
 import shardcore.jax  # noqa: E402
+from shardcore.session.targets import listed  # noqa: E402
 
+from tests.plan import transformers  # noqa: E402
+from tests.plan.expected import CHIP, Expected, runs  # noqa: E402
 from tests.shardy.programs.registry import f32  # noqa: E402
 
-CHIP = "tpu-v5p"
 LAYERS = 4
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What alpa's test of a model expects."""
-
-    step: Any
-    arguments: tuple[Any, ...]
-    mesh: dict[str, int]
-    annotations: dict[str, str]
-    collectives: dict[str, int]
-    """How many run of each kind, those that run as one counted once."""
-    memory: str | None = None
 
 
 def mlp(params: Any, x: jax.Array, y: jax.Array) -> Any:
@@ -79,7 +66,7 @@ CASES = {
     ),
     # Megatron's pairs: after each pair, and before each pair but the first in the backward pass.
     "model": Expected(mlp, mlp_of(256, 8192), {"model": 4}, PAIRS, {"all_reduce": LAYERS - 1}),
-    # Both; gradients of 64 MiB are too large to run as one.
+    # Both: gradients of 64 MiB are too large to run as one.
     "both": Expected(
         mlp,
         mlp_of(2**13, 8192),
@@ -92,16 +79,122 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_plan_is_what_alpa_expects_or_costs_less(name: str) -> None:
-    case = CASES[name]
-    lowered = shardcore.jax.lower(case.step, *case.arguments, platform="cpu")
-    session = lowered.session(mesh=case.mesh)
-    session.set(case.annotations)
-    cost = session.cost(CHIP)
-    runs: dict[str, Fraction] = defaultdict(Fraction)
-    for row in cost.collectives:
-        runs[row.kind] += Fraction(row.count, row.combined)
-    assert dict(runs) == case.collectives
-    plan = shardcore.plan(lowered, CHIP, case.memory, mesh=case.mesh, seconds=60)
-    assert plan.value <= cost.serial_seconds * 1.001
-    assert cost.peak_bytes <= plan.limit
-    assert plan.cost.peak_bytes <= plan.limit
+    CASES[name].check()
+
+
+BERT = transformers.step(partial(transformers.bert_layer, heads=8))
+KERNELS = ("qkv", "out", "up", "down")
+PAIRED = {
+    f"state['params']/**/{name}/kernel": "P('model')" if number % 2 else "P(None, 'model')"
+    for number, name in enumerate(KERNELS)
+}
+KEPT = {f"state/**/{name}/kernel": "P('data')" for name in KERNELS}
+BERT_LAYERS = 2
+
+BERT_CASES = {
+    # One all-reduce of all gradients.
+    "data": Expected(
+        BERT,
+        transformers.bert_of(BERT_LAYERS, 64, 512, 512),
+        {"data": 4},
+        BATCH,
+        {"all_reduce": 1},
+    ),
+    # After attention and after the dense layers, forward and backward, but before the first layer.
+    "model": Expected(
+        BERT,
+        transformers.bert_of(BERT_LAYERS, 8, 32, 4096),
+        {"model": 4},
+        PAIRED,
+        {"all_reduce": 4 * BERT_LAYERS - 1},
+    ),
+    # Both. Alpa runs all gradients as one; here they are 96 MiB, and run as two.
+    "both": Expected(
+        BERT,
+        transformers.bert_of(BERT_LAYERS, 64, 128, 2048),
+        {"data": 2, "model": 2},
+        {**BATCH, **PAIRED},
+        {"all_reduce": 4 * BERT_LAYERS - 1 + 2},
+    ),
+    # ZeRO-3: each kernel is gathered once and its gradient scattered; what is small is summed.
+    "zero": Expected(
+        BERT,
+        transformers.bert_of(BERT_LAYERS, 64, 128, 2048),
+        {"data": 4},
+        {**BATCH, **KEPT},
+        {"all_gather": 4 * BERT_LAYERS, "reduce_scatter": 4 * BERT_LAYERS, "all_reduce": 1},
+        memory="1.7GiB",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BERT_CASES)
+def test_a_plan_of_bert_is_what_alpa_expects_or_costs_less(name: str) -> None:
+    BERT_CASES[name].check()
+
+
+GROUPS, TOKENS, WIDTH, EXPERTS = 128, 256, 1024, 16
+PLACES = 2 * TOKENS // EXPERTS
+MOE = transformers.step(partial(transformers.moe_layer, heads=16, tokens=TOKENS))
+MOE_OF = transformers.moe_of(64, 512, WIDTH, EXPERTS)
+
+
+def routed(batch: str, experts: str, groups: str | None = None) -> dict[str, Any]:
+    """Annotations of the batch and the weights of experts, and constraints of what is sent to them,
+    of its gradient, and of what comes back. ``groups`` is the axis of groups inside experts."""
+    return {
+        "annotations": {
+            **dict.fromkeys(("x", "y"), f"P({batch})"),
+            **{f"state/**/layer_0/{name}": f"P({experts})" for name in ("up", "down")},
+        },
+        "values": {
+            (EXPERTS, GROUPS, PLACES, WIDTH): f"P({experts}, {groups})",
+            (EXPERTS, WIDTH, GROUPS, PLACES): f"P({experts}, None, {groups})",
+            (GROUPS, EXPERTS, PLACES, WIDTH): f"P({batch})",
+        },
+    }
+
+
+MOE_CASES = {
+    # Tokens are exchanged to and from the experts, forward and backward; one all-reduce of the
+    # gradients of all weights but those of experts.
+    "experts": Expected(
+        MOE,
+        MOE_OF,
+        {"data": 4},
+        collectives={"all_to_all": 4, "all_reduce": 1},
+        **routed("'data'", "'data'"),
+    ),
+    # Experts along one of two axes of the batch: their gradients are summed over the other. Alpa
+    # runs both as one; here they are 128 MiB each. All experts apart cost less.
+    "both": Expected(
+        MOE,
+        MOE_OF,
+        {"data": 2, "expert": 2},
+        collectives={"all_to_all": 4, "all_reduce": 3},
+        **routed("('data', 'expert')", "'expert'", "'data'"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MOE_CASES)
+def test_a_plan_of_experts_is_what_alpa_expects_or_costs_less(name: str) -> None:
+    plan = MOE_CASES[name].check()
+    assert plan.kind == "expert"
+    assert runs(plan.cost)["all_to_all"] == 4
+
+
+def test_what_goes_to_the_experts_of_each_layer_is_one_annotation() -> None:
+    state, *batch = MOE_OF
+    layers = {
+        key: {f"layer_{number}": tree["layer_0"] for number in range(2)}
+        for key, tree in state.items()
+    }
+    lowered = shardcore.jax.lower(MOE, layers, *batch, platform="cpu")
+    plan = shardcore.plan(lowered, CHIP, mesh={"data": 4}, seconds=60)
+    assert plan.kind == "expert"
+    assert runs(plan.cost)["all_to_all"] == 8
+    lists = [target for target in plan.specs if target.startswith("%")]
+    assert lists
+    assert all(len(listed(target)) == 2 for target in lists)
+    assert len(plan.specs) <= 12

@@ -8,6 +8,7 @@
 :mod:`~.alike`         classes of repeated layers, by how they are used
 :mod:`~.roles`         arguments that get one annotation
 :mod:`~.pins`          values that are worth a constraint
+:mod:`~.routed`        values that go to experts and come back
 :mod:`~.layouts`       for each mesh axis the classes that it shards
 :mod:`~.kinds`         what kind of parallelism that is
 :mod:`~.model`         estimates what a layout costs, to rank layouts

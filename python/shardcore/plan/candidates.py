@@ -93,7 +93,8 @@ def _of_axis(mesh: Mesh, axis: int, model: Model, meanings: Meanings) -> Iterato
     weights = [number for number in considered if number in meanings.of_weights]
     weights.sort(key=lambda number: -meanings.held.get(number, 0.0))
     if batch in considered and weights:
-        for number in weights[:_MOST_FSDP]:
+        stored = [number for number in weights if number in meanings.experts]
+        for number in dict.fromkeys((*stored, *weights[:_MOST_FSDP])):
             yield (batch, number)
         yield (batch, *weights)
         yield (batch, *reversed(weights))

@@ -114,6 +114,10 @@ class DimClasses:
         self.work = self._grouped()
         """Distinct ops, with how often they run."""
 
+    def ops(self) -> Iterator[Op]:
+        """Yield the ops of the program that have a rule, in order."""
+        return (op for op, _, _ in self._ops)
+
     def first_values(self) -> list[tuple[Value, tuple[int, ...], float]]:
         """Return the first result with each tuple of classes, and the bytes of all such results."""
         found: dict[tuple[int, ...], tuple[Value, float]] = {}

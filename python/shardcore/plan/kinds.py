@@ -63,8 +63,13 @@ class Meanings:
         first."""
         self.held = dict(held)
         """The bytes of the arguments that have each class."""
-        self._experts = _batches_of_weights(work, self.batch)
+        self.experts = _batches_of_weights(work, self.batch)
+        """The classes of dims of weights that count experts."""
         self._spatial = _spatial(work, self.batch) - self.of_weights
+
+    def exchanges(self, classes: Sequence[int]) -> bool:
+        """Return whether an axis that shards ``classes`` has both the batch and experts."""
+        return self.batch in classes and not self.experts.isdisjoint(classes)
 
     def kind(self, layout: Layout) -> str:
         """Return the kind of ``layout``, one of :data:`KINDS`."""
@@ -73,12 +78,18 @@ class Meanings:
     def kind_of(self, trial: Trial, roles: Sequence[Role]) -> str:
         """Return the kind of the annotations of ``trial``."""
         found: dict[str, set[int]] = {axis.name: set() for axis in trial.mesh.axes}
+        exchanged: set[str] = set()
         for role, dims in zip(roles, trial.shardings, strict=True):
             for axes, number in zip(dims or (), role.classes, strict=False):
                 for axis in axes:
                     found[axis].add(number)
-        batch = self.batch
-        return self._joined(tuple(sorted(c, key=lambda n: n != batch)) for c in found.values())
+                    if role.what == "sent" and number in self.experts:
+                        exchanged.add(axis)
+        # Along these axes tokens go to the experts, whatever else they shard.
+        experts = tuple(self.experts)
+        return self._joined(
+            experts if axis in exchanged else tuple(numbers) for axis, numbers in found.items()
+        )
 
     def _joined(self, axes: Iterable[tuple[int, ...]]) -> str:
         found = {self._of_axis(classes) for classes in axes if classes}
@@ -89,7 +100,7 @@ class Meanings:
     def _of_axis(self, classes: tuple[int, ...]) -> str:
         if self.batch in classes:
             return "fsdp" if set(classes) & self.of_weights else "data"
-        if self._experts & set(classes):
+        if self.experts & set(classes):
             return "expert"
         if set(classes) & self.of_weights:
             return "tensor"

@@ -50,7 +50,7 @@ def pins(
         count += 1
         shape = tuple(size or 1 for size in value.shape or ())
         name = found.name if found.function == entry else f"@{found.function} {found.name}"
-        yield Role((name,), (), shape, classes, 0, False, "value", found.location or "")
+        yield Role((name,), (), shape, classes, 0, False, "begun", found.location or "")
 
 
 def _key(value: Value) -> tuple[object, ...]:

@@ -27,6 +27,7 @@ from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions
 from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
+from shardcore.plan.routed import routed
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.trials import Stop, Trial, Trials
@@ -200,7 +201,7 @@ class Planner:
 
     def _places(self, specs: Mapping[str, str]) -> dict[str, str]:
         """Where the values come from that are constrained."""
-        values = [role for role in self._roles if role.what == "value" and role.name in specs]
+        values = [role for role in self._roles if role.is_value and role.name in specs]
         return {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
 
     def _search(self) -> str:
@@ -265,6 +266,8 @@ class Planner:
         found = [*arguments, *of_results(given, results, meanings.batch)]
         values = classes.first_values()
         found += pins(program.module, values, meanings.batch, meanings.is_inside)
+        batch, experts = meanings.batch, meanings.experts
+        found += routed(program.module, classes.ops(), classes.of, batch, experts)
         model = Model(
             classes.work,
             arguments,

@@ -40,10 +40,16 @@ class Role:
     is_integer: bool
     """Whether the elements are integers, as those of tokens are."""
     what: str = "argument"
-    """``"argument"``, ``"result"`` or ``"value"``. Results and values follow from the arguments
-    unless they are annotated."""
+    """``"argument"``, ``"result"``, or of values ``"begun"``, ``"sent"`` and ``"returned"``: where
+    activations begin, and what goes to experts and comes back. Results and values follow from the
+    arguments unless they are annotated."""
     place: str = ""
     """Where the user's program makes a value."""
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is values inside the program."""
+        return self.what in ("begun", "sent", "returned")
 
     @property
     def name(self) -> str:

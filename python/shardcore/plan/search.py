@@ -26,6 +26,8 @@ _EACH_KIND = 2
 """The layouts that are evaluated of each kind."""
 _UNIFORM = 6
 """The layouts that are evaluated of those whose axes all shard the same."""
+_EXCHANGED = 4
+"""The layouts that are evaluated of those in which tokens go to experts along an axis."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
 _MOST_STARTS = 8
@@ -49,12 +51,14 @@ class Search:
         Raises:
             Stop: the time is up.
         """
-        for candidate in _chosen(ranked):
+        for candidate in _chosen(ranked, self._meanings):
             if self._trials.best is not None and self._trials.fraction > _CANDIDATES_SHARE:
                 break
             layout = candidate.layout
             plain = self.shardings(candidate)
-            tried = self._trials.run(layout.mesh, [plain, self._pinned(plain, layout)])
+            pinned = self._pinned(plain, layout)
+            exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
+            tried = self._trials.run(layout.mesh, [plain, pinned, *exchanged])
             if not any(trial.fits for trial in tried):
                 self._trials.run(layout.mesh, [self._lean(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
@@ -82,7 +86,29 @@ class Search:
         whole = Layout(layout.mesh, tuple((batch,) if batch in c else () for c in layout.axes))
         return tuple(
             _or_none(whole.of(role.classes, role.shape, even=True))
-            if role.what == "value"
+            if role.what == "begun"
+            else dims
+            for role, dims in zip(self._roles, shardings, strict=True)
+        )
+
+    def _exchanged(self, shardings: Shardings, layout: Layout) -> Shardings:
+        """``shardings`` with what is sent to experts constrained by them, and what comes back by
+        its batch, along the axes that shard both."""
+        batch, experts = self._meanings.batch, self._meanings.experts
+        if not any(map(self._meanings.exchanges, layout.axes)):
+            return shardings
+        back = [(batch,) if batch in classes else () for classes in layout.axes]
+        sent = [
+            (*(number for number in classes if number in experts), *own)
+            for classes, own in zip(layout.axes, back, strict=True)
+        ]
+        layouts = {
+            "sent": Layout(layout.mesh, tuple(sent)),
+            "returned": Layout(layout.mesh, tuple(back)),
+        }
+        return tuple(
+            _or_none(layouts[role.what].of(role.classes, role.shape, even=True))
+            if role.what in layouts
             else dims
             for role, dims in zip(self._roles, shardings, strict=True)
         )
@@ -209,7 +235,7 @@ def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
         for number in role.classes:
             most[number] = max(most.get(number, 0), role.bytes)
     return [
-        role.what == "value"
+        role.is_value
         or role.is_integer
         or meanings.batch in role.classes
         or role.bytes * _SMALL >= total
@@ -218,14 +244,17 @@ def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
     ]
 
 
-def _chosen(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """The first, the first of each kind and mesh, and of those whose axes all shard the same."""
+def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
+    """The first, the first of each kind and mesh, of those whose axes all shard the same, and of
+    those that have the batch and experts along one axis."""
     chosen = list(ranked[:_FIRST])
     count: dict[object, int] = {}
     for each in ranked:
         most: dict[object, int] = {each.kind: _EACH_KIND, each.layout.mesh: _EACH_KIND}
         if len(set(each.layout.axes)) == 1:
             most["uniform"] = _UNIFORM
+        if any(meanings.exchanges(classes) for classes in each.layout.axes):
+            most["exchanged"] = _EXCHANGED
         for key, number in most.items():
             if count.setdefault(key, 0) < number and each not in chosen:
                 chosen.append(each)

@@ -15,7 +15,7 @@ Target = tuple[int, int]
 """The kind of a target (0 an argument, 1 a result, 2 a value) and its index."""
 
 _MAX_CLOSE = 3
-_EXACT = re.compile(r"%[A-Za-z0-9_$.-]+(#\d+)?|result \d+")
+_EXACT = re.compile(r"(@[A-Za-z0-9_$.-]+ )?%[A-Za-z0-9_$.-]+(#\d+)?|result \d+")
 
 
 def listed(text: str) -> tuple[str, ...]:

@@ -1,0 +1,96 @@
+"""Values between tokens and experts: what is sent to experts, and what comes back.
+
+Where the batch and the experts of a layer are along one axis, tokens are exchanged: once on the way
+to the experts, once on the way back, and both again for the gradients. Propagation alone keeps the
+batch along the axis and gathers the weights of the experts. A constraint on what a product with
+these weights takes decides for the experts, as users do who pin what they dispatch, and one on what
+a sum over the experts takes decides for the batch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from shardcore._core import Module, Op, Value
+from shardcore.plan.roles import Role
+
+Classes = tuple[int, ...]
+
+
+def routed(
+    module: Module,
+    ops: Iterable[Op],
+    of: Callable[[Value], Classes],
+    batch: int,
+    experts: Iterable[int],
+) -> Iterator[Role]:
+    """Yield roles of values: ``"sent"`` to experts, and ``"returned"`` from them.
+
+    Values of one shape and the same classes, as those of repeated layers, are one role.
+
+    Args:
+        module: the program without annotations.
+        ops: the ops of the program as XLA propagates it, in order.
+        of: the classes of the dims of a value.
+        batch: the class of the batch.
+        experts: the classes of dims of weights that count experts.
+    """
+    wanted = set(experts)
+    if not wanted:
+        return
+    found: dict[tuple[str, Classes], dict[tuple[object, ...], None]] = defaultdict(dict)
+    for what, op, place in _places(ops, of, batch, wanted):
+        found[what, of(op.operands[place])][_key(op, place)] = None
+    places: dict[tuple[object, ...], list[Value]] = defaultdict(list)
+    entry = next((value.function for value in module.values()), "")
+    for op in module.ops():
+        if op.name == "stablehlo.dot_general":
+            for place, value in enumerate(op.operands):
+                places[_key(op, place)].append(value)
+    for (what, classes), keys in found.items():
+        values = [value for key in keys for value in places[key] if value.op is not None]
+        names = list(dict.fromkeys(_name(value, entry) for value in values))
+        if names:
+            shape = tuple(size or 1 for size in values[0].shape or ())
+            place_of = values[0].location or ""
+            yield Role((", ".join(names),), (), shape, classes, 0, False, what, place_of)
+
+
+def _places(
+    ops: Iterable[Op],
+    of: Callable[[Value], Classes],
+    batch: int,
+    experts: set[int],
+) -> Iterator[tuple[str, Op, int]]:
+    """The operands of products that are sent to experts, and those that have come back."""
+    inside: set[Value] = set()
+    """What was made of the results of products with weights of experts."""
+    for op in ops:
+        own = [of(value) for value in op.operands]
+        result = of(op.results[0])
+        if op.name != "stablehlo.dot_general":
+            has_both = batch in result and not experts.isdisjoint(result)
+            if has_both and not inside.isdisjoint(op.operands):
+                inside.update(op.results)
+            continue
+        tokens = [place for place, classes in enumerate(own) if batch in classes]
+        common = experts.intersection(own[0]).intersection(own[1])
+        if len(tokens) == 1 and common.intersection(result):
+            if op.operands[tokens[0]] not in inside:
+                yield "sent", op, tokens[0]
+            inside.update(op.results)
+        elif common.difference(result):
+            for place in tokens:
+                if op.operands[place] in inside:
+                    yield "returned", op, place
+
+
+def _key(op: Op, place: int) -> tuple[object, ...]:
+    """What an operand has in common with its counterpart after calls are inlined."""
+    shapes = tuple(value.shape for value in (*op.operands, *op.results))
+    return op.location, shapes, op.results[0].dtype, place
+
+
+def _name(value: Value, entry: str) -> str:
+    return value.name if value.function == entry else f"@{value.function} {value.name}"
