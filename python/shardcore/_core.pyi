@@ -1589,6 +1589,9 @@ class Figures:
     def memory(self) -> list[int]:
         """Bytes of arguments, outputs, donated outputs, and at the peak."""
 
+    def host_bytes(self) -> int:
+        """Bytes that XLA allocates where the program runs on hosts."""
+
     def least_peak(self) -> int:
         """Bytes at the peak of the order of ops that needs least."""
 

@@ -92,6 +92,13 @@ class Cost:
         return min(self.rows.least_peak_bytes, self.peak_bytes)
 
     @property
+    def host_peak_bytes(self) -> int:
+        """The bytes of arguments, outputs and temporaries that ``compiled.memory_analysis()`` of
+        XLA says on hosts, which compute bfloat16 in float32 and put temporaries in one heap.
+        """
+        return self.rows.host_peak_bytes
+
+    @property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
         """The values that are live at that op: arguments, outputs, then others in program order."""
         return self.rows.live_at_peak
@@ -188,6 +195,7 @@ class Cost:
             "alias_bytes": self.alias_bytes,
             "peak_bytes": self.peak_bytes,
             "least_peak_bytes": self.least_peak_bytes,
+            "host_peak_bytes": self.host_peak_bytes,
             "fits": self.fits,
             "peak_op": None if self.peak_op is None else asdict(self.peak_op),
             "compute_seconds": self.compute_seconds,

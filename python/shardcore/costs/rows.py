@@ -99,6 +99,11 @@ class Rows:
         return timeline_of(*self._figures.lifetimes())
 
     @cached_property
+    def host_peak_bytes(self) -> int:
+        """The bytes that XLA allocates where the program runs on hosts."""
+        return self._figures.host_bytes()
+
+    @cached_property
     def least_peak_bytes(self) -> int:
         """The bytes at the peak in the order of the ops that needs least."""
         return self._figures.least_peak()
@@ -170,7 +175,7 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self.steps, self.scopes, self.product_flops
-        return _rows, (*self._key(), *kept, self.lifetimes)
+        return _rows, (*self._key(), *kept, self.lifetimes, self.host_peak_bytes)
 
 
 def _rows(
@@ -182,12 +187,14 @@ def _rows(
     scopes: tuple[ScopeCost, ...],
     product_flops: tuple[int, int],
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
+    host_peak_bytes: int,
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
     vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
     vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
     vars(rows).update(lifetimes=lifetimes, least_peak_bytes=least_peak_bytes)
+    vars(rows).update(host_peak_bytes=host_peak_bytes)
     return rows
 
 

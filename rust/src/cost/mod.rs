@@ -53,7 +53,7 @@ use count::Count;
 use dataflow::Dataflow;
 use donation::donated_of_entry;
 use execution::{Execution, Loop};
-use host::lifetimes::{lifetimes, Lifetimes};
+use host::lifetimes::{allocated, lifetimes, Lifetimes};
 use inline::Inlined;
 use local::Local;
 use memory::Memory;
@@ -164,6 +164,18 @@ fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) 
         live.value = originals.value(live.value);
     }
     cost
+}
+
+/// The bytes that XLA allocates for the program of `local` where it runs on hosts.
+pub fn local_host_bytes(local: Local<'_>) -> u128 {
+    let inlined = Inlined::new(local.program);
+    let program = &*inlined.program;
+    let Some(entry) = program.entry_function() else { return 0 };
+    let mut works = Works::new(program);
+    let execution = Execution::new(program, &mut works);
+    let donated = donated_of_entry(program, &mut works.tensors, entry);
+    let arguments = Memory::of_ports(program, &mut works, entry, &[]).argument_bytes;
+    arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
 }
 
 /// What is in the memory of one device at each moment of the program of `local`; ops and values are those of [`local_cost`].

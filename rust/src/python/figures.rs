@@ -16,7 +16,7 @@ use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
 use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
-use crate::cost::{local_cost, local_lifetimes, sequence, ProgramCost, Sequence};
+use crate::cost::{local_cost, local_host_bytes, local_lifetimes, sequence, ProgramCost, Sequence};
 use crate::index::{Id, MeshId, OpId, SignatureId, StrId};
 use crate::ir::Program;
 use pyo3::exceptions::PyValueError;
@@ -183,6 +183,10 @@ impl PyFigures {
     fn memory(&self) -> [u128; 4] {
         let memory = &self.cost.memory;
         [memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.peak_bytes]
+    }
+    /// The bytes that XLA allocates where the program runs on hosts. They are computed when asked for.
+    fn host_bytes(&self, py: Python<'_>) -> u128 {
+        py.detach(|| local_host_bytes(self.origin.local(&self.program)))
     }
     /// Bytes at the peak of the order that needs least.
     fn least_peak(&self, py: Python<'_>) -> u128 {

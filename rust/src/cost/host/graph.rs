@@ -5,6 +5,7 @@ use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::{combined, is_scatter};
 use super::layouts::{DimOrder, Layouts};
+use super::rows::Rows;
 use super::storage::{fuses, is_name, is_sum, Storage};
 use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
@@ -64,6 +65,20 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// From pairs of a kernel and what it reads.
+    pub fn new(
+        kernels: Vec<Kernel>,
+        ops: Vec<(OpId, u32)>,
+        items: Vec<Item>,
+        returned: Vec<u32>,
+        reads: &[(u32, Read)],
+    ) -> Self {
+        let reads = Rows::of(kernels.len(), reads);
+        let made = items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
+        let made: Vec<(u32, u32)> = made.map(|(item, at)| (item.made_by, at)).collect();
+        let makes = Rows::of(kernels.len(), &made);
+        Self { kernels, ops, items, returned, reads, makes }
+    }
     /// What kernel `at` reads.
     pub fn reads(&self, at: u32) -> &[Read] {
         self.reads.row(at)
@@ -78,42 +93,6 @@ impl Graph {
             NONE => item,
             other => other,
         }
-    }
-}
-
-/// Lists of equal things by kernel, one after the other.
-#[derive(Debug)]
-struct Rows<T> {
-    all: Vec<T>,
-    starts: Vec<u32>,
-}
-
-impl<T> Default for Rows<T> {
-    fn default() -> Self {
-        Self { all: Vec::new(), starts: vec![0] }
-    }
-}
-
-impl<T: Copy> Rows<T> {
-    /// From pairs of a row and what is in it, which keep their order.
-    fn of(count: usize, pairs: &[(u32, T)]) -> Self {
-        let mut starts = vec![0; count + 1];
-        for &(row, _) in pairs {
-            starts[row as usize + 1] += 1;
-        }
-        for at in 0..count {
-            starts[at + 1] += starts[at];
-        }
-        let mut next = starts.clone();
-        let mut all: Vec<T> = pairs.iter().map(|pair| pair.1).collect();
-        for &(row, one) in pairs {
-            all[next[row as usize] as usize] = one;
-            next[row as usize] += 1;
-        }
-        Self { all, starts }
-    }
-    fn row(&self, at: u32) -> &[T] {
-        &self.all[self.starts[at as usize] as usize..self.starts[at as usize + 1] as usize]
     }
 }
 
@@ -136,9 +115,14 @@ pub struct Builder<'p, 'w, 'a> {
 }
 
 impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
-    /// For the blocks of `functions`, given by their ops.
-    pub fn new(program: &'p Program, works: &'w mut Works<'a>, functions: &[OpId]) -> Self {
-        let mut layouts = Layouts::default();
+    /// For the blocks of `functions`, given by their ops. `widens` says whether `bf16` is computed as `f32`.
+    pub fn new(
+        program: &'p Program,
+        works: &'w mut Works<'a>,
+        functions: &[OpId],
+        widens: bool,
+    ) -> Self {
+        let mut layouts = Layouts::new(widens);
         let storage = Storage::new(program, works, &mut layouts, functions);
         let count = program.num_value_ids();
         Self {
@@ -177,7 +161,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 self.add_name(op);
                 continue;
             }
-            let is_made = |value: ValueId| self.storage.is_written(value);
+            let is_made =
+                |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
             let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
             if is_unmade && program.kind(op) != OpKind::While {
                 continue;
@@ -190,12 +175,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.finish()
     }
     fn finish(&mut self) -> Graph {
-        let mut graph = std::mem::take(&mut self.graph);
+        let Graph { kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
         let reads = std::mem::take(&mut self.reads);
-        graph.reads = Rows::of(graph.kernels.len(), &reads);
-        let made = graph.items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
-        let made: Vec<(u32, u32)> = made.map(|(item, at)| (item.made_by, at)).collect();
-        graph.makes = Rows::of(graph.kernels.len(), &made);
+        let graph = Graph::new(kernels, ops, items, returned, &reads);
         for item in &graph.items {
             self.items[item.value.index()] = NONE;
         }
@@ -246,6 +228,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 if item != NONE {
                     self.name(value, item, kernel);
                 }
+            } else if self.storage.has_tail(value) {
+                let bytes = self.whole_bytes(op);
+                let whole = self.make(value, bytes, kernel);
+                self.add_tail(op, value, whole);
             } else if self.storage.is_written(value) {
                 let over = match (movement, program.kind(op)) {
                     (Movement::Update, _) => program.operands(op).next(),
@@ -256,18 +242,26 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 let over = over.map_or(NONE, |value| self.item(value));
                 let item = self.make(value, bytes, kernel);
                 self.graph.items[item as usize].over = over;
-                if self.layouts.moves_result(program, self.works, op) {
-                    self.add_copy(op, value, item);
-                }
             }
         }
     }
-    /// Copies the result `item` of `op` into the order that `value` has.
-    fn add_copy(&mut self, op: OpId, value: ValueId, item: u32) {
-        let kernel = self.kernel(op, false, false);
-        self.reads.push((kernel, Read { item, is_elementwise: false }));
-        let bytes = self.works.tensors.bytes(value);
-        self.make(value, bytes, kernel);
+    /// The bytes of what `op` writes before its result is taken from that.
+    fn whole_bytes(&mut self, op: OpId) -> u128 {
+        let program = self.program;
+        let value = program.result(op, 0);
+        let is_wide = self.layouts.widens(program, self.works, op, value);
+        // Hosts reduce the whole, of which each device keeps a part.
+        let whole = if is_scatter(program, op) { program.operand(op, 0) } else { value };
+        self.works.tensors.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
+    }
+    /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
+    fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
+        if self.storage.is_written(value) {
+            let kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item: whole, is_elementwise: false }));
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, kernel);
+        }
     }
     /// Adds `op` to a set of all-reduces, whose results are there as soon as all are.
     fn add_to_set(&mut self, op: OpId, set: &mut (u32, u32)) {
@@ -276,15 +270,15 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         let kernel = set.0;
         self.graph.ops.push((op, kernel));
-        self.read_operands(kernel, op, &[]);
+        let copies = self.copies_for(op);
+        self.read_operands(kernel, op, &copies);
         let value = self.program.result(op, 0);
-        let whole = self.works.tensors.bytes(self.program.operand(op, 0));
+        let whole = self.whole_bytes(op);
         let item = self.make(value, whole, kernel);
         self.reads.push((set.1, Read { item, is_elementwise: false }));
         self.name(value, item, set.1);
-        if is_scatter(self.program, op) {
-            // Hosts reduce the whole, of which each device keeps a part.
-            self.add_copy(op, value, self.items[value.index()]);
+        if self.storage.has_tail(value) {
+            self.add_tail(op, value, self.items[value.index()]);
         }
     }
     /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
@@ -306,7 +300,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             let kernel = self.kernel(op, false, false);
             self.walk(kernel, value, false);
             let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
-            let copy = self.make(value, bytes, kernel);
+            let is_wide = self.layouts.widens(program, self.works, op, value);
+            let copy = self.make(value, bytes.saturating_mul(if is_wide { 2 } else { 1 }), kernel);
             self.items[value.index()] = own;
             self.copies.insert(key, copy);
             copies.push(copy);
@@ -362,8 +357,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 continue;
             }
             self.stamps[value.index()] = (self.num_walks, NONE);
-            let is_inlined =
-                self.storage.is_inlined(value) && !(is_sum && self.items[value.index()] != NONE);
+            let has_tail = self.storage.has_tail(value);
+            let is_inlined = self.storage.is_inlined(value)
+                && !has_tail
+                && !(is_sum && self.items[value.index()] != NONE);
             let made_by = program.defining_op(value).filter(|_| is_inlined);
             match made_by {
                 Some(op) => {
@@ -375,6 +372,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 None if self.items[value.index()] != NONE => {
                     self.stamps[value.index()].1 = self.reads.len() as u32;
                     let item = self.items[value.index()];
+                    let is_elementwise =
+                        is_elementwise && !(has_tail && self.storage.is_inlined(value));
                     self.reads.push((kernel, Read { item, is_elementwise }));
                 }
                 None => {}

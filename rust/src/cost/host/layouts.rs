@@ -2,14 +2,15 @@
 //!
 //! A product reads its operands as matrices, with the dims of a batch first: those of rows, then those contracted. Two plain
 //! matrices are read as they are. A convolution reads its input batch first and features last, and its kernel features last.
-//! An all-gather along a dim that is not the first reads and writes with that dim first.
+//! An all-gather along a dim that is not the first reads and writes with that dim first. Where ops compute `bf16` as
+//! `f32`, what they read is a copy of that type.
 //!
-//! Source: XLA's `DotDecomposer`, `ConvCanonicalization` and `CpuLayoutAssignment`.
+//! Source: XLA's `DotDecomposer`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
 use super::super::work::Movement;
 use super::super::works::Works;
-use crate::index::{OpId, SignatureId};
-use crate::ir::Program;
+use crate::index::{OpId, SignatureId, ValueId};
+use crate::ir::{OpKind, Program};
 use crate::mlir::AttrValue;
 use crate::rules::{Shapes, SignatureView};
 use crate::stablehlo::dims::{ConvDims, DotDims};
@@ -27,14 +28,51 @@ enum Reader {
 }
 
 /// The orders in which ops read their operands, by signature.
-#[derive(Default)]
 pub struct Layouts {
     readers: FxHashMap<SignatureId, Option<Reader>>,
+    /// Whether `bf16` is computed as `f32`.
+    is_wide: bool,
 }
 
 impl Layouts {
-    /// The order in which `op` reads operand `index`, if that is not the one that it has.
+    /// `is_wide` says whether `bf16` is computed as `f32`.
+    pub fn new(is_wide: bool) -> Self {
+        Self { readers: FxHashMap::default(), is_wide }
+    }
+    /// Whether `value`, an operand or a result of `op`, is `bf16` that `op` reads or writes as `f32`.
+    pub fn widens(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        value: ValueId,
+    ) -> bool {
+        self.is_wide
+            && works.movement(op) == Movement::Opaque
+            && program.kind(op) != OpKind::CustomCall
+            && program.str(works.tensors.of(value).element) == "bf16"
+    }
+    /// The order in which `op` reads operand `index`, if it reads a copy.
     pub fn order(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<DimOrder> {
+        let moved = self.moved(program, works, op, index);
+        if moved.is_some() {
+            return moved;
+        }
+        let value = program.operands(op).nth(index)?;
+        if !self.widens(program, works, op, value) {
+            return None;
+        }
+        let rank = works.tensors.of(value).dims.as_deref()?.len();
+        Some((0..rank).collect())
+    }
+    /// The order in which `op` reads operand `index`, if that is not the one that it has.
+    fn moved(
         &mut self,
         program: &Program,
         works: &mut Works<'_>,

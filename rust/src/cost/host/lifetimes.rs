@@ -4,7 +4,8 @@
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
 //! sum of what is in memory at one moment is the peak of [`super::host_peak`].
 
-use super::graph::{Graph, Item};
+use super::graph::{Graph, Item, NONE};
+use super::heap::{heap_size, Temporary};
 use super::liveness::Liveness;
 use super::{made, Blocks, Entry};
 use crate::cost::execution::Execution;
@@ -68,9 +69,9 @@ pub fn lifetimes(
     donated: &[(usize, ValueId)],
 ) -> Lifetimes {
     let Some(body) = program.func_body(entry).get() else { return Lifetimes::default() };
-    let mut blocks = Blocks::new(program, works, execution, entry);
+    let mut blocks = Blocks::new(program, works, execution, entry, false);
     let Entry { graph, liveness, num_arguments, outputs } = blocks.entry(body, donated);
-    let mut walk = Walk { program, entered: FxHashSet::default(), found: Lifetimes::default() };
+    let mut walk = Walk::new(program);
     let late = walk.unroll(&mut blocks, &graph, &liveness);
     if walk.found.moments.is_empty() {
         walk.found.moments.extend(program.last_op(body).get().map(|op| (op, program.loc(op))));
@@ -95,6 +96,24 @@ pub fn lifetimes(
     walk.found
 }
 
+/// The bytes that XLA allocates on hosts besides arguments, where it computes `bf16` as `f32`; see [`super::host_peak`] for the
+/// arguments.
+pub fn allocated(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    entry: FuncId,
+    donated: &[(usize, ValueId)],
+) -> u128 {
+    let Some(body) = program.func_body(entry).get() else { return 0 };
+    let mut blocks = Blocks::new(program, works, execution, entry, true);
+    let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
+    let mut walk = Walk::new(program);
+    let _ = walk.unroll(&mut blocks, &graph, &liveness);
+    let outputs = outputs.into_iter().map(|item| graph.items[item as usize].bytes);
+    outputs.fold(heap_size(&walk.heap), u128::saturating_add)
+}
+
 /// Kernels whose results the blocks inside their ops make: the first of the moments of these, and the one after the last.
 type MadeInside = FxHashMap<u32, (u32, u32)>;
 
@@ -104,9 +123,14 @@ struct Walk<'p> {
     /// The blocks whose moments are there.
     entered: FxHashSet<BlockId>,
     found: Lifetimes,
+    heap: Vec<Temporary>,
 }
 
-impl Walk<'_> {
+impl<'p> Walk<'p> {
+    fn new(program: &'p Program) -> Self {
+        let (entered, found) = (FxHashSet::default(), Lifetimes::default());
+        Self { program, entered, found, heap: Vec::new() }
+    }
     /// Adds the moments of a block and the values in its memory, besides arguments and outputs.
     fn unroll(
         &mut self,
@@ -132,12 +156,20 @@ impl Walk<'_> {
         }
         starts.push(self.found.moments.len() as u32);
         let last = liveness.order.len().saturating_sub(1);
-        for (item, span) in graph.items.iter().zip(&liveness.spans) {
+        let mut places = vec![None; graph.items.len()];
+        for (at, (item, span)) in graph.items.iter().zip(&liveness.spans).enumerate() {
             let Some((from, until)) = *span else { continue };
             let until = (until as usize).min(last);
             let made = late.get(&item.made_by);
             let from = made.map_or(starts[from as usize], |&(_, after)| after);
             self.add_between(item, Role::Temporary, (from, starts[until + 1]));
+            if from < starts[until + 1] && item.bytes > 0 {
+                places[at] = Some(self.heap.len() as u32);
+                let shares = Some(liveness.shares[at]).filter(|&old| old != NONE);
+                let shares = shares.and_then(|old| places[old as usize]);
+                let span = (from, starts[until + 1] - 1);
+                self.heap.push(Temporary { bytes: item.bytes, span, shares });
+            }
         }
         late
     }
@@ -161,6 +193,7 @@ impl Walk<'_> {
             let live = self.program.op_results(op).next().map(|value| Live { value, bytes });
             let row = |live| Lifetime { live, loc, role: Role::Temporary, span: (at, at) };
             self.found.values.extend(live.map(row));
+            self.heap.push(Temporary { bytes, span: (at, at), shares: None });
         }
         true
     }

@@ -17,6 +17,8 @@ pub struct Liveness {
     pub order: Vec<u32>,
     /// For each item the positions from which and until which memory is taken for it; `None` where none is.
     pub spans: Vec<Option<(u32, u32)>>,
+    /// The item in whose memory each is from its first position on; [`NONE`] if that is its own.
+    pub shares: Vec<u32>,
     /// The bytes that are taken at each position, besides arguments and outputs.
     pub taken: Vec<u128>,
 }
@@ -44,6 +46,7 @@ struct Run<'g> {
     /// Items that are in the memory of outputs.
     is_output: Vec<bool>,
     spans: Vec<Option<(u32, u32)>>,
+    shares: Vec<u32>,
 }
 
 impl Liveness {
@@ -63,7 +66,7 @@ impl Liveness {
             run.place_results(kernel, at);
         }
         let taken = run.taken(order.len());
-        Self { order, spans: run.spans, taken }
+        Self { order, spans: run.spans, shares: run.shares, taken }
     }
 }
 
@@ -94,6 +97,7 @@ impl<'g> Run<'g> {
             in_output: vec![NONE; count],
             is_output: vec![false; count],
             spans: vec![None; count],
+            shares: vec![NONE; count],
         }
     }
     /// Keeps memory for the results that take no argument's.
@@ -132,6 +136,9 @@ impl<'g> Run<'g> {
                 if output == NONE {
                     // From here on it is the memory of the result.
                     let before = self.spans[old as usize].filter(|span| span.0 < at);
+                    if before.is_some() {
+                        self.shares[made as usize] = old;
+                    }
                     self.spans[old as usize] = before.map(|span| (span.0, at.saturating_sub(1)));
                     self.spans[made as usize] = Some((at, last));
                     continue;

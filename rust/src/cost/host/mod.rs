@@ -1,22 +1,27 @@
 //! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
 //!
 //! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion; [`layouts`]: which operands are copied.
-//! 2. [`graph`]: the kernels of a block, what each reads and makes; [`combined`]: the all-reduces that run as one.
+//! 2. [`graph`]: the kernels of a block, what each reads and makes; [`combined`]: the all-reduces that run as one;
+//!    [`donated`]: the arguments that are copied first.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
-//! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline.
+//! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
+//!    allocated for that.
 //!
 //! Arguments and outputs take memory throughout. An output that an argument is donated to takes that argument's; others, until
 //! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
 //! addition; a `case` needs that of the branch that needs most.
 
 mod combined;
+mod donated;
 mod equal;
 mod graph;
+mod heap;
 mod layouts;
 pub mod lifetimes;
 mod liveness;
 mod order;
+mod rows;
 mod storage;
 
 use super::execution::Execution;
@@ -25,6 +30,7 @@ use super::work::Movement;
 use super::works::Works;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
+use donated::with_copies;
 use graph::{Builder, Graph, Item, NONE};
 use liveness::Liveness;
 use rustc_hash::FxHashMap;
@@ -67,7 +73,7 @@ pub fn host_peak(
     donated: &[(usize, ValueId)],
 ) -> HostPeak {
     let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
-    Blocks::new(program, works, execution, entry).of_entry(body, donated).0
+    Blocks::new(program, works, execution, entry, false).of_entry(body, donated).0
 }
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
@@ -80,7 +86,7 @@ pub fn host_order(
     donated: &[(usize, ValueId)],
 ) -> Vec<(OpId, u128)> {
     let Some(body) = program.func_body(entry).get() else { return Vec::new() };
-    let mut blocks = Blocks::new(program, works, execution, entry);
+    let mut blocks = Blocks::new(program, works, execution, entry, false);
     let (_, entry, taken) = blocks.of_entry(body, donated);
     blocks.over_time(body, &entry, &taken)
 }
@@ -95,16 +101,17 @@ struct Entry {
 }
 
 impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
-    /// The blocks of `program`, of which the functions besides `entry` are done.
+    /// The blocks of `program`, of which the functions besides `entry` are done. `widens` says whether `bf16` is computed as `f32`.
     fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
         execution: &'w Execution,
         entry: FuncId,
+        widens: bool,
     ) -> Self {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
-        let builder = Builder::new(program, works, &functions);
+        let builder = Builder::new(program, works, &functions, widens);
         let mut blocks = Self { builder, execution, peaks: FxHashMap::default() };
         for &func in &execution.functions {
             if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
@@ -120,7 +127,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             .iter()
             .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
         let donated: Vec<(usize, u32)> = pairs.collect();
-        let graph = self.builder.graph(body);
+        let graph = with_copies(self.builder.graph(body), &donated);
         let liveness = Liveness::new(&graph, &donated, true);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];

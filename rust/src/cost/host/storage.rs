@@ -4,7 +4,8 @@
 //! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
 //!    large operand. It is written besides where some use does not fuse.
 //! 3. A sum of 32-bit floats, and the like, takes in elementwise ops that have no other use; it reads what is written otherwise.
-//! 4. A reshape, and a value that a loop carries unchanged, is a name of its operand.
+//! 4. What is taken from the result of a kernel is taken by the ops that read it, if all of these fuse.
+//! 5. A reshape, and a value that a loop carries unchanged, is a name of its operand.
 //!
 //! Dots, convolutions, sorts, collectives, scatters, control flow and returns read what is written. An operand that a dot
 //! or an all-gather reads in another order of its dims is copied ([`super::layouts`]); the copy fuses with its producers.
@@ -14,6 +15,7 @@
 use super::super::fusion::{is_only_read, is_splat};
 use super::super::work::Movement;
 use super::super::works::Works;
+use super::combined::is_scatter;
 use super::equal::Equal;
 use super::layouts::Layouts;
 use crate::index::{Id, OpId, ValueId};
@@ -32,6 +34,7 @@ pub struct Storage {
     is_read_whole: Vec<bool>,
     is_written: Vec<bool>,
     is_inlined: Vec<bool>,
+    has_tail: Vec<bool>,
     depth: Vec<u8>,
 }
 
@@ -52,6 +55,7 @@ impl Storage {
             is_read_whole: vec![false; count],
             is_written: vec![false; count],
             is_inlined: vec![false; count],
+            has_tail: vec![false; count],
             depth: vec![0; count],
         };
         for &func in functions {
@@ -63,7 +67,7 @@ impl Storage {
                 this.count_uses(program, works, layouts, op);
             }
             for &op in &ops {
-                this.decide(program, works, op);
+                this.decide(program, works, layouts, op);
             }
         }
         this
@@ -75,6 +79,10 @@ impl Storage {
     /// Whether ops that fuse with their producers compute `value` anew.
     pub fn is_inlined(&self, value: ValueId) -> bool {
         self.is_inlined[value.index()]
+    }
+    /// Whether `value` is taken from something else that its op writes.
+    pub fn has_tail(&self, value: ValueId) -> bool {
+        self.has_tail[value.index()]
     }
     /// Whether some use reads `value` from memory.
     pub fn is_read_whole(&self, value: ValueId) -> bool {
@@ -116,7 +124,13 @@ impl Storage {
             self.is_read_whole[at] |= !(is_near && (fuses || is_copied()));
         }
     }
-    fn decide(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
+    fn decide(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        op: OpId,
+    ) {
         if program.num_results(op) != 1 {
             for (index, result) in program.op_results(op).enumerate() {
                 let is_carried =
@@ -148,6 +162,10 @@ impl Storage {
             self.depth[at] = if is_repeated || is_single { depth } else { 0 };
             self.is_inlined[at] = is_single || is_repeated;
             self.is_written[at] = !self.is_inlined[at] || self.is_read_whole[at];
+        } else if has_tail(program, works, layouts, op) {
+            let is_inlined = self.uses[at] > 0 && !self.is_read_whole[at];
+            (self.has_tail[at], self.is_inlined[at]) = (true, is_inlined);
+            (self.depth[at], self.is_written[at]) = (u8::from(is_inlined), !is_inlined);
         } else {
             let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
             self.is_written[at] = !is_carried;
@@ -186,6 +204,14 @@ impl Storage {
         }
         false
     }
+}
+
+/// Whether the result of `op` is taken from something else that it writes: a part of it, `f32` of which it is the `bf16`, or the
+/// same in another order of dims. Ops that fuse with their producers take what they need themselves.
+fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
+    is_scatter(program, op)
+        || layouts.widens(program, works, op, program.result(op, 0))
+        || layouts.moves_result(program, works, op)
 }
 
 /// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of 32-bit floats.

@@ -1,0 +1,130 @@
+//! The size of the heap that temporaries are put in.
+//!
+//! Each takes one piece of the heap as long as it is needed. They are placed one after the other, the largest first, or the
+//! longest needed first, each in the smallest gap among those placed that are needed at some same time. Of these two heaps the
+//! smaller is taken. It may be larger than what is in memory at once, since nothing is moved.
+//!
+//! Source: XLA's `HeapSimulator` and `GlobalDecreasingSizeBestFitHeap`.
+
+use std::cmp::Reverse;
+
+/// Pieces begin at multiples of so many bytes.
+const ALIGNMENT: u128 = 64;
+
+/// Something in the heap.
+#[derive(Clone, Copy, Debug)]
+pub struct Temporary {
+    /// Its bytes.
+    pub bytes: u128,
+    /// The first and the last moment at which it is needed.
+    pub span: (u32, u32),
+    /// The place in the list of what it is put in the memory of, as of its first moment.
+    pub shares: Option<u32>,
+}
+
+/// A piece of the heap.
+#[derive(Clone, Copy)]
+struct Piece {
+    bytes: u128,
+    /// How long the first that is in it is needed, and how long the piece is.
+    own: u32,
+    length: u32,
+    /// From when to when it is needed, counted in beginnings and ends.
+    span: (u32, u32),
+}
+
+/// The bytes of the heap for `temporaries`.
+pub fn heap_size(temporaries: &[Temporary]) -> u128 {
+    let pieces = pieces(temporaries);
+    let mut by_size = pieces.clone();
+    by_size.sort_by_key(|piece| (Reverse(piece.bytes), Reverse(piece.own)));
+    let mut by_length = pieces;
+    by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
+    place(&by_size).min(place(&by_length))
+}
+
+/// The pieces that `temporaries` are in, with the times at which they begin and end.
+fn pieces(temporaries: &[Temporary]) -> Vec<Piece> {
+    let mut order: Vec<u32> = (0..temporaries.len() as u32).collect();
+    order.sort_by_key(|&at| temporaries[at as usize].span);
+    // What ends at each moment; what something else is put in the memory of ends when that begins.
+    let mut is_taken = vec![false; temporaries.len()];
+    for temporary in temporaries {
+        if let Some(old) = temporary.shares {
+            is_taken[old as usize] = true;
+        }
+    }
+    let mut ends: Vec<(u32, u32)> = order
+        .iter()
+        .filter(|&&at| !is_taken[at as usize])
+        .map(|&at| (temporaries[at as usize].span.1, at))
+        .collect();
+    ends.sort_by_key(|&(moment, _)| moment);
+    let mut ends = ends.into_iter().peekable();
+    let mut times = vec![(0_u32, 0_u32); temporaries.len()];
+    let mut now = 0;
+    let mut tick = || {
+        now += 1;
+        now
+    };
+    for at in order {
+        let Temporary { span, shares, .. } = temporaries[at as usize];
+        while let Some((_, ended)) = ends.next_if(|&(moment, _)| moment < span.0) {
+            times[ended as usize].1 = tick();
+        }
+        if let Some(old) = shares {
+            times[old as usize].1 = tick();
+        }
+        times[at as usize].0 = tick();
+    }
+    for (_, ended) in ends {
+        times[ended as usize].1 = tick();
+    }
+    let mut next_of = vec![None; temporaries.len()];
+    for (temporary, at) in temporaries.iter().zip(0_u32..) {
+        if let Some(old) = temporary.shares {
+            next_of[old as usize] = Some(at);
+        }
+    }
+    let firsts = (0..temporaries.len()).filter(|&at| temporaries[at].shares.is_none());
+    let piece = |first: usize| {
+        let (begin, own_end) = times[first];
+        let mut last = first;
+        while let Some(next) = next_of[last] {
+            last = next as usize;
+        }
+        let end = times[last].1;
+        let bytes = temporaries[first].bytes;
+        Piece { bytes, own: own_end - begin, length: end - begin, span: (begin, end) }
+    };
+    firsts.map(piece).collect()
+}
+
+/// The size of a heap in which `pieces` are placed in their order.
+fn place(pieces: &[Piece]) -> u128 {
+    let mut placed: Vec<(u128, u128)> = Vec::with_capacity(pieces.len());
+    let mut used: Vec<(u128, u128)> = Vec::new();
+    let mut size = 0;
+    for piece in pieces {
+        used.clear();
+        let others = pieces.iter().zip(&placed);
+        let overlaps = others
+            .filter(|(other, _)| other.span.0 <= piece.span.1 && piece.span.0 <= other.span.1);
+        used.extend(overlaps.map(|(_, &place)| place));
+        used.sort_unstable();
+        let mut best: Option<(u128, u128)> = None;
+        let mut free: u128 = 0;
+        for &(begin, end) in &used {
+            let gap = begin.saturating_sub(free);
+            if gap >= piece.bytes && best.is_none_or(|(smallest, _)| gap < smallest) {
+                best = Some((gap, free));
+            }
+            free = free.max(end.div_ceil(ALIGNMENT) * ALIGNMENT);
+        }
+        let begin = best.map_or(free, |(_, begin)| begin);
+        let end = begin.saturating_add(piece.bytes);
+        placed.push((begin, end));
+        size = end.max(size);
+    }
+    size
+}
