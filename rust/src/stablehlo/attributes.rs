@@ -197,6 +197,11 @@ fn has_own_elements(program: &Program, op: OpId) -> bool {
 
 /// The text of `op` in custom syntax from its name to its dictionary; empty in the generic form.
 fn own_syntax(program: &Program, op: OpId) -> Span {
+    if let Some(signature) = program.signature(op).get().map(|id| &program.signatures()[id]) {
+        if signature.example == op && !signature.syntax.is_empty() {
+            return signature.syntax;
+        }
+    }
     let Some(name) = program.name_span(op) else { return Span::EMPTY };
     match program.op_dict_span(op) {
         Some(dict) if dict.start >= name.end => Span::new(name.end, dict.start),

@@ -37,9 +37,10 @@ impl Definition {
     }
     fn check_inferred(&self, op: &OpView<'_>) -> Result<(), Vec<String>> {
         self.returns(op).map_err(|mistake| vec![mistake.of(op.name)])?;
-        let Some(inferred) = self.infer(op).filter(|_| self.compares != Compares::Nothing) else {
+        if self.compares == Compares::Nothing {
             return Ok(());
-        };
+        }
+        let Some(inferred) = self.infer(op) else { return Ok(()) };
         match &inferred {
             Ok(types) if self.fits(types, op.results) => Ok(()),
             _ => Err(not_inferred(op, inferred)),

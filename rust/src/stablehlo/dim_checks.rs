@@ -7,8 +7,14 @@ pub fn list(dims: &[i64]) -> String {
     dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// Lists of at most this many numbers are compared pair by pair, without an allocation.
+const NUM_SHORT: usize = 8;
+
 /// Whether no number is in `list` twice.
 pub fn is_unique(list: &[i64]) -> bool {
+    if list.len() <= NUM_SHORT {
+        return (1..list.len()).all(|at| !list[..at].contains(&list[at]));
+    }
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).all(|pair| pair[0] != pair[1])
@@ -16,6 +22,10 @@ pub fn is_unique(list: &[i64]) -> bool {
 
 /// Checks that no dim is in the two lists together more than once.
 pub fn distinct(a: &[i64], b: &[i64], a_name: &str, b_name: &str) -> Result<(), Mistake> {
+    let is_short = a.len() + b.len() <= NUM_SHORT;
+    if is_short && is_unique(a) && is_unique(b) && !a.iter().any(|dim| b.contains(dim)) {
+        return Ok(());
+    }
     let all: Vec<i64> = a.iter().chain(b).copied().collect();
     if is_unique(&all) {
         return Ok(());

@@ -35,6 +35,7 @@ pub fn of_op(text: impl Into<String>) -> Mistake {
 }
 
 /// `Err` of [`bare`] unless `holds`.
+#[inline]
 pub fn ensure(holds: bool, text: impl FnOnce() -> String) -> Result<(), Mistake> {
     if holds {
         Ok(())

@@ -60,6 +60,7 @@ impl Tensor {
         Self::new(Sizes::new(), element)
     }
     /// The number of dims.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.shape.len()
     }

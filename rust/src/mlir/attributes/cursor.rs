@@ -47,6 +47,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.peek().is_none()
     }
     /// The byte that comes next, after white space.
+    #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.place).is_some_and(u8::is_ascii_whitespace) {
@@ -58,10 +59,11 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn rest(&self) -> &'a str {
         self.text.get(self.place..).unwrap_or("")
     }
-    /// Skips `token` if it comes next.
+    /// Skips `token`, which is not empty, if it comes next.
+    #[inline]
     pub fn eat(&mut self, token: &str) -> bool {
-        self.peek();
-        let found = self.rest().starts_with(token);
+        // Most tokens differ in their first bytes.
+        let found = self.peek() == token.bytes().next() && self.rest().starts_with(token);
         if found {
             self.place += token.len();
         }

@@ -90,19 +90,19 @@ fn dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
 
 /// Checks that the dims of one operand are distinct and in range.
 fn check_dims(
-    side: &str,
+    names: [&str; 2],
     rank: usize,
     batching: &[i64],
     contracting: &[i64],
 ) -> [Result<(), Mistake>; 2] {
-    let names = [format!("{side}_batching_dimensions"), format!("{side}_contracting_dimensions")];
-    let distinct = distinct(batching, contracting, &names[0], &names[1]);
-    let in_range = [(batching, &names[0]), (contracting, &names[1])].into_iter().try_for_each(
-        |(dims, name)| match dims.iter().find(|dim| !(0..rank as i64).contains(dim)) {
-            Some(dim) => Err(bare(format!("{name} value: {dim} is out of range: [0, {rank})"))),
-            None => Ok(()),
-        },
-    );
+    let distinct = distinct(batching, contracting, names[0], names[1]);
+    let in_range =
+        [(batching, names[0]), (contracting, names[1])].into_iter().try_for_each(|(dims, name)| {
+            match dims.iter().find(|dim| !(0..rank as i64).contains(dim)) {
+                Some(dim) => Err(bare(format!("{name} value: {dim} is out of range: [0, {rank})"))),
+                None => Ok(()),
+            }
+        });
     [distinct, in_range]
 }
 
@@ -115,8 +115,10 @@ pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims<i64>) -> Res
     };
     same_len(&dims.lhs_batching, &dims.rhs_batching, "batching")?;
     same_len(&dims.lhs_contracting, &dims.rhs_contracting, "contracting")?;
-    let left = check_dims("lhs", lhs.rank(), &dims.lhs_batching, &dims.lhs_contracting);
-    let right = check_dims("rhs", rhs.rank(), &dims.rhs_batching, &dims.rhs_contracting);
+    let names = ["lhs_batching_dimensions", "lhs_contracting_dimensions"];
+    let left = check_dims(names, lhs.rank(), &dims.lhs_batching, &dims.lhs_contracting);
+    let names = ["rhs_batching_dimensions", "rhs_contracting_dimensions"];
+    let right = check_dims(names, rhs.rank(), &dims.rhs_batching, &dims.rhs_contracting);
     let [left_distinct, left_in_range] = left;
     let [right_distinct, right_in_range] = right;
     left_distinct.and(right_distinct).and(left_in_range).and(right_in_range)?;
