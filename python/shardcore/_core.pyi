@@ -1747,10 +1747,11 @@ class AnnotatedProgram:
 def after_fork_in_child() -> None:
     """Reset the count of calls of users' functions: a forked child has no other threads."""
 
-def finish() -> None:
-    """Wait, for a second at most, until no thread is in a user's function that Rust has called.
+def finish(seconds: float) -> list[int]:
+    """Wait, for at most ``seconds``, until no thread is in a user's function that Rust has called.
 
-    A thread that would call one afterwards is blocked until the process ends.
+    Returns the identifiers of the threads that are in one still. A thread that would call one
+    afterwards is blocked until the process ends.
     """
 
 def clear_caches() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -163,3 +164,39 @@ def test_a_row_without_hardware() -> None:
     assert row.value_bytes == totals["bytes_per_device"]
     assert (row.step_seconds_upper, row.error) == (None, None)
     assert isinstance(next(session.evaluate([{"x": "[{"}])).error, ParseError)
+
+
+INTERRUPTED = """
+import signal, sys, time
+from shardcore import Module, rule
+signal.signal(signal.SIGINT, signal.default_int_handler)
+TEXT = '''
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "my.op"(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+'''
+@rule("my.op")
+def f(signature):
+    print("in", flush=True)
+    WAIT
+edits = [{"%arg0": '[{"x"}]'}, {"%arg0": "[{}]"}, {"%arg0": None}]
+list(Module.parse(TEXT).session().evaluate(edits))
+"""
+
+
+@pytest.mark.parametrize("wait", ["time.sleep(3600)", "while True: pass"])
+def test_a_rule_that_never_returns_can_be_interrupted(wait: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED.replace("WAIT", wait)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("in")
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert error.strip().endswith("KeyboardInterrupt")

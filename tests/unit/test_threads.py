@@ -411,6 +411,8 @@ def items():
         yield None
 def progress(*_):
     time.sleep({pause})
+result = Module.parse(TEXT).propagate()
+simple = Module.parse({simple!r})
 def work():
     while True:
         {work}
@@ -427,13 +429,20 @@ WORK = {
     "axes": 'Mesh(((f"a{i}", 2) for i, _ in enumerate(items())))',
     "registering": 'rule("z.z", "i -> i"); Module.parse(TEXT).propagate()',
     "reading": "m = Module.parse(TEXT); str(m); m.values()",
+    "a table": "str(result)",
+    "a picture": 'result["%0"].sharding.visualize([8])',
+    "another notation": 'TensorSharding.from_hlo("{devices=[2,2]<=[4]}")',
+    "an explanation": 'result.why("%0"); result.steps()',
+    "a check": "result.check({})",
+    "the simulator": "simple.simulate([1.0] * 8)",
 }
 
 
 @pytest.mark.parametrize("work", WORK)
 @pytest.mark.parametrize("pause", [0.0001, 0.003])
 def test_daemon_threads_at_the_end_of_the_process(work: str, pause: float) -> None:
-    code = DAEMONS.format(text=chain(3, "my.op"), pause=pause, work=WORK[work])
+    texts = {"text": chain(3, "my.op"), "simple": chain(3)}
+    code = DAEMONS.format(**texts, pause=pause, work=WORK[work])
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
@@ -441,11 +450,29 @@ def test_daemon_threads_at_the_end_of_the_process(work: str, pause: float) -> No
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_daemon_thread_in_a_rule_that_never_returns_does_not_keep_the_process() -> None:
-    code = DAEMONS.format(text=chain(3, "my.op"), pause=3600, work=WORK["rule"])
+ENDLESS = """
+import sys, threading, time
+import shardcore
+from shardcore import *
+TEXT = {text!r}
+@rule("my.op")
+def f(signature):
+    threads.append(threading.get_ident())
+    {wait}
+threads = []
+for _ in range(2):
+    threading.Thread(target=lambda: Module.parse(TEXT).propagate(), daemon=True).start()
+while len(threads) < 2:
+    time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("wait", ["time.sleep(3600)", "while True: pass"])
+def test_a_daemon_thread_in_a_rule_that_never_returns_does_not_keep_the_process(wait: str) -> None:
+    code = ENDLESS.format(text=chain(3, "my.op"), wait=wait)
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
-    assert done.returncode == 0
+    assert (done.returncode, done.stderr) == (0, b"")
     assert time.monotonic() - start < 30
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module
 from shardcore.errors import ShardcoreError
+from shardcore.session.workers import Workers
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
@@ -113,10 +114,10 @@ def evaluate(
 ) -> Iterator[Evaluation]:
     """Yield a row for each of ``edits``; see :meth:`shardcore.Session.evaluate`."""
     total = len(edits) if isinstance(edits, Sized) else None
+    workers = Workers(os.cpu_count() or 1)
     work: _Work
     if executor is None:
-        pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-        work = _Threads(session, hardware, options, pool)
+        work = _Threads(session, hardware, options, workers)
     else:
         work = _Remote(session, hardware, options, executor)
     done = 0
@@ -127,8 +128,8 @@ def evaluate(
                 progress(f"{done} edits", done / total if total else 0.0)
             yield row
     finally:
-        if executor is None:
-            pool.shutdown(wait=True, cancel_futures=True)
+        # Nothing waits for a thread that is at work still: it may be in a rule.
+        workers.close()
 
 
 def _in_order(work: _Work, edits: Iterable[Mapping[str, object]]) -> Iterator[Evaluation]:
@@ -164,13 +165,13 @@ class _Threads:
 
     chunk = 1
 
-    def __init__(self, session: Session, hardware: Any, options: Any, pool: Executor) -> None:
+    def __init__(self, session: Session, hardware: Any, options: Any, workers: Workers) -> None:
         self._arguments = (hardware, dict(options))
-        self._session, self._pool = session._copy(), pool
+        self._session, self._workers = session._copy(), workers
         self.ahead = _AHEAD * (os.cpu_count() or 1)
 
     def submit(self, chunk: list[Mapping[str, object]]) -> Future[Any]:
-        return self._pool.submit(figures, self._session, chunk[0], *self._arguments)
+        return self._workers.submit(figures, self._session, chunk[0], *self._arguments)
 
     def rows(self, chunk: list[Mapping[str, object]], future: Future[Any]) -> Iterator[Evaluation]:
         yield future.result()

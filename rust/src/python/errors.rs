@@ -1,6 +1,6 @@
 //! Converts the engine's errors to the exceptions of `shardcore/errors.py`.
 
-use super::user_code;
+use super::user_code::{self, call_own};
 use crate::diagnostics::{Location, Locator};
 use crate::error::{Code, Diagnostic, Error, Span};
 use pyo3::exceptions::PyOSError;
@@ -54,6 +54,10 @@ pub fn raise_unlocated(py: Python<'_>, diagnostics: Vec<Diagnostic>) -> PyErr {
 }
 
 fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyResult<PyErr> {
+    call_own(py, || made(py, error, source, filename))
+}
+
+fn made(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyResult<PyErr> {
     let errors = py.import(intern!(py, "shardcore.errors"))?;
     let place_class = errors.getattr(intern!(py, "Place"))?;
     let class = errors.getattr(intern!(py, "Diagnostic"))?;

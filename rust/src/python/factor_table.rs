@@ -3,6 +3,7 @@
 use super::errors::raise;
 use super::room::copy;
 use super::rules::registry;
+use super::user_code::own_function;
 use super::work::install_edges;
 use crate::attribute::print_rule;
 use crate::index::{Id, OpId, ValueId};
@@ -133,7 +134,7 @@ impl PyFactorTable {
         self.cells(py, |row| &row.after)
     }
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.report.html")?.call_method1("factor_table_html", (slf,))
+        own_function(slf.py(), "shardcore.report.html", "factor_table_html", (slf,), None)
     }
     fn __str__(&self) -> String {
         let title = format!("{}  {}", self.op, print_rule(&self.table.rule));

@@ -4,6 +4,7 @@ use super::errors::raise;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::room::copy;
+use super::user_code::call_own;
 use crate::error::Error;
 use crate::import::hlo_annotations::{annotations, Annotation, Site};
 use crate::import::hlo_shardings::{apply, mesh_symbol, Meaning};
@@ -79,7 +80,8 @@ fn meanings(
         .filter(|attr| program.str(attr.name) == "mhlo.num_partitions")
         .find_map(|attr| program.text().get(attr.value).split(' ').next()?.parse::<i64>().ok());
     let source = (program.text().source(), filename);
-    let answer = gspmd.call_method1("meanings", (rows, source, partitions, mesh, symbol))?;
+    let arguments = (rows, source, partitions, mesh, symbol);
+    let answer = call_own(py, || gspmd.call_method1("meanings", arguments))?;
     let (mesh, rows): (PyMesh, Vec<(Vec<Option<String>>, Vec<Option<i64>>, Vec<String>)>) =
         answer.extract()?;
     let meanings = rows

@@ -18,7 +18,7 @@ use super::run_options::RunOptions;
 use super::source::{source, source_of_file};
 use super::text::text;
 use super::totals::totals_dict;
-use super::user_code;
+use super::user_code::{self, call_own, own_function};
 use super::value::PyValue;
 use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
@@ -225,11 +225,12 @@ impl PyModule {
         function: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let simulator = py.import("shardcore.simulate")?.getattr("Simulator")?;
         let options = PyDict::new(py);
         options.set_item("devices", devices.map(|Int(count)| count))?;
         options.set_item("replicas", replicas.map(|Int(count)| count))?;
-        simulator.call1((slf, function))?.call(arrays, Some(&options))
+        let arguments = (slf, function);
+        let simulator = own_function(py, "shardcore.simulate", "Simulator", arguments, None)?;
+        call_own(py, || simulator.call(arrays, Some(&options)))
     }
     /// The attributes of the module itself.
     #[getter]
@@ -296,8 +297,7 @@ impl PyModule {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let class = slf.py().import("shardcore.session")?.getattr("Session")?;
-        class.call((slf,), options)
+        own_function(slf.py(), "shardcore.session", "Session", (slf,), options)
     }
 
     /// The data-flow edges of its ops.
@@ -329,7 +329,7 @@ impl PyModule {
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.report.html")?.call_method1("module_html", (slf,))
+        own_function(slf.py(), "shardcore.report.html", "module_html", (slf,), None)
     }
 
     /// Totals of the module as plain data.

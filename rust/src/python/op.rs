@@ -3,6 +3,7 @@
 use super::attribute::to_python;
 use super::errors::shown;
 use super::sharding::PyTensorSharding;
+use super::user_code::call_own;
 use super::value::PyValue;
 use crate::diagnostics::{Location, Locator};
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, ValueId};
@@ -178,7 +179,7 @@ impl PyOp {
             return Ok(None);
         };
         let class = py.import(intern!(py, "shardcore.errors"))?.getattr(intern!(py, "Place"))?;
-        class.call1((line, column, end_column, text, text_column)).map(Some)
+        call_own(py, || class.call1((line, column, end_column, text, text_column)).map(Some))
     }
     fn __repr__(&self) -> String {
         let results: Vec<String> =

@@ -1,6 +1,7 @@
 //! Texts that JAX prints for its shardings, which Python reads.
 
 use super::sharding::PyTensorSharding;
+use super::user_code::own_function;
 use pyo3::prelude::*;
 
 /// Whether `text` looks like `NamedSharding(...)` or `GSPMDSharding(...)`.
@@ -16,6 +17,6 @@ pub(super) fn pasted_from_jax(
     text: &str,
     mesh: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensorSharding> {
-    let read = py.import("shardcore.calculus.pasted")?.getattr("sharding_of")?;
-    Ok(read.call1((text, mesh))?.extract()?)
+    let read = own_function(py, "shardcore.calculus.pasted", "sharding_of", (text, mesh), None)?;
+    Ok(read.extract()?)
 }

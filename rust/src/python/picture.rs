@@ -1,6 +1,7 @@
 //! Pictures of shardings, which Python draws.
 
 use super::sharding::PyTensorSharding;
+use super::user_code::own_function;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -10,5 +11,5 @@ pub(super) fn picture<'py>(
     sharding: Option<PyTensorSharding>,
     shape: Option<Bound<'py, PyTuple>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    py.import("shardcore.report.picture")?.call_method1("picture", (sharding, shape))
+    own_function(py, "shardcore.report.picture", "picture", (sharding, shape), None)
 }

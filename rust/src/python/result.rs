@@ -10,6 +10,7 @@ use super::room::copy;
 use super::run_options::RunOptions;
 use super::session_runs::Outcome;
 use super::totals::totals_dict;
+use super::user_code::own_function;
 use super::why::PyExplainer;
 use crate::cost::work::Family;
 use pyo3::prelude::*;
@@ -155,8 +156,7 @@ impl PyPropagationResult {
         axis: Option<Bound<'py, PyAny>>,
         dim: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let why = slf.py().import("shardcore.why")?.getattr("why")?;
-        why.call1((slf, value, axis, dim))
+        own_function(slf.py(), "shardcore.why", "why", (slf, value, axis, dim), None)
     }
     /// Why an axis is not on a dim of a value.
     fn why_not<'py>(
@@ -165,12 +165,11 @@ impl PyPropagationResult {
         dim: Bound<'py, PyAny>,
         axis: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let why_not = slf.py().import("shardcore.why")?.getattr("why_not")?;
-        why_not.call1((slf, value, dim, axis))
+        own_function(slf.py(), "shardcore.why", "why_not", (slf, value, dim, axis), None)
     }
     /// What each visit changed.
     fn steps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.why.steps")?.call_method1("steps", (slf,))
+        own_function(slf.py(), "shardcore.why.steps", "steps", (slf,), None)
     }
     /// The computation graph.
     #[pyo3(signature = (path = None, **options))]
@@ -179,8 +178,7 @@ impl PyPropagationResult {
         path: Option<Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let graph = slf.py().import("shardcore.report.graph")?.getattr("graph")?;
-        graph.call((slf, path), options)
+        own_function(slf.py(), "shardcore.report.graph", "graph", (slf, path), options)
     }
     /// What a person should look at.
     #[pyo3(signature = (hardware = None, *, ignore = None, hardware_file = None))]
@@ -195,13 +193,13 @@ impl PyPropagationResult {
         if let Some(ignore) = ignore {
             options.set_item("ignore", ignore)?;
         }
-        let diagnose = slf.py().import("shardcore.diagnose")?;
-        diagnose.call_method("diagnostics", (slf, hardware), Some(&options))
+        let arguments = (slf, hardware);
+        own_function(slf.py(), "shardcore.diagnose", "diagnostics", arguments, Some(&options))
     }
     /// Warnings about annotated axes that the result does not have.
     #[getter]
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.trimmed")?.call_method1("warnings", (slf,))
+        own_function(slf.py(), "shardcore.trimmed", "warnings", (slf,), None)
     }
     /// The arguments and the results of the entry function as they were annotated.
     fn _annotated(&self, py: Python<'_>) -> PyResult<(Vec<PyPort>, Vec<PyPort>)> {
@@ -242,7 +240,7 @@ impl PyPropagationResult {
         if let Some(hardware) = hardware {
             options.set_item("hardware", hardware)?;
         }
-        slf.py().import("shardcore.costs")?.call_method("cost", (slf,), Some(&options))
+        own_function(slf.py(), "shardcore.costs", "cost", (slf,), Some(&options))
     }
     /// The program of one device.
     #[pyo3(signature = (policy = "least", *, progress = None))]
@@ -253,8 +251,8 @@ impl PyPropagationResult {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
         options.set_item("progress", progress)?;
-        let package = slf.py().import("shardcore.partition")?;
-        package.call_method("partition", (slf, policy), Some(&options))
+        let arguments = (slf, policy);
+        own_function(slf.py(), "shardcore.partition", "partition", arguments, Some(&options))
     }
     fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.completed(py)?.call_method0(py, "values")
@@ -284,8 +282,7 @@ impl PyPropagationResult {
         expect: Bound<'py, PyAny>,
         update: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let check = slf.py().import("shardcore.expect")?.getattr("check")?;
-        check.call1((slf, expect, update))
+        own_function(slf.py(), "shardcore.expect", "check", (slf, expect, update), None)
     }
     /// Writes a page about the result to a file.
     #[pyo3(signature = (path, hardware = None, **options))]
@@ -295,8 +292,8 @@ impl PyPropagationResult {
         hardware: Option<Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let write = slf.py().import("shardcore.report.page")?.getattr("write_page")?;
-        write.call((slf, path, hardware), options)
+        let arguments = (slf, path, hardware);
+        own_function(slf.py(), "shardcore.report.page", "write_page", arguments, options)
     }
     /// The page as an object that a notebook displays.
     #[pyo3(signature = (hardware = None, **options))]
@@ -305,14 +302,13 @@ impl PyPropagationResult {
         hardware: Option<Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let show = slf.py().import("shardcore.report.page")?.getattr("show")?;
-        show.call((slf, hardware), options)
+        own_function(slf.py(), "shardcore.report.page", "show", (slf, hardware), options)
     }
     fn __str__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.report.table")?.call_method1("result_text", (slf,))
+        own_function(slf.py(), "shardcore.report.table", "result_text", (slf,), None)
     }
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.report.html")?.call_method1("result_html", (slf,))
+        own_function(slf.py(), "shardcore.report.html", "result_html", (slf,), None)
     }
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let before = self.request(py)?.before;

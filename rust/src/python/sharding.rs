@@ -10,6 +10,7 @@ use super::pasted::{is_pasted_from_jax, pasted_from_jax};
 use super::picture::picture;
 use super::room::{room_for_mesh, room_for_objects};
 use super::sharding_repr::{constructor_call, slices};
+use super::user_code::call_own;
 use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic};
@@ -251,13 +252,16 @@ impl PyTensorSharding {
         let class = py.import("shardcore.gspmd")?.getattr("HloSharding")?;
         let options = PyDict::new(py);
         options.set_item("rank", rank.map(|Int(rank)| rank))?;
-        class.call_method1("parse", (text,))?.call_method("to_sharding", (mesh,), Some(&options))
+        call_own(py, || {
+            let read = class.call_method1("parse", (text,))?;
+            read.call_method("to_sharding", (mesh,), Some(&options))
+        })
     }
     /// In GSPMD's notation, which Python has.
     #[pyo3(signature = (manual = Items(Vec::new())))]
     fn to_hlo<'py>(slf: &Bound<'py, Self>, manual: Items<String>) -> PyResult<Bound<'py, PyAny>> {
         let class = slf.py().import("shardcore.gspmd")?.getattr("HloSharding")?;
-        class.call_method1("from_sharding", (slf, manual.0))
+        call_own(slf.py(), || class.call_method1("from_sharding", (slf, manual.0)))
     }
     fn closed(&self) -> Self {
         let mut closed = self.clone();
@@ -359,7 +363,8 @@ impl PyTensorSharding {
         if !self.is_mesh_known {
             return Ok(None);
         }
-        self.visualize(py, None)?.call_method0("_repr_html_").map(Some)
+        let picture = self.visualize(py, None)?;
+        call_own(py, || picture.call_method0("_repr_html_").map(Some))
     }
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         room_for_mesh(py, &self.mesh)?;

@@ -2,7 +2,7 @@
 
 use super::arguments::too_many;
 use super::errors::decode;
-use super::user_code;
+use super::user_code::{self, own_function};
 use crate::ir::Source;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -79,8 +79,8 @@ fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
     if !bytes.starts_with(MAGIC) {
         return decode(py, bytes, filename);
     }
-    let reader = py.import("shardcore.bytecode")?;
-    reader.call_method1("to_text", (PyBytes::new(py, &bytes), filename))?.extract()
+    let arguments = (PyBytes::new(py, &bytes), filename);
+    own_function(py, "shardcore.bytecode", "to_text", arguments, None)?.extract()
 }
 
 /// The string as UTF-8, in which surrogates are encoded like other characters.

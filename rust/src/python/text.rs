@@ -31,8 +31,10 @@ pub(super) fn text<'py>(py: Python<'py>, program: &Program) -> PyResult<Bound<'p
     outcome?;
     let Some(joined) = joined else { return Ok(PyString::new(py, &last)) };
     let joined = joined.bind(py);
-    joined.call_method1("send", (&last,))?;
-    Ok(joined.call_method1("send", (py.None(),))?.cast_into()?)
+    user_code::call_own(py, || {
+        joined.call_method1("send", (&last,))?;
+        Ok(joined.call_method1("send", (py.None(),))?.cast_into()?)
+    })
 }
 
 /// Appends `piece` to a text that is begun if there is none.

@@ -1,25 +1,25 @@
-//! Calls of users' functions: rules, progress callbacks, iterators of arguments.
+//! Calls of Python code: users' functions (rules, progress callbacks, iterators of arguments), and what of shardcore is in
+//! Python.
 //!
-//! Each such call has these properties:
+//! Each call of a user's function has these properties, calls of shardcore's own code the last:
 //!
 //! - Exceptions that end the program (`SystemExit`, `KeyboardInterrupt`, any that is no `Exception`) are passed on
 //!   to the caller unchanged, see [`interrupt`] and [`interruption`].
 //! - Threads that wait for a value that this thread computes can see that it is in a user's function, see
 //!   [`working`]: nothing in shardcore waits for a user's function to return.
-//! - At the end of the process no thread is in one: see [`finish`]. Python unwinds the stack of a daemon thread
+//! - At the end of the process no thread runs in one: see [`finish`]. Python unwinds the stack of a daemon thread
 //!   that continues after the interpreter has ended, which Rust does not allow.
 
 use crate::error::{Code, Diagnostic, Error, Result};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The longest time that the end of the process waits for running functions.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The interval between two looks at the state.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -33,6 +33,10 @@ thread_local! {
     static ENDS: Cell<bool> = const { Cell::new(false) };
     /// The number of users' functions that this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The number of calls of Python code in progress in this thread.
+    static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
+    /// The identifier that Python has for this thread, once it was in a call.
+    static IDENT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// The computation of a value by a thread.
@@ -81,42 +85,86 @@ pub fn check_depth() -> Result<()> {
     Err(Diagnostic::new(Code::Busy, message).with_hint(hint).into())
 }
 
-/// Number of calls of users' functions in progress, in all threads.
+/// Number of calls of Python code in progress, in all threads.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the process is ending: only the thread that ends it begins calls then.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// A call of a user's function in progress.
-struct Call;
+/// The Python identifiers of the threads in calls. The lock is taken by attached threads only, which hold
+/// it while they change the list.
+static THREADS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// The identifier of this thread in [`THREADS`] while it is in a call.
+struct Listed(u64);
+
+impl Listed {
+    /// Lists this thread, unless the call is within another one or Python does not tell the identifier.
+    fn new(py: Python<'_>) -> Option<Self> {
+        if OWN_CALLS.get() != 1 {
+            return None;
+        }
+        let ident = IDENT.get().or_else(|| ident(py))?;
+        IDENT.set(Some(ident));
+        THREADS.lock().ok()?.push(ident);
+        Some(Self(ident))
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        if let Ok(mut threads) = THREADS.lock() {
+            if let Some(at) = threads.iter().position(|&ident| ident == self.0) {
+                threads.swap_remove(at);
+            }
+        }
+    }
+}
+
+/// The identifier that Python has for this thread.
+fn ident(py: Python<'_>) -> Option<u64> {
+    py.import("threading").ok()?.call_method0("get_ident").ok()?.extract().ok()
+}
+
+/// A call of Python code in progress.
+struct Call {
+    /// Whether it is a user's function.
+    is_users: bool,
+}
 
 impl Call {
     /// Begins a call; `None` if the process is ending, and this thread has to block.
-    fn begin() -> Option<Self> {
+    fn begin(is_users: bool) -> Option<Self> {
         CALLS.fetch_add(1, Ordering::SeqCst);
         if IS_ENDING.load(Ordering::SeqCst) && !ENDS.get() {
             CALLS.fetch_sub(1, Ordering::SeqCst);
             return None;
         }
-        DEPTH.set(DEPTH.get() + 1);
-        WORK.with_borrow(|all| {
-            for work in all {
-                work.in_user_code.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        Some(Self)
+        OWN_CALLS.set(OWN_CALLS.get() + 1);
+        if is_users {
+            DEPTH.set(DEPTH.get() + 1);
+            WORK.with_borrow(|all| {
+                for work in all {
+                    work.in_user_code.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        Some(Self { is_users })
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        WORK.with_borrow(|all| {
-            for work in all {
-                work.in_user_code.fetch_sub(1, Ordering::Relaxed);
-                work.returns.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        DEPTH.set(DEPTH.get() - 1);
+        if self.is_users {
+            WORK.with_borrow(|all| {
+                for work in all {
+                    work.in_user_code.fetch_sub(1, Ordering::Relaxed);
+                    work.returns.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            DEPTH.set(DEPTH.get() - 1);
+        }
+        OWN_CALLS.set(OWN_CALLS.get() - 1);
         CALLS.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -130,16 +178,41 @@ fn rest() -> ! {
 
 /// Calls a user's function from a thread that is not attached to the interpreter.
 pub fn attach<T>(f: impl FnOnce(Python<'_>) -> T) -> T {
-    let Some(call) = Call::begin() else { rest() };
-    let answer = Python::try_attach(f);
+    let Some(call) = Call::begin(true) else { rest() };
+    let answer = Python::try_attach(|py| {
+        let _listed = Listed::new(py);
+        f(py)
+    });
     drop(call);
     answer.unwrap_or_else(|| rest())
 }
 
 /// Calls a user's function from a thread that is attached.
 pub fn call<T>(py: Python<'_>, f: impl FnOnce() -> T) -> T {
-    let Some(call) = Call::begin() else { py.detach(|| rest()) };
+    begun(py, true, f)
+}
+
+/// Calls Python code of shardcore, which may take long or call users' functions in its turn.
+pub fn call_own<T>(py: Python<'_>, f: impl FnOnce() -> T) -> T {
+    begun(py, false, f)
+}
+
+/// Calls a function or class of a Python module of shardcore.
+pub fn own_function<'py, A: PyCallArgs<'py>>(
+    py: Python<'py>,
+    module: &str,
+    name: &str,
+    arguments: A,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    call_own(py, || py.import(module)?.getattr(name)?.call(arguments, options))
+}
+
+fn begun<T>(py: Python<'_>, is_users: bool, f: impl FnOnce() -> T) -> T {
+    let Some(call) = Call::begin(is_users) else { py.detach(|| rest()) };
+    let listed = Listed::new(py);
     let answer = f();
+    drop(listed);
     drop(call);
     answer
 }
@@ -158,22 +231,29 @@ pub fn interruption() -> PyErr {
     RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Resets the count of calls to those of this thread: a forked process has no other. Python calls this in the child.
+/// Resets the calls to those of this thread: a forked process has no other. Python calls this in the child.
 #[pyfunction]
 pub fn after_fork_in_child() {
-    CALLS.store(DEPTH.get(), Ordering::SeqCst);
+    CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
+    if let Ok(mut threads) = THREADS.lock() {
+        threads.retain(|&ident| Some(ident) == IDENT.get());
+    }
 }
 
-/// Keeps other threads from beginning calls of users' functions, and waits for those in progress, for at most
-/// `PATIENCE`; Python calls this before the interpreter ends.
+/// Keeps other threads from beginning calls of Python code, and waits for those in progress, for at most `seconds`; the
+/// identifiers of the threads that are in one after that. Python calls this before the interpreter ends.
 #[pyfunction]
-pub fn finish(py: Python<'_>) {
+pub fn finish(py: Python<'_>, seconds: f64) -> Vec<u64> {
     ENDS.set(true);
     IS_ENDING.store(true, Ordering::SeqCst);
     py.detach(|| {
-        let until = Instant::now() + PATIENCE;
-        while CALLS.load(Ordering::SeqCst) > DEPTH.get() && Instant::now() < until {
+        let start = Instant::now();
+        while CALLS.load(Ordering::SeqCst) > OWN_CALLS.get()
+            && start.elapsed().as_secs_f64() < seconds
+        {
             thread::sleep(PAUSE);
         }
     });
+    let threads = THREADS.lock().map_or_else(|_| Vec::new(), |threads| threads.clone());
+    threads.into_iter().filter(|&ident| Some(ident) != IDENT.get()).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::picture::picture;
 use super::sharding::PyTensorSharding;
+use super::user_code::own_function;
 use crate::index::{FuncId, Id, TypeId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mlir::CallSites;
@@ -122,7 +123,7 @@ impl PyValue {
         picture(py, self.sharding(), shape)
     }
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardcore.report.html")?.call_method1("value_html", (slf,))
+        own_function(slf.py(), "shardcore.report.html", "value_html", (slf,), None)
     }
     fn __repr__(&self) -> String {
         let sharding = self.program.visible_sharding(self.value).map_or_else(
