@@ -1,9 +1,11 @@
-"""Reads iterables of callers, which may be infinite, and shows values, which may be large."""
+"""Reads iterables of callers, which may be infinite, and shows values, which may be large; JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import islice
+from operator import index
 from typing import TypeVar
 
 from shardcore.errors import Diagnostic, ProgramTooLargeError
@@ -34,3 +36,14 @@ def shown(value: object, limit: int = 60) -> str:
         # A number of thousands of digits, or arrays nested too deeply for Python.
         return "what it is"
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def json_text(record: object, indent: int | None) -> str:
+    """Return ``record`` as JSON.
+
+    Raises:
+        ValueError: ``indent`` is no number from 0 to 80.
+    """
+    if indent is not None and not 0 <= index(indent) <= 80:
+        raise ValueError(f"indent is a number from 0 to 80, not {shown(indent)}")
+    return json.dumps(record, indent=indent, ensure_ascii=False)

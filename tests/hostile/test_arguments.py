@@ -98,6 +98,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "an array of floats": lambda: Mesh(devices=np.ones((2, 2)), axis_names="xy"),
     "very many wrong devices": lambda: Mesh({"x": 2}, device_ids=range(1 << 20, 0, -1)),
     "a wide indent": lambda: result().cost().to_json(2**40),
+    "a wide indent of a timeline": lambda: result().cost().memory_timeline().to_json(2**40),
     "a spec of lists": lambda: Session(result().module).set("%x", DEEP),
     "a dialect that is a list": lambda: result().partition().as_text(DEEP),  # type: ignore[arg-type]
     "endless devices": lambda: shardcore.jax.compile(result(), ENDLESS),  # type: ignore[arg-type]
@@ -107,6 +108,7 @@ CALLS: dict[str, Callable[[], object]] = {
     ),
     "no sharding": lambda: shardcore.jax.partition_spec(3),  # type: ignore[arg-type]
     "a matrix of billions": lambda: shardcore.calculus.reduce_matrix(4, 2**31),
+    "a matrix of lists": lambda: shardcore.calculus.broadcast_matrix(2**31, [[1]]),  # type: ignore[arg-type]
     "no module": lambda: Simulator(None),  # type: ignore[arg-type]
     "a path that is a number": lambda: result().report(2**40),  # type: ignore[arg-type]
     "a descriptor as a chip's file": lambda: result().cost(hardware_file=True),  # type: ignore[arg-type]

@@ -107,6 +107,18 @@ def test_an_op_that_is_refused_where_it_is_not_run_still_is() -> None:
         Simulator(Module.parse(text))
 
 
+def test_arrays_of_more_elements_than_numpy_has_are_refused() -> None:
+    kind = f"tensor<{2**62}xi32>"
+    text = f"""
+    func.func @main() -> {kind} {{
+      %0 = stablehlo.iota dim = 0 : {kind}
+      return %0 : {kind}
+    }}"""
+    with pytest.raises(SimulationError, match=r"stablehlo\.iota cannot be computed") as caught:
+        Simulator(Module.parse(text))
+    assert (caught.value.code, caught.value.line) == ("invalid-op", 3)
+
+
 def test_values_of_quantized_types_are_refused_by_name() -> None:
     kind = "tensor<4x!quant.uniform<i8:f32, 1.0:0>>"
     text = function([f"%0 = stablehlo.add %x, %x : {kind}"], {"x": kind}, {"0": kind})

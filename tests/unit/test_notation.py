@@ -170,6 +170,9 @@ def test_specs_as_jax_writes_them() -> None:
     assert str(summed) == "[I_X] {U_Y}"
     assert str(to_spec(summed)) == "P('X', unreduced={'Y'})"
     assert UNCONSTRAINED != "X"
+    for other, message in [({"shape": [8, 4]}, "2 sizes"), ({"names": []}, "0 names")]:
+        with pytest.raises(ShardcoreError, match=f"{message} for an array of 1 dims"):
+            from_spec(("X",), 1, **other)
     for spec, message in [(("X", "Y"), "2 entries"), ((3,), "3 is no entry")]:
         with pytest.raises(ShardcoreError, match=message):
             from_spec(spec, 1)

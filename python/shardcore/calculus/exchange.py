@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import AxisRef, Mesh, TensorSharding
@@ -110,6 +111,7 @@ def broadcast_matrix(n: int, p: int) -> np.ndarray[Any, Any]:
     """
     import numpy as np
 
+    n, p = index(n), index(p)
     if n * n * p > _MOST_ELEMENTS:
         raise ValueError(f"the matrix has more than {_MOST_ELEMENTS} elements")
     found: np.ndarray[Any, Any] = np.kron(np.ones((p, 1)), np.eye(n))

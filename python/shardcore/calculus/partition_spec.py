@@ -106,7 +106,8 @@ def from_spec(
     The number of dims is ``rank``, or that of ``names`` or ``shape``, or as many as the spec has.
 
     Raises:
-        CalculusError: the spec has more dims, or entries of another kind (``notation``).
+        CalculusError: the spec has more dims, or entries of another kind, or ``rank``, ``names``
+            and ``shape`` disagree (``notation``).
         VerificationError: an axis is used twice (``axis-overlap``).
     """
     # JAX's specs with unreduced axes cannot be iterated over.
@@ -126,7 +127,17 @@ def from_spec(
             text=str(spec),
             filename="<spec>",
         )
-    labels = names or default_names(rank)
+    for what, known in (("names", names), ("sizes", shape)):
+        if known is not None and len(known) != rank:
+            raise mistake(
+                CalculusError,
+                "notation",
+                f"{len(known)} {what} for an array of {rank} dims",
+                hint="give as many as it has dims",
+                text=str(spec),
+                filename="<spec>",
+            )
+    labels = default_names(rank) if names is None else names
     sizes: Sequence[int | None] = shape if shape is not None else [None] * rank
     padded = [*entries, *[None] * (rank - len(entries))]
     dims = tuple(

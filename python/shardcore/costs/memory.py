@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from shardcore.bounded import shown
+from shardcore.bounded import json_text, shown
 from shardcore.costs.records import LiveValue
 from shardcore.costs.scopes import scope_of
 
@@ -148,8 +147,12 @@ class MemoryTimeline:
         }
 
     def to_json(self, indent: int | None = 1) -> str:
-        """Return :meth:`record` as JSON."""
-        return json.dumps(self.record(), indent=indent, ensure_ascii=False)
+        """Return :meth:`record` as JSON, indented by up to 80 spaces a level.
+
+        Raises:
+            ValueError: ``indent`` is no number from 0 to 80.
+        """
+        return json_text(self.record(), indent)
 
     def __str__(self) -> str:
         from shardcore.report.memory_table import memory_text

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from operator import index
 from typing import TYPE_CHECKING, Any
 
-from shardcore.bounded import shown
+from shardcore.bounded import json_text
 from shardcore.costs.memory import MemoryTimeline
 from shardcore.costs.records import (
     CollectiveCost,
@@ -229,9 +227,7 @@ class Cost:
         Raises:
             ValueError: ``indent`` is no number from 0 to 80.
         """
-        if indent is not None and not 0 <= index(indent) <= 80:
-            raise ValueError(f"indent is a number from 0 to 80, not {shown(indent)}")
-        return json.dumps(self.record(), indent=indent, ensure_ascii=False)
+        return json_text(self.record(), indent)
 
     def __repr__(self) -> str:
         return (

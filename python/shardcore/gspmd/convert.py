@@ -7,6 +7,7 @@ sub-axis. A mesh with device ids is treated as one in the default order with ren
 
 from __future__ import annotations
 
+import itertools
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,6 @@ def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> T
 
 def _whole(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> TensorSharding:
     text = str(sharding)
-    dims: list[None] = [None] * (rank or 0)
     if sharding.kind == "maximal":
         alone = Mesh.maximal(sharding.device or 0)
         if mesh is not None and mesh != alone:
@@ -68,6 +68,7 @@ def _whole(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> Tensor
     if sharding.kind == "unreduced" and mesh is None:
         raise invalid("it does not say over how many devices", "give the mesh", text=text)
     unreduced = [a.name for a in over.axes if a.size > 1] if sharding.kind == "unreduced" else None
+    dims = itertools.repeat(None, rank or 0)
     return TensorSharding(over, dims, unreduced=unreduced)
 
 

@@ -48,8 +48,18 @@ class _Axis:
                     yield place
             return
         base = sum(digit * stride for digit, stride, _ in known)
-        for free in itertools.product(*(range(size) for size, _ in self._gaps)):
-            yield base + sum(n * gap[1] for n, gap in zip(free, self._gaps, strict=True))
+        yield from (base + offset for offset in _offsets(self._gaps))
+
+
+def _offsets(gaps: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Sums of a multiple of each stride below its size, the last one varying first."""
+    if not gaps:
+        yield 0
+        return
+    (size, stride), minor = gaps[0], gaps[1:]
+    for index in range(size):
+        for offset in _offsets(minor):
+            yield index * stride + offset
 
 
 class Placement:

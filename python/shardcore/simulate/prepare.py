@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shardcore.errors import ShardcoreError
 from shardcore.simulate.families import PREPARERS
 from shardcore.simulate.mistakes import mistake
 from shardcore.simulate.site import Body, Kernel, Site, Step, TensorType
@@ -49,7 +50,16 @@ class Program:
             if site.name in QUANTIZING:
                 hint = "quantized types are not simulated"
             raise site.unsupported(f"{site.name} cannot be simulated", hint)
-        kernel = prepare(site)
+        try:
+            kernel = prepare(site)
+        except (ShardcoreError, MemoryError):
+            raise
+        # NumPy refuses arrays of too many elements, of iota for example.
+        except ValueError as error:
+            message = f"{site.name} cannot be computed: {error}"
+            raise mistake(
+                "invalid-op", message, None, (site.op, *site.around), self.filename
+            ) from error
         if is_shared and signature is not None:
             self._kernels[signature] = kernel
         return kernel
