@@ -117,5 +117,8 @@ def convert(text: str, options: str) -> str:
 
 
 if __name__ == "__main__":
+    from tests.shardy.global_to_local_ops import PROGRAMS as PROGRAMS_WITH_OPS
+
     found = {f"{name} {o}": convert(t, o) for name, t in PROGRAMS.items() for o in OPTIONS}
+    found |= {name: convert(text, "") for name, text in PROGRAMS_WITH_OPS.items()}
     json.dump(found, sys.stdout)

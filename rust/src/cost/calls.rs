@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 pub struct Calls {
     by_name: FxHashMap<StrId, FuncId>,
     /// Whether there are calls at all.
-    has_calls: bool,
+    pub has_calls: bool,
 }
 
 impl Calls {

@@ -65,6 +65,10 @@ impl Execution {
     pub fn times_once(&self, block: BlockId) -> u128 {
         self.once[block.index()]
     }
+    /// Whether the program has calls.
+    pub const fn has_calls(&self) -> bool {
+        self.calls.has_calls
+    }
     /// The callee of `op`, if it is a call of a function with a body.
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         self.calls.callee(program, op)

@@ -3,6 +3,7 @@
 use super::local::Local;
 use crate::attribute::parse_digit_groups;
 use crate::axis::{axes_along, sort_and_merge, total_size, AxisRef};
+use crate::error::Span;
 use crate::index::{AxisId, Id, MeshId, OpId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
@@ -32,6 +33,8 @@ pub type Along = Option<(MeshId, Vec<AxisRef>)>;
 #[derive(Default)]
 pub struct KnownGroups<'a> {
     ids: FxHashMap<&'a str, usize>,
+    /// The ids of texts, by their places.
+    places: FxHashMap<Span, usize>,
     groups: Vec<Groups>,
     axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
 }
@@ -39,12 +42,17 @@ pub struct KnownGroups<'a> {
 impl<'a> KnownGroups<'a> {
     /// The id of the groups of `op`.
     pub fn of(&mut self, program: &'a Program, op: OpId) -> usize {
-        let pairs = program.attr(op, "source_target_pairs");
-        let text = pairs.or_else(|| program.attr(op, "replica_groups")).unwrap_or_default();
-        *self.ids.entry(text).or_insert_with(|| {
+        let pairs = program.attr_value(op, "source_target_pairs");
+        let place = pairs.or_else(|| program.attr_value(op, "replica_groups")).unwrap_or_default();
+        if let Some(&known) = self.places.get(&place) {
+            return known;
+        }
+        let id = *self.ids.entry(program.text().get(place)).or_insert_with(|| {
             self.groups.push(groups(program, op));
             self.groups.len() - 1
-        })
+        });
+        self.places.insert(place, id);
+        id
     }
     /// How many devices talk to each other, where the groups are along `axes` of `mesh` if that is known; 1 if it is not known.
     pub fn num_devices(&self, local: Local<'_>, id: usize, along: &Along) -> i64 {

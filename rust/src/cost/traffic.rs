@@ -7,6 +7,7 @@ use super::inline::Inlined;
 use super::local::Local;
 use super::work::Measure;
 use super::works::Works;
+use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
 /// Collectives that are alike.
@@ -22,12 +23,28 @@ pub struct Traffic {
     pub count: u128,
 }
 
-/// What the collectives of the program of `local` move: those that are alike as one, in order of first appearance.
+/// What the collectives of the program of `local` move: those that are alike as one.
 pub fn traffic(local: Local<'_>) -> Vec<Traffic> {
+    let mut works = Works::new(local.program);
+    let execution = Execution::new(local.program, &mut works);
+    // The trip count of a loop may depend on an argument of its function.
+    let is_known = execution.loops.iter().all(|it| it.trips.is_some());
+    if is_known || !execution.has_calls() {
+        return of_execution(local, local.program, &mut works, &execution);
+    }
     let inlined = Inlined::new(local.program);
-    let program = &*inlined.program;
-    let mut works = Works::new(program);
-    let execution = Execution::new(program, &mut works);
+    let mut works = Works::new(&inlined.program);
+    let execution = Execution::new(&inlined.program, &mut works);
+    of_execution(local, &inlined.program, &mut works, &execution)
+}
+
+/// What the collectives of `program` move: that of `local`, or its copy in which calls are inlined.
+fn of_execution(
+    local: Local<'_>,
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+) -> Vec<Traffic> {
     let mut groups = KnownGroups::default();
     let mut rows: Vec<Traffic> = Vec::new();
     let mut places: FxHashMap<Traffic, usize> = FxHashMap::default();
@@ -42,7 +59,7 @@ pub fn traffic(local: Local<'_>) -> Vec<Traffic> {
             let id = groups.of(program, op);
             let along = groups.axes(local, id, local.meshes(None));
             let devices = groups.num_devices(local, id, &along);
-            let bytes = bytes_moved(program, &mut works, op, kind, devices);
+            let bytes = bytes_moved(program, works, op, kind, devices);
             let row = Traffic { kind, devices, bytes, count: 0 };
             let place = *places.entry(row).or_insert_with(|| {
                 rows.push(row);

@@ -326,8 +326,12 @@ impl Program {
     }
     /// The text of attribute `name` of `op`.
     pub fn attr(&self, op: OpId, name: &str) -> Option<&str> {
-        let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == name)?;
-        Some(self.text.get(attr.value))
+        self.attr_value(op, name).map(|span| self.text.get(span))
+    }
+    /// Where the text of attribute `name` of `op` stands.
+    pub fn attr_value(&self, op: OpId, name: &str) -> Option<Span> {
+        let attrs = self.op_attrs(op).iter();
+        attrs.copied().find(|attr| self.strings.get(attr.name) == name).map(|attr| attr.value)
     }
     /// The op that required `op`, a reshard or collective that a pass has inserted.
     pub fn cause(&self, op: OpId) -> Option<OpId> {

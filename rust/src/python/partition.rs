@@ -15,6 +15,7 @@ use crate::cost::inline::Inlined;
 use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
+use crate::ir::OpKind;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{improve, partition, KnownPlans, Options, Partitioned, Policy, Results, Unknown};
 use pyo3::prelude::*;
@@ -78,7 +79,9 @@ pub(super) fn partition_program(
         }
         let partitioned = partition(&mut program, context, shard_rules, options, &mut known)?;
         if improve {
+            // Of the plans that are compared one is kept: its ops get signatures when these are needed.
             improve::run(&mut program, context)?;
+        } else {
             context.rules.sign(&mut program);
         }
         Ok(partitioned)
@@ -107,7 +110,11 @@ pub(super) fn collective_traffic(
     module: &Bound<'_, PyModule>,
     origin: &Bound<'_, PyOrigin>,
 ) -> PyResult<Vec<(&'static str, i64, u128, u128)>> {
-    let program = signed(py, module.get())?;
+    let mut program = module.get().program(py)?;
+    if program.has_any(&[OpKind::Case, OpKind::If]) {
+        // The branch with most work counts.
+        program = signed(py, module.get())?;
+    }
     let origin = &*origin.get().0;
     let rows = py.detach(|| traffic(origin.local(&program)));
     Ok(rows.iter().map(|row| (row.kind.as_str(), row.devices, row.bytes, row.count)).collect())

@@ -207,6 +207,9 @@ fn write_int(number: i64, text: &mut String) {
 /// The largest channel that an op of `ops` has.
 pub fn last_channel(program: &crate::ir::Program, ops: impl Iterator<Item = OpId>) -> i64 {
     let mut last = 0;
+    if program.strings().find("channel_handle").is_none() {
+        return last;
+    }
     for op in ops {
         let Some(text) = program.attr(op, "channel_handle") else { continue };
         let handle = text.split("handle =").nth(1).and_then(|rest| {

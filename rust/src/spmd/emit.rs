@@ -23,6 +23,10 @@ pub struct Emitter<'p> {
     numbers: FxHashMap<(BlockId, u32, Vec<Digit>), ValueId>,
     /// Scalar constants, by block, text and element type.
     constants: FxHashMap<(BlockId, String, TypeId), ValueId>,
+    /// Offsets combined with constants, by block, op, offset and constant.
+    combined: FxHashMap<(BlockId, &'static str, ValueId, i64), ValueId>,
+    /// Numbers of lists, by block, list and index.
+    listed: FxHashMap<(BlockId, Vec<i64>, ValueId), ValueId>,
 }
 
 /// The type of positions and offsets.
@@ -41,6 +45,8 @@ impl<'p> Emitter<'p> {
             positions: FxHashMap::default(),
             numbers: FxHashMap::default(),
             constants: FxHashMap::default(),
+            combined: FxHashMap::default(),
+            listed: FxHashMap::default(),
         }
     }
     /// Sets the insertion point right before `op`; new ops get its location.
@@ -145,10 +151,16 @@ impl<'p> Emitter<'p> {
         let ty = self.type_of(operands[0]);
         self.op(name, operands, ty, &[])
     }
-    /// `value op constant` of offsets.
-    fn with_constant(&mut self, name: &str, value: ValueId, constant: i64) -> ValueId {
+    /// `value op constant` of offsets, made once for each block.
+    fn with_constant(&mut self, name: &'static str, value: ValueId, constant: i64) -> ValueId {
+        let key = (self.block, name, value, constant);
+        if let Some(&known) = self.combined.get(&key) {
+            return known;
+        }
         let constant = self.index(constant);
-        self.elementwise(name, &[value, constant])
+        let combined = self.elementwise(name, &[value, constant]);
+        self.combined.insert(key, combined);
+        combined
     }
     /// `value + constant`.
     pub fn add_constant(&mut self, value: ValueId, constant: i64) -> ValueId {
@@ -189,14 +201,20 @@ impl<'p> Emitter<'p> {
         self.positions.insert((self.block, order), position);
         position
     }
-    /// The number of `list` at `index`.
+    /// The number of `list` at `index`, looked up once for each block.
     pub fn lookup(&mut self, list: &[i64], index: ValueId) -> ValueId {
+        let key = (self.block, list.to_vec(), index);
+        if let Some(&known) = self.listed.get(&key) {
+            return known;
+        }
         let numbers: Vec<String> = list.iter().map(i64::to_string).collect();
         let ty = self.program.tensor_type_of(&[list.len() as i64], INDEX);
         let value = format!("dense<[{}]> : {}", numbers.join(", "), self.program.type_text(ty));
         let table = self.op("stablehlo.constant", &[], ty, &[("value", value)]);
         let found = self.dynamic_slice(table, &[Some(index)], &[1]);
-        self.reshape(found, &[])
+        let number = self.reshape(found, &[]);
+        self.listed.insert(key, number);
+        number
     }
     /// The id of the device.
     fn device(&mut self) -> ValueId {

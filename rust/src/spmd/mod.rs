@@ -73,7 +73,8 @@ pub struct Options {
 
 /// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a way, and
 /// results are placed as the options say; where reshards are explicit already, the way with the fewest bytes needs no
-/// further reshards. Custom calls are computed by `shard_rules`, or by the built-in rules of known targets.
+/// further reshards. Custom calls are computed by `shard_rules`, or by the built-in rules of known targets. New ops have
+/// no signatures yet.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -83,9 +84,7 @@ pub fn partition(
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
     let how = lower::How { policy, results, unknown, one_by_one: None };
-    let partitioned = lower::lower(program, context, shard_rules, how, known)?;
-    context.rules.sign(program);
-    Ok(partitioned)
+    lower::lower(program, context, shard_rules, how, known)
 }
 
 /// `sdy-convert-global-to-local`: makes types local and turns each collective of `sdy` into that of `StableHLO`. Meshes

@@ -50,11 +50,17 @@ fn from_last_operand<'a>(program: &Program, op: OpId, syntax: Span, text: &'a st
 
 /// The attribute `name` of `op`, in generic or custom syntax.
 pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<AttrValue<'a>> {
-    let own = attributes(program, op, Span::EMPTY);
-    let find = |fields: Fields<'a>| {
-        fields.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    let in_dictionary = |op: OpId| {
+        let text = program.attr(op, name)?;
+        Some(AttrValue::parse_with(text, &|name| alias(program, name)))
     };
-    find(own).or_else(|| find(signature_attributes(program, program.signature(op).get()?)))
+    in_dictionary(op).or_else(|| {
+        let id = program.signature(op).get()?;
+        in_dictionary(program.signatures()[id].example).or_else(|| {
+            let mut fields = signature_attributes(program, id).into_iter();
+            fields.find(|(other, _)| *other == name).map(|(_, value)| value)
+        })
+    })
 }
 
 /// All attributes of `op` by their names in the generic form; the value of a constant is `value`.

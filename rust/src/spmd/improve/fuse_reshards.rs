@@ -5,25 +5,37 @@
 
 use super::super::collectives::matrix_text;
 use super::offsets::Offsets;
-use super::{dim, matrix, ops_named};
+use super::{dim, matrix, Names};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
 use crate::ir::Program;
 use crate::mlir::op_attribute;
 
+const GATHER: &str = "stablehlo.all_gather";
+const PERMUTE: &str = "stablehlo.collective_permute";
+const ALL_TO_ALL: &str = "stablehlo.all_to_all";
+
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("fuse-reshards", 0, 1)?;
     let mut offsets = Offsets::default();
-    for op in ops_named(program, "stablehlo.all_gather") {
-        own_shards(program, op, &mut offsets);
+    let ops = Names::new(program, &[GATHER, PERMUTE, ALL_TO_ALL]).ops(program);
+    let named = |program: &Program, op, name| !program.is_erased(op) && program.op_name(op) == name;
+    for &op in &ops {
+        if named(program, op, GATHER) {
+            own_shards(program, op, &mut offsets);
+        }
     }
-    for op in ops_named(program, "stablehlo.collective_permute") {
-        permutes(program, op);
+    for &op in &ops {
+        if named(program, op, PERMUTE) {
+            permutes(program, op);
+        }
     }
-    for op in ops_named(program, "stablehlo.all_to_all") {
-        inverse(program, op);
+    for &op in &ops {
+        if named(program, op, ALL_TO_ALL) {
+            inverse(program, op);
+        }
     }
     Ok(())
 }
@@ -95,11 +107,10 @@ fn is_own_shard(
 
 /// Fuses `second`, a permute, with the permute that defines its operand, if that has no other use.
 fn permutes(program: &mut Program, second: OpId) -> Option<()> {
-    const NAME: &str = "stablehlo.collective_permute";
     if program.num_operands(second) != 1 {
         return None;
     }
-    let first = made_by(program, program.operand(second, 0), NAME)?;
+    let first = made_by(program, program.operand(second, 0), PERMUTE)?;
     if !program.has_one_use(program.result(first, 0)) {
         return None;
     }
@@ -123,11 +134,10 @@ fn permutes(program: &mut Program, second: OpId) -> Option<()> {
 
 /// Erases `second`, an all-to-all, if it is the inverse of the one that defines its operand.
 fn inverse(program: &mut Program, second: OpId) -> Option<()> {
-    const NAME: &str = "stablehlo.all_to_all";
     if program.num_operands(second) != 1 {
         return None;
     }
-    let first = made_by(program, program.operand(second, 0), NAME)?;
+    let first = made_by(program, program.operand(second, 0), ALL_TO_ALL)?;
     let dims =
         |op| Some((dim(program, op, "split_dimension")?, dim(program, op, "concat_dimension")?));
     let ((split, concat), (other_split, other_concat)) = (dims(first)?, dims(second)?);

@@ -4,7 +4,7 @@
 //! a collective depends on move with it. Its result stays in memory while the loop runs, so the bytes of hoisted
 //! results are limited for each loop. Inner loops are processed first, so that a collective may leave several.
 
-use super::{is_cheap, is_collective};
+use super::{Names, CHEAP, COLLECTIVES};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, OpId, ValueId};
@@ -57,9 +57,11 @@ fn invariant_ops(
         ValueDef::Result(op) => program.parent_block(op) != body || invariant.contains(&op),
     };
     let ops: Vec<OpId> = program.block_ops(body).collect();
+    let (collectives, cheap) = (Names::new(program, &COLLECTIVES), Names::new(program, &CHEAP));
     for &op in &ops {
-        let is_collective = is_collective(program, op);
-        let may_move = is_collective || (is_cheap(program, op) && program.num_regions(op) == 0);
+        let is_collective = collectives.contain(program, op);
+        let may_move =
+            is_collective || (cheap.contain(program, op) && program.num_regions(op) == 0);
         if !may_move || !program.operands(op).all(|value| is_invariant(&invariant, value)) {
             continue;
         }

@@ -4,7 +4,7 @@
 //! linear time in the program.
 
 use super::super::reducer::Reducer;
-use super::{is_cheap, is_collective};
+use super::{Names, CHEAP, COLLECTIVES};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
@@ -39,20 +39,23 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
 
 /// The collectives that equal an earlier one, with the first such.
 fn equal_collectives(program: &Program) -> Vec<(OpId, OpId)> {
+    let names = Names::new(program, &COLLECTIVES);
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     let collectives: Vec<OpId> =
-        ops.iter().copied().filter(|&op| is_collective(program, op)).collect();
+        ops.iter().copied().filter(|&op| names.contain(program, op)).collect();
     if collectives.len() < 2 {
         return Vec::new();
     }
     let needed = needed_by(program, &collectives);
+    let constant = program.strings().find("stablehlo.constant");
     // For each value that equals an earlier one, the first such value.
     let mut first: FxHashMap<ValueId, ValueId> = FxHashMap::default();
     let mut known: FxHashMap<Key, OpId> = FxHashMap::default();
     let mut equal = Vec::new();
     for op in ops.into_iter().filter(|op| needed[op.index()]) {
-        let is_collective = is_collective(program, op);
-        let Some(key) = key(program, op, is_collective, &first) else { continue };
+        let is_collective = names.contain(program, op);
+        let is_constant = Some(program.op_name_id(op)) == constant;
+        let Some(key) = key(program, op, (is_collective, is_constant), &first) else { continue };
         match known.entry(key) {
             Entry::Vacant(place) => {
                 place.insert(op);
@@ -78,10 +81,11 @@ fn needed_by(program: &Program, collectives: &[OpId]) -> Vec<bool> {
     for &op in collectives {
         needed[op.index()] = true;
     }
+    let cheap = Names::new(program, &CHEAP);
     while let Some(op) = left.pop() {
         for value in program.operands(op) {
             let Some(before) = program.defining_op(value) else { continue };
-            if !needed[before.index()] && is_cheap(program, before) {
+            if !needed[before.index()] && cheap.contain(program, before) {
                 needed[before.index()] = true;
                 left.push(before);
             }
@@ -93,7 +97,7 @@ fn needed_by(program: &Program, collectives: &[OpId]) -> Vec<bool> {
 fn key<'p>(
     program: &'p Program,
     op: OpId,
-    is_collective: bool,
+    (is_collective, is_constant): (bool, bool),
     first: &FxHashMap<ValueId, ValueId>,
 ) -> Option<Key<'p>> {
     let reducer = match program.num_regions(op) {
@@ -104,7 +108,7 @@ fn key<'p>(
     let mut attributes = Vec::new();
     let mut signature = SignatureId::NONE;
     let is_written = program.op_span(op).is_some();
-    if program.op_name(op) == "stablehlo.constant" {
+    if is_constant {
         attributes.push(("value", program.constant_text(op).trim()));
     } else if is_collective || !is_written {
         // These have all their attributes in a dictionary.

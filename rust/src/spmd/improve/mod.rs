@@ -14,7 +14,7 @@ pub mod reduce_scatters;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::OpId;
+use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mlir::{op_attribute, AttrValue};
 
@@ -59,20 +59,24 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     hoist::run(program, context, hoist::MAX_BYTES)
 }
 
-/// Whether `op` is a collective.
-fn is_collective(program: &Program, op: OpId) -> bool {
-    COLLECTIVES.contains(&program.op_name(op))
+/// Names of ops, looked up in the strings of a program.
+struct Names {
+    ids: Vec<StrId>,
 }
 
-/// Whether `op` is one of [`CHEAP`].
-fn is_cheap(program: &Program, op: OpId) -> bool {
-    CHEAP.contains(&program.op_name(op))
-}
-
-/// The ops called `name`, in pre-order.
-fn ops_named(program: &Program, name: &str) -> Vec<OpId> {
-    let Some(name) = program.strings().find(name) else { return Vec::new() };
-    program.pre_order(program.module_op()).filter(|&op| program.op_name_id(op) == name).collect()
+impl Names {
+    /// Those of `names` that the program has.
+    fn new(program: &Program, names: &[&str]) -> Self {
+        Self { ids: names.iter().filter_map(|name| program.strings().find(name)).collect() }
+    }
+    /// Whether `op` has one of the names.
+    fn contain(&self, program: &Program, op: OpId) -> bool {
+        self.ids.contains(&program.op_name_id(op))
+    }
+    /// The ops with one of the names, in pre-order.
+    fn ops(&self, program: &Program) -> Vec<OpId> {
+        program.pre_order(program.module_op()).filter(|&op| self.contain(program, op)).collect()
+    }
 }
 
 /// The rows of an integer matrix attribute: groups or pairs of devices. `None` if it has another form.

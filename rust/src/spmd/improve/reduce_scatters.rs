@@ -9,7 +9,7 @@ use super::super::devices::Devices;
 use super::super::emit::Emitter;
 use super::super::reducer::Reducer;
 use super::offsets::Offsets;
-use super::{matrix, ops_named};
+use super::{matrix, Names};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::OpId;
@@ -27,7 +27,7 @@ struct Scatter {
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("all-reduce-to-reduce-scatter", 0, 1)?;
     let mut offsets = Offsets::default();
-    for op in ops_named(program, "stablehlo.all_reduce") {
+    for op in Names::new(program, &["stablehlo.all_reduce"]).ops(program) {
         if let Some(found) = scatter(program, op, &mut offsets) {
             replace(program, op, &found);
         }

@@ -16,7 +16,14 @@ impl Lowering<'_, '_, '_> {
             return;
         }
         let Some(operand) = operand else { return };
-        let dims: Rc<[i64]> = self.ints(op, "broadcast_dimensions").into();
+        let signature = program.signature(op);
+        let dims = match self.broadcast_dims.get(&signature) {
+            Some(known) => Rc::clone(known),
+            None => self.ints(op, "broadcast_dimensions").into(),
+        };
+        if signature.is_some() {
+            self.broadcast_dims.insert(signature, Rc::clone(&dims));
+        }
         let result = self.held(program.result(op, 0));
         let new = match self.broadcasts.get(&operand.shard()) {
             // Of what the operand is a broadcast of itself.
@@ -30,6 +37,9 @@ impl Lowering<'_, '_, '_> {
     }
     /// The origins of those of `operands` that are broadcasts.
     pub(super) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
+        if self.broadcasts.is_empty() {
+            return Vec::new();
+        }
         let origin = |(index, held): (usize, &Held)| {
             let Broadcast { operand, dims } = self.broadcasts.get(&held.shard())?;
             Some((index, operand.placement, operand.global, Rc::clone(dims)))

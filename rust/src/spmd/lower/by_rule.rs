@@ -15,7 +15,7 @@ impl Lowering<'_, '_, '_> {
     /// Lowers an op: chooses a way, reshards operands, computes, reshards results.
     pub(super) fn lower_by_rule(&mut self, op: OpId) -> Result<()> {
         self.check_known(op)?;
-        if self.leave_to_concatenations(op) || self.lower_empty(op) {
+        if self.leave_to_concatenations(op) || self.lower_empty(op) || self.lower_as_shardy(op) {
             return Ok(());
         }
         self.capture(op);
@@ -26,7 +26,8 @@ impl Lowering<'_, '_, '_> {
         };
         let (kind, reason) = &decision.outcome;
         self.note(op, *kind, Arc::clone(reason));
-        let mut operands = Vec::with_capacity(tensors.operands.len());
+        let mut operands = std::mem::take(&mut self.operands);
+        operands.clear();
         let way = &decision.way;
         for (index, (&held, &placement)) in tensors.operands.iter().zip(&way.operands).enumerate() {
             let stage = way.stages.get(index).copied().unwrap_or_default();
@@ -39,8 +40,10 @@ impl Lowering<'_, '_, '_> {
         for (result, &placement) in tensors.results.iter_mut().zip(&decision.results) {
             result.1 = placement;
         }
-        self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
+        self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, &mut operands);
+        self.operands = operands;
         self.note_broadcast(op, tensors.operands.first().copied());
+        self.finish_as_shardy(op);
         self.tensors = tensors;
         Ok(())
     }
@@ -117,6 +120,9 @@ impl Lowering<'_, '_, '_> {
     }
     fn terms_reduced_behind(&self, value: ValueId) -> Option<(Vec<Digit>, u32)> {
         use crate::ir::Payload;
+        if !self.has_reductions {
+            return None;
+        }
         let program = &*self.emit.program;
         let mut users = program.users(value);
         let user = users.next().filter(|_| users.next().is_none())?;

@@ -7,36 +7,37 @@ use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
+use std::mem::take;
 
 impl Lowering<'_, '_, '_> {
     /// Computes the op on `operands`, and reshards its results to their target placements.
-    pub(super) fn compute(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
+    pub(super) fn compute(&mut self, work: &ByRule, way: &Way, operands: &mut Vec<Held>) {
         let op = work.op;
         match self.emit.program.kind(op) {
-            OpKind::Reshape => self.reshape_locally(work, way, &operands),
-            OpKind::Slice => self.slice_locally(work, way, operands),
-            OpKind::Pad => self.pad_locally(work, way, operands),
+            OpKind::Reshape => self.reshape_locally(work, way, operands),
+            OpKind::Slice => self.slice_locally(work, way, take(operands)),
+            OpKind::Pad => self.pad_locally(work, way, take(operands)),
             OpKind::Other if self.emit.program.op_name_id(op) == self.reverse => {
-                self.reverse_locally(work, way, operands);
+                self.reverse_locally(work, way, take(operands));
             }
-            OpKind::Concatenate => self.concatenate_locally(work, way, &operands),
-            OpKind::ReduceWindow => self.reduce_windows_locally(work, way, operands),
-            OpKind::Reduce => self.reduce_locally(work, way, operands),
-            OpKind::Gather => self.gather_locally(work, way, &operands),
-            OpKind::Scatter => self.scatter_locally(work, way, operands),
-            OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, operands),
-            OpKind::DynamicUpdateSlice => self.update_locally(work, way, operands),
-            OpKind::Convolution => self.convolve_locally(work, way, operands),
-            OpKind::CustomCall => self.call_locally(work, way, operands),
-            OpKind::Other if !Self::joined_digits(work, way).is_empty() => {
+            OpKind::Concatenate => self.concatenate_locally(work, way, operands),
+            OpKind::ReduceWindow => self.reduce_windows_locally(work, way, take(operands)),
+            OpKind::Reduce => self.reduce_locally(work, way, take(operands)),
+            OpKind::Gather => self.gather_locally(work, way, operands),
+            OpKind::Scatter => self.scatter_locally(work, way, take(operands)),
+            OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, take(operands)),
+            OpKind::DynamicUpdateSlice => self.update_locally(work, way, take(operands)),
+            OpKind::Convolution => self.convolve_locally(work, way, take(operands)),
+            OpKind::CustomCall => self.call_locally(work, way, take(operands)),
+            OpKind::Other if Self::joins(work, way) => {
                 let digits = Self::joined_digits(work, way);
                 self.top_k_of_shards(work, way, &digits, operands[0]);
             }
             _ => {
                 if way.results.iter().any(|&result| !self.placements[result].partial.is_empty()) {
-                    self.mask_terms(work, way, &mut operands);
+                    self.mask_terms(work, way, operands);
                 }
-                self.in_place(work, way, &operands);
+                self.in_place(work, way, operands);
             }
         }
     }

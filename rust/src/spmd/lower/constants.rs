@@ -40,6 +40,7 @@ impl Lowering<'_, '_, '_> {
         let Some(element) = element.filter(|_| target != whole || is_sdy) else {
             if is_sdy {
                 self.emit.program.rename_ops(&[op], "stablehlo.constant");
+                self.unsharded.push(result);
             }
             if target != whole {
                 self.emit.go_after(op);

@@ -59,6 +59,35 @@ impl Lowering<'_, '_, '_> {
             self.finish_manual(op);
         }
     }
+    /// Starts to lower a named computation, which stays in `sdy-convert-global-to-local`; false elsewhere, and for other ops.
+    pub fn lower_named(&mut self, op: OpId) -> bool {
+        let is_named = self.emit.program.kind(op) == OpKind::NamedComputation;
+        let block = self.emit.program.op_regions(op).next();
+        let block = block.and_then(|region| self.emit.program.region_entry(region).get());
+        let Some(block) = block.filter(|_| is_named && self.how.one_by_one.is_some()) else {
+            return false;
+        };
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let args: Vec<ValueId> = self.emit.program.block_args(block).collect();
+        let mut local = Vec::with_capacity(operands.len());
+        for (&operand, &arg) in operands.iter().zip(&args) {
+            let (held, target) = (self.held(operand), self.target(arg));
+            local.push(self.reshard(held, target).value);
+            self.keep(arg, target);
+        }
+        self.set_operands(op, &local);
+        let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        let mut wanted = Vec::with_capacity(results.len());
+        for result in results {
+            let target = self.target(result);
+            self.keep(result, target);
+            wanted.push(target);
+        }
+        self.tasks.push(Task::EndReturns);
+        self.tasks.push(Task::Ops(self.emit.program.first_op(block)));
+        self.tasks.push(Task::BeginReturns(wanted));
+        true
+    }
     /// Lowers an optimization barrier: each operand gets the placement of its result.
     pub fn lower_barrier(&mut self, op: OpId) {
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();

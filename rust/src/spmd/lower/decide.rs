@@ -72,7 +72,10 @@ impl Lowering<'_, '_, '_> {
         key.placements.clear();
         key.placements.extend(tensors.placements());
         key.types.clear();
-        key.types.extend(tensors.types());
+        // Other ops' operands have the types of the signature.
+        if program.kind(op) == OpKind::Concatenate {
+            key.types.extend(tensors.types());
+        }
         key.facts.clone_from(&tensors.facts);
         key.free_digits.clear();
         key.free_digits.extend(self.free_digits.last().into_iter().flatten());

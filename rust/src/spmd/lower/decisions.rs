@@ -36,7 +36,7 @@ pub(super) struct Key {
     pub rule: RuleId,
     /// The placements of operands, then the targets of results.
     pub placements: Vec<PlacementId>,
-    /// The types of operands, then results.
+    /// Of a concatenation, which fetches slices from their operands, the types of these, then of results.
     pub types: Vec<TypeId>,
     /// The digits of devices that are not manual, in manual computations.
     pub free_digits: Vec<Digit>,

@@ -35,6 +35,11 @@ pub(super) fn selects(program: &Program, op: OpId) -> bool {
 }
 
 impl Lowering<'_, '_, '_> {
+    /// Whether devices reduce separately and gather their results.
+    pub(super) fn joins(work: &ByRule, way: &Way) -> bool {
+        let abilities = work.abilities.iter().zip(&way.factors);
+        abilities.into_iter().any(|(&it, digits)| it == Ability::Joined && !digits.is_empty())
+    }
     /// The digits over which devices reduce separately and gather their results.
     pub(super) fn joined_digits(work: &ByRule, way: &Way) -> Vec<Digit> {
         let factors = 0..work.rule.num_factors();

@@ -7,6 +7,7 @@
 //! the ways to compute an op, and chooses one.
 
 mod abilities;
+mod as_shardy;
 mod broadcasts;
 mod by_rule;
 mod choose;
@@ -58,9 +59,10 @@ use super::reducer::Reducer;
 use super::reshard::{KnownPlans, Plan, PlanKey};
 use super::steps::{Step, Steps};
 use super::Partitioned;
+use crate::bitset::BitSet;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
+use crate::index::{BlockId, FuncId, OpId, ShardingId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use decisions::Decisions;
 pub(super) use held::{Held, Shard};
@@ -111,8 +113,11 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub shard_rules: ShardRules,
     how: How,
     held: Vec<Option<Held>>,
-    /// The tensors of the last op; a field to reuse its memory.
+    /// The tensors of the last op, and its resharded operands; fields to reuse their memory.
     tensors: Tensors,
+    operands: Vec<Held>,
+    /// Whether the source program has an `sdy.all_reduce` or `sdy.reduce_scatter`.
+    has_reductions: bool,
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
@@ -122,6 +127,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// The values that are broadcasts, and of what.
     broadcasts: FxHashMap<Shard, Broadcast>,
+    /// The dims of broadcasts, by their signatures.
+    broadcast_dims: FxHashMap<SignatureId, Rc<[i64]>>,
     /// Slices that concatenations fetch themselves: their operands and starts.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
     /// Names of ops of which nothing but their rules says how they are lowered.
@@ -135,6 +142,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     returns: Vec<Vec<PlacementId>>,
     /// Ops that have become dead.
     dead: Vec<OpId>,
+    /// Values whose shardings Shardy's pass drops.
+    unsharded: Vec<ValueId>,
     /// Ops whose operands or results have other types than before.
     retyped: Vec<OpId>,
     /// For each manual computation around the current op the digits of devices that are not manual.
@@ -162,6 +171,7 @@ pub(super) fn lower(
     let reverse = program.intern("stablehlo.reverse");
     let mut shared = std::mem::take(&mut known.decisions);
     let setting = shared.setting(how, &devices);
+    let has_reductions = program.has_any(&[OpKind::AllReduce, OpKind::ReduceScatter]);
     let mut lowering = Lowering {
         emit: Emitter::new(program, devices),
         collectives,
@@ -174,12 +184,15 @@ pub(super) fn lower(
         how,
         held: vec![None; num_values],
         tensors: Tensors::default(),
+        operands: Vec::new(),
+        has_reductions,
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
         known_plans: std::mem::take(&mut known.plans),
         by_sharding: FxHashMap::default(),
         local_types: FxHashMap::default(),
         broadcasts: FxHashMap::default(),
+        broadcast_dims: FxHashMap::default(),
         slices: FxHashMap::default(),
         known_names: FxHashSet::default(),
         reverse,
@@ -187,6 +200,7 @@ pub(super) fn lower(
         tasks: Vec::new(),
         returns: Vec::new(),
         dead: Vec::new(),
+        unsharded: Vec::new(),
         retyped: Vec::new(),
         free_digits: Vec::new(),
         outcomes: Vec::new(),
@@ -320,7 +334,12 @@ impl Lowering<'_, '_, '_> {
             }
             Treatment::Drop => self.dead.push(op),
             Treatment::Constant => self.lower_constant(op),
-            Treatment::Iota => self.lower_iota(op),
+            Treatment::Iota => {
+                if !self.lower_as_shardy(op) {
+                    self.lower_iota(op);
+                }
+            }
+            Treatment::NotExported if self.lower_named(op) => {}
             Treatment::NotExported => {
                 let hint = "run sdy-export-pipeline first";
                 return Err(self.refusal(op, "it is not exported", hint));
@@ -338,13 +357,18 @@ impl Lowering<'_, '_, '_> {
         for op in std::mem::take(&mut self.dead).into_iter().rev() {
             self.emit.program.erase_op(op);
         }
-        let mut retyped = std::mem::take(&mut self.retyped);
-        retyped.sort_unstable();
-        retyped.dedup();
-        retyped.retain(|&op| !self.emit.program.is_erased(op));
+        let mut retyped = BitSet::new(self.emit.program.num_op_ids());
+        for op in std::mem::take(&mut self.retyped) {
+            retyped.insert(op);
+        }
+        let retyped = retyped.iter().filter(|&op| !self.emit.program.is_erased(op));
+        let retyped: Vec<OpId> = retyped.collect();
         self.emit.program.update_types_of(&retyped);
         let count = self.emit.devices.count();
         if self.how.one_by_one.is_some() {
+            for value in self.unsharded {
+                self.emit.program.set_sharding(value, ShardingId::NONE);
+            }
             return Partitioned {
                 num_devices: count,
                 outcomes: self.outcomes,

@@ -22,11 +22,11 @@ use crate::mesh::Mesh;
 use std::sync::Arc;
 
 /// A collective that is lowered: its mesh, its operand, and the shape of its result.
-struct Site {
+pub(super) struct Site {
     mesh_id: MeshId,
-    mesh: Arc<Mesh>,
-    held: Held,
-    shape: Vec<i64>,
+    pub(super) mesh: Arc<Mesh>,
+    pub(super) held: Held,
+    pub(super) shape: Vec<i64>,
 }
 
 /// A collective that changes the size of one dim.
@@ -74,7 +74,7 @@ impl Lowering<'_, '_, '_> {
                 [(axes, source, target)] => {
                     self.exchange(&site, axes, (*source as usize, *target as usize), options)
                 }
-                _ => return false,
+                params => self.exchange_all(&site, params, options),
             },
             (OpKind::CollectivePermute, _) => match self.permute_shards(&site, op) {
                 Some(value) => value,
@@ -118,11 +118,11 @@ impl Lowering<'_, '_, '_> {
         let mesh = self.emit.program.meshes()[mesh_id].mesh.clone();
         Some(Site { mesh_id, mesh, held, shape })
     }
-    fn number_of_shards(site: &Site, axes: &[AxisRef]) -> i64 {
+    pub(super) fn number_of_shards(site: &Site, axes: &[AxisRef]) -> i64 {
         total_size(&digits_of(axes, &site.mesh))
     }
     /// The channel and the groups of devices along `axes`.
-    fn group_attrs(
+    pub(super) fn group_attrs(
         &mut self,
         site: &Site,
         axes: &[AxisRef],
@@ -158,11 +158,11 @@ impl Lowering<'_, '_, '_> {
     fn typed(&mut self, site: &Site, shape: &[i64]) -> TypeId {
         self.emit.like(shape, site.held.global)
     }
-    fn reshaped(&mut self, site: &Site, value: ValueId, shape: &[i64]) -> ValueId {
+    pub(super) fn reshaped(&mut self, site: &Site, value: ValueId, shape: &[i64]) -> ValueId {
         let ty = self.typed(site, shape);
         self.emit.op("stablehlo.reshape", &[value], ty, &[])
     }
-    fn transposed(&mut self, site: &Site, value: ValueId, order: &[usize]) -> ValueId {
+    pub(super) fn transposed(&mut self, site: &Site, value: ValueId, order: &[usize]) -> ValueId {
         let shape = self.emit.shape(value);
         let new: Vec<i64> = order.iter().map(|&dim| shape[dim]).collect();
         let ty = self.typed(site, &new);
@@ -303,31 +303,12 @@ impl Lowering<'_, '_, '_> {
             operands.push(if axes.is_empty() {
                 self.emit.splat("0", scalar)
             } else {
-                self.offset(site, axes, site.shape[dim])
+                self.offset(&site.mesh, axes, site.shape[dim])
             });
         }
         let ty = self.typed(site, &site.shape);
         let sizes = [("slice_sizes", int_array(&site.shape))];
         self.emit.op("stablehlo.dynamic_slice", &operands, ty, &sizes)
-    }
-    fn offset(&mut self, site: &Site, axes: &[AxisRef], size: i64) -> ValueId {
-        let scalar = self.emit.program.tensor_type_of(&[], "i64");
-        let unsigned = self.emit.program.tensor_type_of(&[], "ui32");
-        let one = self.emit.program.tensor_type_of(&[1], "i64");
-        let id = self.emit.op("stablehlo.partition_id", &[], unsigned, &[]);
-        let id = self.emit.op("stablehlo.convert", &[id], scalar, &[]);
-        let digits = digits_of(axes, &site.mesh);
-        let mut offsets = vec![0; site.mesh.device_count() as usize];
-        for position in 0..site.mesh.device_count() {
-            let device = site.mesh.device_at_position(position) as usize;
-            offsets[device] = number_at(&digits, position) * size;
-        }
-        let ty = self.emit.program.tensor_type_of(&[offsets.len() as i64], "i64");
-        let list: Vec<String> = offsets.iter().map(i64::to_string).collect();
-        let table = self.emit.splat(&format!("[{}]", list.join(", ")), ty);
-        let sizes = [("slice_sizes", int_array(&[1]))];
-        let own = self.emit.op("stablehlo.dynamic_slice", &[table, id], one, &sizes);
-        self.emit.op("stablehlo.reshape", &[own], scalar, &[])
     }
     /// A permute: devices are numbered by the axes of the dims, then the others, before and after; each device sends to
     /// the one with its number.

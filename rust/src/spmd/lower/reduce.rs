@@ -134,6 +134,11 @@ impl Lowering<'_, '_, '_> {
         if program.kind(op) != OpKind::Constant {
             return false;
         }
+        let written = program.constant_text(op).trim();
+        let rest = written.strip_prefix("dense<").and_then(|text| text.strip_prefix(element));
+        if rest.is_some_and(|rest| rest.starts_with('>')) {
+            return true;
+        }
         let text = format!("dense<{element}>");
         let wanted = ConstantValue::parse(&text);
         program.constant_value(op) == wanted

@@ -64,7 +64,8 @@ impl Traveller<'_, '_> {
             (Some(before), Some(after)) => permutation(from, to, [before, after]),
             _ => None,
         };
-        let pairs = pairs.unwrap_or_default();
+        let mut pairs = pairs.unwrap_or_default();
+        pairs.sort_unstable();
         if pairs.iter().all(|(from, to)| from == to) {
             return input;
         }

@@ -1,0 +1,59 @@
+//! Numbers that differ between devices, looked up in tables by the id of the device.
+
+use super::super::super::emit::int_array;
+use super::super::Lowering;
+use crate::axis::AxisRef;
+use crate::index::ValueId;
+use crate::mesh::Mesh;
+use crate::spmd::digits::{digits_of, number_at};
+
+impl Lowering<'_, '_, '_> {
+    /// The offset of the device's shard along `axes`, of `size` elements each, looked up in a table.
+    pub(in crate::spmd::lower) fn offset(
+        &mut self,
+        mesh: &Mesh,
+        axes: &[AxisRef],
+        size: i64,
+    ) -> ValueId {
+        let device = self.device_as_shardy();
+        let digits = digits_of(axes, mesh);
+        let mut offsets = vec![0; mesh.device_count() as usize];
+        for position in 0..mesh.device_count() {
+            let device = mesh.device_at_position(position) as usize;
+            offsets[device] = number_at(&digits, position) * size;
+        }
+        let own = self.own_element(device, &offsets, "i64");
+        let scalar = self.emit.program.tensor_type_of(&[], "i64");
+        self.emit.op("stablehlo.reshape", &[own], scalar, &[])
+    }
+    /// The id of the device, as `i64`.
+    pub(in crate::spmd::lower) fn device_as_shardy(&mut self) -> ValueId {
+        let scalar = self.emit.program.tensor_type_of(&[], "i64");
+        let unsigned = self.emit.program.tensor_type_of(&[], "ui32");
+        let id = self.emit.op("stablehlo.partition_id", &[], unsigned, &[]);
+        self.emit.op("stablehlo.convert", &[id], scalar, &[])
+    }
+    /// A list of the one element of `table`, numbers or truth values of type `element`, that is for `device`.
+    pub(in crate::spmd::lower) fn own_element(
+        &mut self,
+        device: ValueId,
+        table: &[i64],
+        element: &str,
+    ) -> ValueId {
+        let text = |number: &i64| match element {
+            "i1" => (*number != 0).to_string(),
+            _ => number.to_string(),
+        };
+        let is_splat = table.iter().all(|number| *number == table[0]);
+        let list = if is_splat {
+            text(&table[0])
+        } else {
+            format!("[{}]", table.iter().map(text).collect::<Vec<_>>().join(", "))
+        };
+        let ty = self.emit.program.tensor_type_of(&[table.len() as i64], element);
+        let one = self.emit.program.tensor_type_of(&[1], element);
+        let table = self.emit.splat(&list, ty);
+        let sizes = [("slice_sizes", int_array(&[1]))];
+        self.emit.op("stablehlo.dynamic_slice", &[table, device], one, &sizes)
+    }
+}
