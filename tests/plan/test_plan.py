@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +13,7 @@ import shardcore
 from shardcore import Module, PlanError
 from shardcore.cli import main
 
-from tests.plan.programs import mlp
+from tests.plan.programs import mlp, mlp_step
 
 CHIP = "tpu-v5e"
 
@@ -224,3 +225,20 @@ def test_it_displays_in_a_notebook() -> None:
     assert plan._repr_html_().startswith("<div")
     assert repr(plan).startswith("<shardcore.Plan")
     assert "<shardcore.Alternative" in repr(plan.alternatives[0])
+
+
+def test_what_does_not_fit_names_the_largest_values() -> None:
+    with pytest.raises(PlanError) as caught:
+        shardcore.plan(mlp_step(512, 256, 8192), CHIP, "3MiB", mesh={"a": 4})
+    listed = re.findall(r"([\d.]+) (KiB|MiB)", str(caught.value.hint))
+    sizes = [float(number) * (1024 if unit == "MiB" else 1) for number, unit in listed]
+    assert len(sizes) == 3
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_plan_that_came_over_more_devices_is_told_apart() -> None:
+    session = mlp(2048, 256, 1024).session(mesh={"a": 8})
+    session.set("x", "P('a')")
+    plan = shardcore.plan(session.module, CHIP, devices=2)
+    given = plan.alternatives[0]
+    assert (given.kind, given.reason) == ("given", "better, over 8 devices")

@@ -10,7 +10,7 @@ from shardcore.cli.options import print_json, progress_bar, read_module
 from shardcore.cli.where import add_hardware, cost_options, mesh
 from shardcore.units import parse_bytes
 
-_OBJECTIVES = ("time", "memory", "bytes")
+_OBJECTIVES = ("time", "memory", "bytes", "slowest-link")
 
 
 def add(commands: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -110,7 +110,8 @@ def timed(
     step = _step(figures, work, sent, runs, rates)
     arguments, outputs, aliased, peak = figures.memory()
     at = figures.peak_op()
-    rows = Rows(figures, work, traffic, Trial(local, count), step.exposed, runs)
+    trial, slowest = Trial(local, count), _over_slowest(sent, links)
+    rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
@@ -167,6 +168,13 @@ def _sent(kind: TrafficKind, links: Links) -> _Sent:
     except (CalculusError, VerificationError):
         # Some mesh of the program lies on the topology, this one does not.
         return _Sent(kind, reason=OFF_TOPOLOGY)
+
+
+def _over_slowest(sent: Iterable[_Sent], links: Links) -> int:
+    """The bytes that a device sends over the slowest links that the mesh has."""
+    if not links.has_network:
+        return sum(row.kind.count * row.run.bytes for row in sent)
+    return round(sum(row.kind.count * row.run.network_bytes for row in sent))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class Transfer:
     """Whether something is computed meanwhile."""
     chunks: int
     """The number of chunks in which it overlaps with a product; 1 if it does not."""
+    network_bytes: float = 0.0
+    """The part of :attr:`bytes` that a device sends to other slices or nodes."""
 
 
 class Links:
@@ -71,6 +73,15 @@ class Links:
     def notes(self) -> tuple[str, ...]:
         """Remarks on the topologies that were used, as :attr:`Topology.notes`."""
         return tuple(dict.fromkeys(note for row in self._topologies.values() for note in row.notes))
+
+    @property
+    def has_network(self) -> bool:
+        """Whether a mesh that was used lies on several slices or nodes."""
+        return any(row.slices > 1 for row in self._topologies.values())
+
+    @property
+    def _network_rate(self) -> float:
+        return self._chip.dcn_bytes_per_second * self._options.efficiency
 
     def check(self, meshes: Iterable[Mesh]) -> None:
         """Check that the topology and the mapping fit one of ``meshes``, those of a program, also
@@ -146,4 +157,5 @@ class Links:
             stream=NETWORK if network > 0 else LINKS,
             overlaps=shares.overlaps_network or network == 0,
             chunks=rates.devices if shares.splits_collectives and op in SPLIT else 1,
+            network_bytes=num_bytes * network * self._network_rate,
         )

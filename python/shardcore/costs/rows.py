@@ -36,6 +36,7 @@ class Rows:
         trial: Trial | None = None,
         exposed: Sequence[float] = (),
         runs: Runs | None = None,
+        slowest_link_bytes: int = 0,
     ) -> None:
         self._figures = figures
         self._work = work
@@ -43,6 +44,9 @@ class Rows:
         self._runs = runs
         self._trial = trial
         self._exposed = exposed
+        self.slowest_link_bytes = slowest_link_bytes
+        """The bytes that a device sends over the slowest links that the mesh has: the network
+        where it lies on several slices or nodes."""
 
     @property
     def sent_bytes(self) -> int:

@@ -78,8 +78,9 @@ def plan(
         seconds: the time after which the best plan so far is returned; also after Ctrl-C.
         executor: where evaluations are made: any ``concurrent.futures.Executor``, by default
             threads of this process.
-        minimize: ``"time"``, the step without overlap; ``"memory"``, the peak; or ``"bytes"``, what
-            a device sends.
+        minimize: ``"time"``, the step without overlap; ``"memory"``, the peak; ``"bytes"``, what a
+            device sends; or ``"slowest-link"``, what it sends over the slowest links that the mesh
+            has, between slices or nodes where it lies on several.
         progress: called with the best so far and the fraction of the time.
         **options: those of :func:`shardcore.cost`, but for the policy.
 

@@ -8,7 +8,10 @@ from shardcore.plan.answer import Alternative
 from shardcore.plan.kinds import KINDS, Meanings
 from shardcore.plan.roles import Role
 from shardcore.plan.trials import Trial, Trials
-from shardcore.units import format_bytes, format_seconds
+from shardcore.units import format_bytes, format_seconds, plural
+
+_NOISE = 1e-9
+"""The part of a step that differences of rounding are below."""
 
 
 def alternatives(
@@ -49,11 +52,14 @@ def _reason(trial: Trial, best: Trial) -> str:
     if trial.rank[1] == best.rank[1]:
         return "as good" if trial.rank[:3] == best.rank[:3] else "sends more bytes"
     if trial.rank[1] < best.rank[1]:
+        if trial.mesh.num_devices != best.mesh.num_devices:
+            return f"better, over {plural(trial.mesh.num_devices, 'device')}"
         return "better: it has annotations that are not tried"
     ops = (row.compute_seconds or 0.0) - (other.compute_seconds or 0.0)
     sent = (row.comm_seconds or 0.0) - (other.comm_seconds or 0.0)
     parts = [("ops", ops), ("collectives", sent)]
-    longer = [f"{what} {format_seconds(more)} longer" for what, more in parts if more > 0]
+    least = _NOISE * (other.serial_seconds or 0.0)
+    longer = [f"{what} {format_seconds(more)} longer" for what, more in parts if more > least]
     if longer and trial.rank[1] > best.rank[1]:
         return ", ".join(longer)
     return f"peak {format_bytes((row.peak_bytes or 0) - (other.peak_bytes or 0))} higher"

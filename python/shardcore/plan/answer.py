@@ -60,7 +60,7 @@ class Plan:
     cost: Cost
     """What a step costs under policy ``xla``, on the exact result."""
     objective: str
-    """What was minimized: ``"time"``, ``"memory"`` or ``"bytes"``."""
+    """What was minimized: ``"time"``, ``"memory"``, ``"bytes"`` or ``"slowest-link"``."""
     limit: float
     """The bytes of memory that a device has."""
     bound: float
@@ -90,6 +90,8 @@ class Plan:
             return self.cost.peak_bytes
         if self.objective == "bytes":
             return self.cost.rows.sent_bytes
+        if self.objective == "slowest-link":
+            return self.cost.rows.slowest_link_bytes
         return self.cost.serial_seconds
 
     @property

@@ -316,7 +316,7 @@ class Planner:
             f"device, and it has {format_bytes(self._wanted.limit)}"
         )
         labels = {port.name: port.label or port.name for port in self._ports}
-        largest = cost.live_at_peak[:_SHOWN]
+        largest = sorted(cost.live_at_peak, key=lambda each: -each.bytes)[:_SHOWN]
         return _does_not_fit(
             message,
             [(labels.get(each.name, each.name), each.bytes) for each in largest],

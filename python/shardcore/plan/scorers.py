@@ -23,7 +23,14 @@ _CLOSE = 0.03
 """How far from the whole program the figures that follow from fewer layers may be."""
 _WORTH = 0.7
 """The part of the ops that the programs with fewer layers have together at most."""
-_COUNTED = ("collectives", "comm_bytes", "argument_bytes", "output_bytes", "peak_bytes")
+_COUNTED = (
+    "collectives",
+    "comm_bytes",
+    "slowest_link_bytes",
+    "argument_bytes",
+    "output_bytes",
+    "peak_bytes",
+)
 
 
 class Whole:

@@ -63,7 +63,8 @@ class Search:
                 self._trials.run(layout.mesh, [self._lean(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
         for count, start in enumerate(_apart(starts)[:_MOST_STARTS]):
-            if count >= _STARTS and self._trials.best is not None and self._trials.best.fits:
+            best = self._trials.best
+            if count >= _STARTS and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
 

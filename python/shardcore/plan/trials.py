@@ -19,10 +19,14 @@ Shardings = tuple[Dims | None, ...]
 _WORTHWHILE = 1e-3
 """Smaller improvements are not worth more annotations."""
 
+_HOPELESS = 2
+"""The part of a peak that is over the limit, of which local search saves less."""
+
 OBJECTIVES = {
     "time": "serial_seconds",
     "memory": "peak_bytes",
     "bytes": "comm_bytes",
+    "slowest-link": "slowest_link_bytes",
 }
 """What can be minimized, and the figure that it is."""
 
@@ -41,6 +45,12 @@ class Trial:
     def fits(self) -> bool:
         """Whether it takes no more memory than the limit."""
         return self.rank[0] == 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it takes so much more than the limit that others will not fit either."""
+        peak = self.row.peak_bytes
+        return peak is not None and self.rank[0] * _HOPELESS > peak
 
     def is_better_than(self, other: Trial) -> bool:
         """Whether it fits better, or the objective is smaller by enough to be worth a change."""

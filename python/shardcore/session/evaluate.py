@@ -53,6 +53,9 @@ class Evaluation:
     """Seconds of all collectives."""
     comm_bytes: int | None = None
     """Bytes that a device sends."""
+    slowest_link_bytes: int | None = None
+    """Those that a device sends over the slowest links that the mesh has: between slices or nodes
+    where it lies on several, else all."""
     collectives: int | None = None
     """The number of collectives that run in a step."""
     peak_bytes: int | None = None
@@ -99,6 +102,7 @@ def figures(
         compute_seconds=cost.compute_seconds,
         comm_seconds=cost.comm_seconds,
         comm_bytes=cost.rows.sent_bytes,
+        slowest_link_bytes=cost.rows.slowest_link_bytes,
         collectives=cost.rows.num_collectives,
         peak_bytes=cost.peak_bytes,
     )
