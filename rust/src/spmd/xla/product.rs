@@ -11,43 +11,8 @@
 
 use super::super::digits::{total_size, Digit};
 use super::super::ways::FactorDigits;
-
-/// What a factor of a product is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    /// A dim of all three tensors.
-    Batch,
-    /// A dim of the left operand and the result.
-    Left,
-    /// A dim of the right operand and the result.
-    Right,
-    /// A dim of both operands.
-    Contracted,
-    /// A dim of one tensor alone.
-    Other,
-}
-
-impl Class {
-    fn is_in(self, tensor: Tensor) -> bool {
-        match self {
-            Self::Batch => true,
-            Self::Left => tensor != Tensor::Right,
-            Self::Right => tensor != Tensor::Left,
-            Self::Contracted => tensor != Tensor::Result,
-            Self::Other => false,
-        }
-    }
-}
-
-/// The tensors of a product.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Tensor {
-    Left,
-    Right,
-    Result,
-}
-
-use Tensor::{Left, Result, Right};
+use super::shards::Tensor::{Left, Result, Right};
+use super::shards::{Class, Decision, Shards, Tensor};
 
 /// A product, as far as the choice depends on it.
 #[derive(Debug)]
@@ -58,114 +23,6 @@ pub struct Product {
     pub elements: [i64; 3],
     /// The bits of an element of each.
     pub bits: [i64; 3],
-}
-
-/// How tensors are sharded within a group of devices, and what groups are along.
-#[derive(Clone, Debug)]
-pub struct Shards {
-    /// The digits of each factor, of the left operand, the right one, and the result.
-    pub tensors: [FactorDigits; 3],
-    /// The digits that devices of a group differ in.
-    pub devices: Vec<Digit>,
-    /// The digits along which groups are, by factor: the way so far.
-    pub way: FactorDigits,
-    /// For each operand the groups within which it was resharded last, if it was.
-    pub stages: [Option<Vec<Digit>>; 2],
-    /// For each operand the digits by factor to which it was resharded so that groups could be made.
-    pub through: [Vec<FactorDigits>; 2],
-}
-
-/// How a product is computed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Decision {
-    /// The digits of each factor.
-    pub way: FactorDigits,
-    /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
-    /// partitioner shares what is resharded alike within groups of one kind only.
-    pub stages: [Option<Vec<Digit>>; 2],
-    /// For each operand the digits by factor that it has in between.
-    pub through: [Vec<FactorDigits>; 2],
-}
-
-impl Shards {
-    fn of(&self, tensor: Tensor) -> &FactorDigits {
-        &self.tensors[tensor as usize]
-    }
-    /// How many shards `tensor` has in all.
-    fn num_shards(&self, tensor: Tensor) -> i64 {
-        self.of(tensor).iter().map(|digits| total_size(digits)).product()
-    }
-    /// What `tensor` has for the factors `dims`.
-    fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<(usize, Vec<Digit>)> {
-        dims.iter().map(|&factor| (factor, self.of(tensor)[factor].clone())).collect()
-    }
-    /// The decision for `way` within these groups.
-    fn done(&self, way: FactorDigits) -> Decision {
-        let mut stages = self.stages.clone();
-        for operand in [Left, Right] {
-            let mut factors = self.of(operand).iter().zip(&way);
-            if factors.any(|(own, used)| own.iter().any(|digit| !used.contains(digit))) {
-                stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
-            }
-        }
-        Decision { way, stages, through: self.through.clone() }
-    }
-    /// How many devices a group has.
-    fn num_devices(&self) -> i64 {
-        total_size(&self.devices)
-    }
-    /// The digits in which devices differ that hold the same shard of `tensor`.
-    fn replicated(&self, tensor: Tensor) -> Vec<Digit> {
-        let used = |digit: &Digit| self.of(tensor).iter().flatten().any(|other| other == digit);
-        self.devices.iter().copied().filter(|digit| !used(digit)).collect()
-    }
-    /// Splits the devices of a group along `digits` of each factor. Factors that have some are done with; what tensors
-    /// have of these digits on other dims is gathered, or moved to devices that held copies.
-    fn group(&mut self, digits: &[(usize, Vec<Digit>)]) {
-        let taken: Vec<Digit> = digits.iter().flat_map(|(_, digits)| digits).copied().collect();
-        for tensor in [Left, Right, Result] {
-            let free = self.replicated(tensor);
-            let free: Vec<Digit> =
-                free.into_iter().filter(|digit| !taken.contains(digit)).collect();
-            let before = self.way.iter().flatten().copied().collect::<Vec<_>>();
-            let of_tensor = &mut self.tensors[tensor as usize];
-            for (factor, _) in digits {
-                of_tensor[*factor].clear();
-            }
-            let in_use: Vec<usize> = (0..of_tensor.len())
-                .filter(|&factor| of_tensor[factor].iter().any(|digit| taken.contains(digit)))
-                .collect();
-            let is_moved = !in_use.is_empty();
-            if let (Some(stage), true) = (self.stages.get_mut(tensor as usize), is_moved) {
-                *stage = Some(before);
-            }
-            let is_free = total_size(&free) % total_size(&taken) == 0 && !free.is_empty();
-            match in_use[..] {
-                // The dim takes the place of the copies.
-                [factor] if is_free && of_tensor[factor].len() == taken.len() => {
-                    of_tensor[factor] = free;
-                }
-                _ => {
-                    for digits in of_tensor.iter_mut() {
-                        digits.retain(|digit| !taken.contains(digit));
-                    }
-                }
-            }
-            let in_between = self
-                .way
-                .iter()
-                .zip(self.of(tensor))
-                .map(|(groups, own)| groups.iter().chain(own).copied().collect());
-            let in_between = in_between.collect();
-            if let (Some(through), true) = (self.through.get_mut(tensor as usize), is_moved) {
-                through.push(in_between);
-            }
-        }
-        self.devices.retain(|digit| !taken.contains(digit));
-        for (factor, digits) in digits {
-            self.way[*factor].extend(digits);
-        }
-    }
 }
 
 impl Product {
@@ -186,10 +43,18 @@ impl Product {
         }
         let groups = self
             .batch_groups(&shards, as_they_lie)
-            .or_else(|| self.free_groups(&shards, as_they_lie))
-            .or_else(|| self.contracted_groups(&shards, as_they_lie));
+            .or_else(|| self.free_groups(&shards, as_they_lie));
         if let Some(groups) = groups {
             shards.group(&groups);
+            return Some(self.decide(&shards));
+        }
+        if let Some(groups) = self.contracted_groups(&shards, as_they_lie) {
+            let result = shards.of(Result).clone();
+            let free = shards.replicated(Result);
+            shards.group(&groups);
+            if let Some(within) = self.result_within(&shards, &result, &free, &groups) {
+                shards.tensors[Result as usize] = within;
+            }
             return Some(self.decide(&shards));
         }
         let are_whole = shards.num_shards(Left) == 1 && shards.num_shards(Right) == 1;
@@ -330,6 +195,65 @@ impl Product {
         let is_alike = |&factor: &usize| shards.of(Left)[factor] == shards.of(Right)[factor];
         let is_possible = !dims.is_empty() && (!as_they_lie || dims.iter().all(is_alike));
         is_possible.then(|| shards.along(self.larger(shards), &dims))
+    }
+
+    /// How the result is sharded within groups along contracted dims, where that is not what is left of `result`, its
+    /// digits before; `free` are those of its copies then.
+    ///
+    /// What groups are along has to be copies, or all shards of some dims; else the result is whole within a group.
+    fn result_within(
+        &self,
+        shards: &Shards,
+        result: &FactorDigits,
+        free: &[Digit],
+        groups: &[(usize, Vec<Digit>)],
+    ) -> Option<FactorDigits> {
+        let taken: Vec<Digit> = groups.iter().flat_map(|(_, digits)| digits).copied().collect();
+        let count = total_size(&taken);
+        let has_copies = !free.is_empty() && total_size(free) % count == 0;
+        if has_copies || result.iter().all(Vec::is_empty) {
+            return None;
+        }
+        // The result is cut finer than the only operand that is sharded: as that one.
+        let is_whole = |operand| shards.num_shards(operand) == 1;
+        if is_whole(Left) != is_whole(Right) {
+            let operand = shards.of(if is_whole(Left) { Right } else { Left });
+            let of_result = |factor: usize| self.classes[factor].is_in(Result);
+            let own: FactorDigits = (0..operand.len())
+                .map(|factor| if of_result(factor) { operand[factor].clone() } else { Vec::new() })
+                .collect();
+            if result.iter().zip(&own).all(|(digits, own)| digits.starts_with(own)) {
+                return Some(own);
+            }
+        }
+        let is_taken = |digits: &[Digit]| digits.iter().all(|digit| taken.contains(digit));
+        let whole = result.iter().map(Vec::as_slice).chain([free]);
+        let found: usize = whole.filter(|digits| is_taken(digits)).map(<[Digit]>::len).sum();
+        if found == taken.len() {
+            return None;
+        }
+        let along = |class| {
+            let dims = self.factors(class);
+            (dims.iter().map(|&factor| total_size(&result[factor])).product::<i64>() == count)
+                .then_some(dims)
+        };
+        let dims =
+            along(Class::Left).or_else(|| along(Class::Right)).or_else(|| along(Class::Batch));
+        let Some(dims) = dims else {
+            return Some(vec![Vec::new(); result.len()]);
+        };
+        // Groups are made along these dims; what other dims had of the digits moves to theirs.
+        let instead: Vec<Digit> =
+            dims.iter().flat_map(|&factor| &result[factor]).copied().collect();
+        let moved = |digit: &Digit| match taken.iter().position(|other| other == digit) {
+            Some(place) => instead.get(place).filter(|other| other.size == digit.size).copied(),
+            None => Some(*digit),
+        };
+        let within = |factor: usize| {
+            let is_left = !dims.contains(&factor);
+            result[factor].iter().filter(|_| is_left).filter_map(moved).collect()
+        };
+        Some((0..result.len()).map(within).collect())
     }
 
     /// The way so far with what `tensor` has for factors of these classes.

@@ -9,20 +9,23 @@
 
 mod cases;
 
-use super::super::digits::Digit;
+use super::super::digits::{total_size, Cuts, Digit};
 use super::super::placement::Placement;
 use super::super::reshard::{Plan, Position, Reached, Step};
 use super::tiles::{split_minor, Tiles};
 use crate::layout::ceil_div;
 
 /// The plan that the partitioner makes from `from` to `target`, on devices with the digits `devices`. `None` where its cases
-/// do not say: where terms of a reduction are held, devices are in two orders, or shards do not nest.
+/// do not say: where terms of a reduction are held and scattered, devices are in two orders, or shards do not nest.
 pub fn plan(
     from: &Placement,
     target: &Placement,
     shape: &[i64],
     devices: &[Digit],
 ) -> Option<Plan> {
+    if !from.partial.is_empty() && target.partial.is_empty() {
+        return plan_of_sum(from, target, shape, devices);
+    }
     let is_plain = from.partial.is_empty() && target.partial.is_empty();
     if !is_plain || (from.order != target.order && !from.is_replicated() && !target.is_replicated())
     {
@@ -47,6 +50,34 @@ pub fn plan(
     let mut plan = Plan { steps: walk.steps, rematerializes: walk.rematerializes };
     plan.merge();
     Some(plan)
+}
+
+/// The plan where terms of a reduction are held, and `target` is cut along digits that neither they nor `from` have: the
+/// partitioner adds up all, then goes on from the sum. `None` otherwise.
+fn plan_of_sum(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    devices: &[Digit],
+) -> Option<Plan> {
+    let held: Vec<Digit> = from.dims.iter().flatten().chain(&from.partial).copied().collect();
+    let wanted: Vec<Digit> = target.dims.iter().flatten().copied().collect();
+    let cuts = Cuts::of(held.iter().chain(&wanted).copied().collect::<Vec<_>>())?;
+    let held = cuts.split(&held);
+    if cuts.split(&wanted).iter().all(|digit| held.contains(digit)) {
+        return None;
+    }
+    let sum = Placement { partial: Vec::new(), ..from.clone() };
+    let count = total_size(&from.partial);
+    let elements = Position::of(&sum, shape).elements();
+    let first = Reached {
+        step: Step::AllReduce { digits: from.partial.clone() },
+        placement: sum.clone(),
+        sent: 2 * (elements / count).saturating_mul(count - 1),
+    };
+    let rest = plan(&sum, target, shape, devices)?;
+    let steps = [first].into_iter().chain(rest.steps).collect();
+    Some(Plan { steps, rematerializes: rest.rematerializes })
 }
 
 /// The most reshards that the cases of one lead to. Those of XLA's partitioner are few; each case may be tried at each of them.

@@ -1,0 +1,149 @@
+//! The shards of the tensors of a product, within groups of devices.
+
+use super::super::digits::{total_size, Digit};
+use super::super::ways::FactorDigits;
+
+/// What a factor of a product is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// A dim of all three tensors.
+    Batch,
+    /// A dim of the left operand and the result.
+    Left,
+    /// A dim of the right operand and the result.
+    Right,
+    /// A dim of both operands.
+    Contracted,
+    /// A dim of one tensor alone.
+    Other,
+}
+
+impl Class {
+    pub(super) fn is_in(self, tensor: Tensor) -> bool {
+        match self {
+            Self::Batch => true,
+            Self::Left => tensor != Tensor::Right,
+            Self::Right => tensor != Tensor::Left,
+            Self::Contracted => tensor != Tensor::Result,
+            Self::Other => false,
+        }
+    }
+}
+
+/// The tensors of a product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tensor {
+    Left,
+    Right,
+    Result,
+}
+
+use Tensor::{Left, Result, Right};
+
+/// How tensors are sharded within a group of devices, and what groups are along.
+#[derive(Clone, Debug)]
+pub struct Shards {
+    /// The digits of each factor, of the left operand, the right one, and the result.
+    pub tensors: [FactorDigits; 3],
+    /// The digits that devices of a group differ in.
+    pub devices: Vec<Digit>,
+    /// The digits along which groups are, by factor: the way so far.
+    pub way: FactorDigits,
+    /// For each operand the groups within which it was resharded last, if it was.
+    pub stages: [Option<Vec<Digit>>; 2],
+    /// For each operand the digits by factor to which it was resharded so that groups could be made.
+    pub through: [Vec<FactorDigits>; 2],
+}
+
+/// How a product is computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The digits of each factor.
+    pub way: FactorDigits,
+    /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
+    /// partitioner shares what is resharded alike within groups of one kind only.
+    pub stages: [Option<Vec<Digit>>; 2],
+    /// For each operand the digits by factor that it has in between.
+    pub through: [Vec<FactorDigits>; 2],
+}
+
+impl Shards {
+    pub(super) fn of(&self, tensor: Tensor) -> &FactorDigits {
+        &self.tensors[tensor as usize]
+    }
+    /// How many shards `tensor` has in all.
+    pub(super) fn num_shards(&self, tensor: Tensor) -> i64 {
+        self.of(tensor).iter().map(|digits| total_size(digits)).product()
+    }
+    /// What `tensor` has for the factors `dims`.
+    pub(super) fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<(usize, Vec<Digit>)> {
+        dims.iter().map(|&factor| (factor, self.of(tensor)[factor].clone())).collect()
+    }
+    /// The decision for `way` within these groups.
+    pub(super) fn done(&self, way: FactorDigits) -> Decision {
+        let mut stages = self.stages.clone();
+        for operand in [Left, Right] {
+            let mut factors = self.of(operand).iter().zip(&way);
+            if factors.any(|(own, used)| own.iter().any(|digit| !used.contains(digit))) {
+                stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
+            }
+        }
+        Decision { way, stages, through: self.through.clone() }
+    }
+    /// How many devices a group has.
+    pub(super) fn num_devices(&self) -> i64 {
+        total_size(&self.devices)
+    }
+    /// The digits in which devices differ that hold the same shard of `tensor`.
+    pub(super) fn replicated(&self, tensor: Tensor) -> Vec<Digit> {
+        let used = |digit: &Digit| self.of(tensor).iter().flatten().any(|other| other == digit);
+        self.devices.iter().copied().filter(|digit| !used(digit)).collect()
+    }
+    /// Splits the devices of a group along `digits` of each factor. Factors that have some are done with; what tensors
+    /// have of these digits on other dims is gathered, or moved to devices that held copies.
+    pub(super) fn group(&mut self, digits: &[(usize, Vec<Digit>)]) {
+        let taken: Vec<Digit> = digits.iter().flat_map(|(_, digits)| digits).copied().collect();
+        for tensor in [Left, Right, Result] {
+            let free = self.replicated(tensor);
+            let free: Vec<Digit> =
+                free.into_iter().filter(|digit| !taken.contains(digit)).collect();
+            let before = self.way.iter().flatten().copied().collect::<Vec<_>>();
+            let of_tensor = &mut self.tensors[tensor as usize];
+            for (factor, _) in digits {
+                of_tensor[*factor].clear();
+            }
+            let in_use: Vec<usize> = (0..of_tensor.len())
+                .filter(|&factor| of_tensor[factor].iter().any(|digit| taken.contains(digit)))
+                .collect();
+            let is_moved = !in_use.is_empty();
+            if let (Some(stage), true) = (self.stages.get_mut(tensor as usize), is_moved) {
+                *stage = Some(before);
+            }
+            let is_free = total_size(&free) % total_size(&taken) == 0 && !free.is_empty();
+            match in_use[..] {
+                // The dim takes the place of the copies.
+                [factor] if is_free && of_tensor[factor].len() == taken.len() => {
+                    of_tensor[factor] = free;
+                }
+                _ => {
+                    for digits in of_tensor.iter_mut() {
+                        digits.retain(|digit| !taken.contains(digit));
+                    }
+                }
+            }
+            let in_between = self
+                .way
+                .iter()
+                .zip(self.of(tensor))
+                .map(|(groups, own)| groups.iter().chain(own).copied().collect());
+            let in_between = in_between.collect();
+            if let (Some(through), true) = (self.through.get_mut(tensor as usize), is_moved) {
+                through.push(in_between);
+            }
+        }
+        self.devices.retain(|digit| !taken.contains(digit));
+        for (factor, digits) in digits {
+            self.way[*factor].extend(digits);
+        }
+    }
+}
