@@ -11,6 +11,10 @@ use std::cmp::Reverse;
 /// Pieces begin at multiples of so many bytes.
 const ALIGNMENT: u128 = 64;
 
+/// The most pieces that are placed. Of more, the largest are, and others are taken to fit into the gaps: to place all
+/// would take time that grows with the square of their number.
+const MAX_PLACED: usize = 1 << 13;
+
 /// Something in the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Temporary {
@@ -35,12 +39,33 @@ struct Piece {
 
 /// The bytes of the heap for `temporaries`.
 pub fn heap_size(temporaries: &[Temporary]) -> u128 {
-    let pieces = pieces(temporaries);
-    let mut by_size = pieces.clone();
+    let mut by_length = pieces(temporaries);
+    let least = most_at_once(&by_length);
+    let mut by_size = by_length.clone();
     by_size.sort_by_key(|piece| (Reverse(piece.bytes), Reverse(piece.own)));
-    let mut by_length = pieces;
+    if by_size.len() > MAX_PLACED {
+        by_size.truncate(MAX_PLACED);
+        by_length.clone_from(&by_size);
+    }
     by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
-    place(&by_size).min(place(&by_length))
+    place(&by_size).min(place(&by_length)).max(least)
+}
+
+/// The most bytes of `pieces` that are needed at some same time.
+fn most_at_once(pieces: &[Piece]) -> u128 {
+    let last = pieces.iter().map(|piece| piece.span.1 as usize).max().unwrap_or(0);
+    // Each piece begins and ends at times of its own.
+    let mut changes = vec![(0_u128, 0_u128); last + 1];
+    for piece in pieces {
+        changes[piece.span.0 as usize].0 = piece.bytes;
+        changes[piece.span.1 as usize].1 = piece.bytes;
+    }
+    let (mut now, mut most) = (0_u128, 0);
+    for (begins, ends) in changes {
+        now = now.saturating_add(begins).saturating_sub(ends);
+        most = now.max(most);
+    }
+    most
 }
 
 /// The pieces that `temporaries` are in, with the times at which they begin and end.
