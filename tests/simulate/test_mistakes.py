@@ -119,6 +119,15 @@ def test_arrays_of_more_elements_than_numpy_has_are_refused() -> None:
     assert (caught.value.code, caught.value.line) == ("invalid-op", 3)
 
 
+def test_regions_that_nest_too_deeply_are_refused() -> None:
+    depth, kind = 1_500, "tensor<4xf32>"
+    opened = "".join(f'%{n} = "my.op"(%x) ({{\n' for n in range(depth))
+    closed = "".join(f'"my.end"() : () -> ()\n}}) : ({kind}) -> {kind}\n' for _ in range(depth))
+    text = f"func.func @main(%x: {kind}) -> {kind} {{\n{opened}{closed}return %0 : {kind}\n}}"
+    with pytest.raises(SimulationError, match="regions nest too deeply"):
+        Simulator(Module.parse(text))
+
+
 def test_values_of_quantized_types_are_refused_by_name() -> None:
     kind = "tensor<4x!quant.uniform<i8:f32, 1.0:0>>"
     text = function([f"%0 = stablehlo.add %x, %x : {kind}"], {"x": kind}, {"0": kind})

@@ -35,7 +35,11 @@ class Program:
             function = self.functions.get(name)
             if function is None or not function.regions[0]:
                 return None
-            self._bodies[name] = _Scope(self).region(function, 0, ())
+            try:
+                self._bodies[name] = _Scope(self).region(function, 0, ())
+            except RecursionError:
+                message, hint = "regions nest too deeply to be simulated", None
+                raise mistake("unsupported-op", message, hint, (function,), self.filename) from None
         return self._bodies[name]
 
     def kernel(self, site: Site) -> Kernel:

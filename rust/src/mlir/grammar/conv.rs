@@ -29,51 +29,83 @@ impl Grammar<'_, '_> {
     fn conv_list(&mut self, letters: [&str; 2]) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        let mut seen: Vec<&str> = Vec::new();
-        let mut numbers: BTreeSet<i64> = BTreeSet::new();
+        let mut dims = Dims { letters, seen: Vec::new(), numbers: BTreeSet::new() };
         self.list(b'[', b']', |grammar| {
-            grammar.cursor.skip_space();
-            let at = grammar.cursor.pos;
-            let word = grammar.cursor.name();
-            let fail = |span: Span, message: String| Err(syntax(span, message).into());
-            if word.is_empty() && !matches!(grammar.cursor.next_byte(), b'-' | b'0'..=b'9') {
-                return Err(grammar.cursor.expected("valid keyword"));
+            grammar.conv_dim(&mut dims)?;
+            // A list that ends too early is looked at before its bracket.
+            if matches!(grammar.cursor.next_byte(), b',' | b']') {
+                return Ok(());
             }
-            if !word.is_empty() {
-                let span = grammar.cursor.span_since(at);
-                let missing = letters.iter().find(|letter| !seen.contains(letter));
-                return match missing {
-                    _ if letters.contains(&word) && !seen.contains(&word) => {
-                        seen.push(word);
-                        Ok(())
-                    }
-                    _ if word.len() > 1 => fail(span, format!("Unexpected keyword {word}")),
-                    Some(letter) => {
-                        fail(span, format!("Unexpected dimension {word}, expecting {letter}"))
-                    }
-                    None => fail(span, format!("Unexpected dimension {word}")),
-                };
-            }
-            grammar.int()?;
-            let number = Cursor::new(grammar.cursor.since(at), 0).integer()?;
-            let span = grammar.cursor.span_since(at);
-            if number < 0 {
-                return fail(span, format!("Unexpected dimension {number}"));
-            }
-            if !numbers.insert(number) {
-                return fail(span, format!("Duplicate entries for spatial dimension {number}"));
-            }
-            Ok(())
+            dims.check(grammar.cursor.span_since(start))
         })?;
-        let span = self.cursor.span_since(start);
+        dims.check(self.cursor.span_since(start))
+    }
+    /// A letter or a number.
+    fn conv_dim(&mut self, dims: &mut Dims<'_>) -> Result<()> {
+        self.cursor.skip_space();
+        let at = self.cursor.pos;
+        let word = self.cursor.name();
+        let fail = |span: Span, message: String| Err(syntax(span, message).into());
+        let Dims { letters, seen, numbers } = dims;
+        if !word.is_empty() {
+            let span = self.cursor.span_since(at);
+            let known = letters.iter().find(|letter| **letter == word && !seen.contains(letter));
+            if let Some(letter) = known {
+                seen.push(letter);
+                return Ok(());
+            }
+            let missing = letters.iter().find(|letter| !seen.contains(letter));
+            return match missing.filter(|_| word.len() == 1) {
+                Some(letter) => {
+                    fail(span, format!("Unexpected dimension {word}, expecting {letter}"))
+                }
+                None => fail(span, format!("Unexpected keyword {word}")),
+            };
+        }
+        let rest = self.cursor.text().get(at..).unwrap_or("");
+        let after = rest.trim_start_matches(|c: char| c == '-' || c.is_ascii_digit());
+        if after.len() == rest.len() || after.starts_with('.') {
+            return Err(self.cursor.expected("valid keyword"));
+        }
+        self.int()?;
+        let number = Cursor::new(self.cursor.since(at), 0).integer()?;
+        let span = self.cursor.span_since(at);
+        if number < 0 {
+            return fail(span, format!("Unexpected dimension {number}"));
+        }
+        if !numbers.insert(number) {
+            return fail(span, format!("Duplicate entries for spatial dimension {number}"));
+        }
+        Ok(())
+    }
+}
+
+/// The dims of an operand or of the result that are written.
+struct Dims<'t> {
+    /// The letters that have to be written.
+    letters: [&'t str; 2],
+    seen: Vec<&'t str>,
+    numbers: BTreeSet<i64>,
+}
+
+impl Dims<'_> {
+    /// Checks that all letters, and all numbers up to the largest, are written.
+    fn check(&self, span: Span) -> Result<()> {
+        /// The most numbers that a message lists.
+        const MOST: usize = 10;
+
         let fail = |message: String| Err(syntax(span, message).into());
-        let missing: Vec<&str> = letters.into_iter().filter(|l| !seen.contains(l)).collect();
+        let is_missing = |letter: &&str| !self.seen.contains(letter);
+        let missing: Vec<&str> = self.letters.into_iter().filter(is_missing).collect();
         if !missing.is_empty() {
             return fail(format!("Expected dimensions {} not specified", missing.join(", ")));
         }
-        match (0..).zip(&numbers).find(|(place, number)| place != *number) {
-            Some((place, _)) => fail(format!("Expected spatial dimensions {place} not specified")),
-            None => Ok(()),
+        let last = self.numbers.last().copied().unwrap_or(0);
+        let missing = (0..last).filter(|place| !self.numbers.contains(place)).take(MOST);
+        let missing: Vec<String> = missing.map(|place| place.to_string()).collect();
+        if missing.is_empty() {
+            return Ok(());
         }
+        fail(format!("Expected spatial dimensions {} not specified", missing.join(", ")))
     }
 }

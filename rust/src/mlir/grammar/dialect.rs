@@ -141,7 +141,12 @@ impl<'a> Grammar<'_, 'a> {
         if !matches!(self.cursor.peek(), b'-' | b'0'..=b'9') {
             return Err(self.cursor.expected("integer value"));
         }
-        if self.cursor.integer().is_ok() {
+        let is_integer = self.cursor.integer().is_ok();
+        if self.cursor.peek() == b'.' {
+            self.cursor.pos = start;
+            return Err(self.cursor.expected("integer value"));
+        }
+        if is_integer {
             return Ok(());
         }
         Err(syntax(self.cursor.here_from(start), "integer value too large").into())

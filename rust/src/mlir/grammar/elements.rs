@@ -125,7 +125,7 @@ impl<'a> Grammar<'_, 'a> {
     }
     /// `<type: elements>`.
     pub(super) fn dense_array(&mut self) -> Result<()> {
-        self.cursor.expect(b'<')?;
+        self.cursor.expect_for(b'<', "after 'array'")?;
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let ty = self.cursor.name();
@@ -192,7 +192,7 @@ impl<'a> Grammar<'_, 'a> {
     /// `<indices, values> : type`.
     pub(super) fn sparse(&mut self) -> Result<()> {
         let start = self.cursor.pos;
-        self.cursor.expect(b'<')?;
+        self.cursor.expect_for(b'<', "after 'sparse'")?;
         let mut found = None;
         if !self.cursor.eat(b'>') {
             let mut indices = Found::with_all_numbers();
@@ -209,7 +209,7 @@ impl<'a> Grammar<'_, 'a> {
     }
     /// `<name> : type`.
     pub(super) fn resource(&mut self) -> Result<()> {
-        self.cursor.expect(b'<')?;
+        self.cursor.expect_for(b'<', "after 'dense_resource'")?;
         self.key("resource", true)?;
         self.cursor.expect(b'>')?;
         let ty = self.elements_type()?;

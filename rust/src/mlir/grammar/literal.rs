@@ -88,10 +88,11 @@ impl Found<'_> {
     }
 }
 
-/// Whether the type at `ty` of `text` has a shape, or is of a dialect and may have one.
+/// Whether the type at `ty` of `text` has a shape, or is of a dialect and may have one: `StableHLO` has no such types.
 pub(super) fn is_shaped(text: &str, ty: Span) -> bool {
     let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
     ["tensor", "vector", "memref", "!"].iter().any(|start| name.starts_with(start))
+        && !name.starts_with("!stablehlo")
 }
 
 /// A tensor type, or a buffer or vector type like it.
@@ -113,7 +114,8 @@ impl ShapedType {
             return fail(ty, "elements literal must be a shaped type");
         }
         let is_foreign = name.starts_with('!');
-        if is_foreign || name.contains(['[', '#']) {
+        let has_layout = name.contains('#') && !name.starts_with("tensor");
+        if is_foreign || has_layout || name.contains('[') {
             // Types of dialects, and sizes that are multiples of the machine's.
             return Ok(None);
         }

@@ -150,7 +150,12 @@ impl Grammar<'_, '_> {
                 let is_integer = is_integer(name);
                 self.cursor.pos = start;
                 if is_integer {
-                    let problem = syntax(self.cursor.here(), "invalid integer width");
+                    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+                    let message = match digits.parse::<u32>() {
+                        Ok(_) => format!("integer bitwidth is limited to {MAX_BITS} bits"),
+                        Err(_) => "invalid integer width".to_owned(),
+                    };
+                    let problem = syntax(self.cursor.here(), message);
                     let hint = format!("integers have at most {MAX_BITS} bits");
                     return Err(problem.with_hint(hint).into());
                 }

@@ -60,7 +60,8 @@ impl Regions<'_> {
     }
     /// The types of the values that `region`, of one block, returns.
     fn returned(&self, region: RegionId, span: Span) -> Result<Vec<TypeId>> {
-        let block = self.program.region_entry(region).get().ok_or_else(|| no_terminator(span))?;
+        let block =
+            self.program.region_entry(region).get().ok_or_else(|| no_terminator(EMPTY, span))?;
         let terminator = self.terminator(block, span)?;
         let operands = self.program.operands(terminator);
         Ok(operands.map(|value| self.program.type_of(value)).collect())
@@ -100,7 +101,7 @@ impl Regions<'_> {
     /// with the types of its results.
     fn check_returns(&self, region: RegionId, span: Span, func: FuncId) -> Result<()> {
         if self.program.region_entry(region).is_none() {
-            return Err(no_terminator(span));
+            return Err(no_terminator(EMPTY, span));
         }
         for block in self.program.region_blocks(region) {
             let terminator = self.terminator(block, span)?;
@@ -144,14 +145,19 @@ impl Regions<'_> {
             info.is_none_or(|info| info.traits.has(OpTraits::TERMINATOR))
         };
         last.filter(is_terminator).ok_or_else(|| match last {
-            Some(op) => no_terminator(self.program.op_span(op).unwrap_or_default()),
-            None => no_terminator(span),
+            Some(op) => {
+                let message = "the block does not end with a terminator";
+                no_terminator(message, self.program.op_span(op).unwrap_or_default())
+            }
+            None => no_terminator(EMPTY, span),
         })
     }
 }
 
-fn no_terminator(span: Span) -> crate::Error {
-    let message = "the block does not end with a terminator";
+/// What is wrong with a block without ops.
+const EMPTY: &str = "empty block: expect at least a terminator";
+
+fn no_terminator(message: &str, span: Span) -> crate::Error {
     Diagnostic::new(Code::InvalidOp, message)
         .at(span)
         .with_hint("end it with a return, even if it returns nothing")

@@ -1,6 +1,6 @@
 //! Regions and blocks.
 
-use crate::error::{Code, Diagnostic, Result, Span};
+use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, OpId};
 use crate::ir::{OpKind, OpTraits, NO_NAME};
 
@@ -20,7 +20,7 @@ impl Parser<'_> {
             let span = self.cursor.here();
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
         }
-        self.cursor.expect(b'{')?;
+        self.cursor.expect_for(b'{', "to begin a region")?;
         self.last_end = self.cursor.pos as u32;
         self.names.enter(pending.name.traits.has(OpTraits::ISOLATED));
         let mut block = BlockId::NONE;
@@ -29,7 +29,7 @@ impl Parser<'_> {
             || (pending.function.is_some() && self.cursor.next_byte() != b'^')
         {
             block = self.program.push_block(Span::EMPTY);
-            self.add_block_args(block)?;
+            self.add_block_args(block).map_err(of_entry)?;
         }
         let first_block = block;
         self.open_regions.push(OpenRegion { pending, after, start, first_block, block });
@@ -66,7 +66,7 @@ impl Parser<'_> {
                 self.cursor.skip_space();
                 let offset = self.cursor.pos as u32;
                 let name = self.parse_ssa_name()?;
-                self.cursor.expect(b':')?;
+                self.cursor.expect_for(b':', "and type for SSA operand")?;
                 let ty = self.parse_type()?;
                 self.skip_argument_location()?;
                 self.parts.args.push(PendingArg { name, offset, ty });
@@ -154,4 +154,14 @@ impl Parser<'_> {
             .get(pending.base.regions + index)
             .map_or(BlockId::NONE, |region| region.0)
     }
+}
+
+/// `error` in arguments that are written in front of their region.
+fn of_entry(mut error: Error) -> Error {
+    for problem in &mut error.diagnostics {
+        if let Some(name) = problem.message.strip_prefix("redefinition of SSA value ") {
+            problem.message = format!("region entry argument {name} is already in use");
+        }
+    }
+    error
 }

@@ -30,7 +30,7 @@ impl Parser<'_> {
         let base = self.parts.attrs.len();
         let mut seen: FxHashSet<StrId> = FxHashSet::default();
         let mut dict = Dict::default();
-        self.cursor.expect(b'{')?;
+        self.cursor.expect_for(b'{', "in attribute dictionary")?;
         if self.cursor.eat(b'}') {
             dict.span = self.cursor.span_since(start);
             return Ok(dict);

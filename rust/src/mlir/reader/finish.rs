@@ -3,7 +3,7 @@
 use super::parser::{Parser, PendingOp};
 use super::parts::PendingResult;
 use crate::error::{Code, Diagnostic, Result, Span};
-use crate::ir::{AttrRange, OpText, Payload, Place, NO_NAME};
+use crate::ir::{AttrRange, OpText, Payload, Place, Syntax, NO_NAME};
 use crate::mlir::meaning::plural;
 
 impl Parser<'_> {
@@ -48,11 +48,18 @@ impl Parser<'_> {
         let count = self.parts.operands.len() - pending.base.operands;
         if count != pending.num_inputs {
             let needs = pending.num_inputs;
-            let message = if pending.is_generic {
-                format!("expected {} but had {needs}", plural(count, "operand type"))
-            } else {
-                let name = self.program.str(pending.name.id);
-                format!("custom op '{name}' {count} operands present, but expected {needs}")
+            let name = self.program.str(pending.name.id);
+            let message = match pending.name.syntax {
+                _ if pending.is_generic => {
+                    format!("expected {} but had {needs}", plural(count, "operand type"))
+                }
+                Syntax::Same | Syntax::Complex | Syntax::Select => {
+                    format!("custom op '{name}' {count} operands present, but expected {needs}")
+                }
+                _ => format!(
+                    "custom op '{name}' number of operands and types do not match: got {count} \
+                     operands and {needs} types"
+                ),
             };
             let span = self.name_span(pending);
             return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
@@ -76,8 +83,7 @@ impl Parser<'_> {
             let message = if count == 0 {
                 "cannot name an operation with no results".to_owned()
             } else {
-                let count = plural(count, "result");
-                format!("operation defines {count} but was provided {total} to bind")
+                format!("operation defines {count} results but was provided {total} to bind")
             };
             let start = self.parts.results[names.start].offset;
             let span = Span::new(start, self.name_span(pending).end);

@@ -231,12 +231,25 @@ impl Parser<'_> {
         if body.is_none() {
             return Ok(());
         }
-        let block_types = self.program.block_args(body).map(|arg| self.program.type_of(arg));
-        if block_types.eq(self.program.func_args(id).iter().map(|arg| arg.ty)) {
-            return Ok(());
-        }
+        let (program, op) = (&self.program, self.program.str(pending.name.id));
+        let block_types = program.block_args(body).map(|arg| program.type_of(arg));
+        let types = program.func_args(id).iter().map(|arg| arg.ty);
+        let count = types.len();
+        let message = if program.num_block_args(body) == count {
+            let mut pairs = block_types.zip(types).enumerate();
+            let Some((at, (given, needed))) = pairs.find(|(_, (given, needed))| given != needed)
+            else {
+                return Ok(());
+            };
+            let (given, needed) = (program.type_text(given), program.type_text(needed));
+            format!(
+                "'{op}' op type of entry block argument #{at}('{given}') must match the type of the \
+                 corresponding argument in function signature('{needed}')"
+            )
+        } else {
+            format!("'{op}' op entry block must have {count} arguments to match function signature")
+        };
         let span = self.name_span(pending);
-        let message = "the arguments of the function's first block are not those of its type";
         Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into())
     }
 }

@@ -22,7 +22,7 @@ impl Parser<'_> {
             } else {
                 self.parse_value()?;
             }
-            self.cursor.expect(b'>')?;
+            self.cursor.expect_for(b'>', "to close properties")?;
         }
         pending.syntax = self.cursor.span_since(start as usize);
         if self.cursor.eat(b'(') {
@@ -70,7 +70,7 @@ impl Parser<'_> {
     fn require_attr(&mut self, pending: &PendingOp, name: &str) -> Result<Span> {
         self.take_attr(pending, name).ok_or_else(|| {
             let op = self.program.str(pending.name.id);
-            let message = format!("{op} needs attribute '{name}'");
+            let message = format!("'{op}' op requires attribute '{name}'");
             Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
         })
     }

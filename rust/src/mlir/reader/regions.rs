@@ -213,7 +213,7 @@ impl Parser<'_> {
         match after {
             After::Generic if self.cursor.eat(b',') => self.open_region(pending, after),
             After::Generic => {
-                self.cursor.expect(b')')?;
+                self.cursor.expect_for(b')', "to end region list")?;
                 self.parse_generic_tail(pending)
             }
             After::Do => self.open_while_body(pending),
