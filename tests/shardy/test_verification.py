@@ -13,8 +13,9 @@ import pytest
 
 from tests.shardy.mutations import ask_shardcore
 from tests.shardy.reference import canonical, generic
-from tests.shardy.verification import functions
+from tests.shardy.verification import functions, literals
 from tests.shardy.verification.case import Case
+from tests.shardy.verification.compare import compare
 from tests.shardy.verification.sound import quantized, sound
 from tests.shardy.verification.texts import FAMILIES
 from tests.shardy.verification.ways import variants
@@ -65,6 +66,11 @@ def test_what_is_no_op(family: str, verdicts: dict[str, Counter[str]]) -> None:
     assert set(counts) <= {*alike, "the reference dies"}
     assert min(counts["both accept"], counts["both refuse alike"]) >= 5
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
+
+
+def test_literals_of_types_with_and_without_a_static_shape() -> None:
+    verdicts = Counter(answer.verdict for answer in compare(literals.in_modules(literals.DENSE)))
+    assert set(verdicts) == {"both accept", "both refuse alike"}
 
 
 @pytest.mark.parametrize("case", sound(), ids=lambda case: case.name)

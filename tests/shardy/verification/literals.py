@@ -33,6 +33,13 @@ SPARSE = [
     "sparse<0, [1.0]> : tensor<f32>", "sparse<3, [1.0]> : tensor<4x2xf32>",
     "sparse<[[[0]]], [1.0]> : tensor<2xf32>",
 ]  # fmt: skip
+DENSE = [
+    "dense<1> : tensor<?xi64, #stablehlo.bounds<2>>", "dense<[1, 2]> : tensor<?xi64>",
+    "dense<1> : tensor<2xi64, #stablehlo.bounds<?>>", "dense<1> : tensor<*xi64>",
+    "dense<[1, 2, 3]> : tensor<2xi64, #stablehlo.bounds<?>>", "dense<1> : memref<?xi64>",
+    "dense<1> : !stablehlo.token", "dense<1> : !stablehlo.future<tensor<2xi64>>",
+    "dense<1> : tuple<tensor<2xi64>>", "dense<1> : memref<2xi64>", "dense<1> : i64",
+]  # fmt: skip
 ALGORITHM = (
     "#stablehlo.dot_algorithm<lhs_precision_type = {}, rhs_precision_type = {}, "
     "accumulation_type = {}, lhs_component_count = {}, rhs_component_count = {}, "
@@ -50,5 +57,9 @@ def programs() -> list[str]:
     """Modules with such attributes."""
     values = [form.format(n, ty) for form in FORMS for ty in TYPES for n in NUMBERS]
     algorithms = [ALGORITHM.format(*fields.split()) for fields in ALGORITHMS]
-    attributes = [*values, *SPARSE, *algorithms]
+    return in_modules([*values, *SPARSE, *DENSE, *algorithms])
+
+
+def in_modules(attributes: list[str]) -> list[str]:
+    """Modules with these attributes."""
     return [f"module attributes {{a.b = {attribute}}} {{\n}}" for attribute in attributes]
