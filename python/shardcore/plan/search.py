@@ -212,7 +212,8 @@ class Search:
         return tuple(found)
 
     def _on_role(self, trial: Trial, completed: Dims, axis: str, index: int) -> Iterator[Shardings]:
-        """Move ``axis`` to each other dim of one role, and remove it."""
+        """Move ``axis`` to each other dim of one role, and remove it. Where no axis is left, others
+        decide, or it stays whole."""
         role, dims = self._roles[index], trial.shardings[index]
         start = dims or completed
         options: list[Dims | None] = [
@@ -222,6 +223,8 @@ class Search:
         ]
         if any(axis in axes for axes in start):
             options.append(_without(start, axis))
+            if options[-1] is None:
+                options.append(((),) * len(start))
         for each in options:
             if each != dims:
                 yield (*trial.shardings[:index], each, *trial.shardings[index + 1 :])
