@@ -146,7 +146,7 @@ impl<'p> Walk<'p> {
             starts.push(first);
             let what = graph.kernels[kernel as usize];
             let is_loop = self.program.kind(what.op) == OpKind::While;
-            let made = if is_loop { 0 } else { made(graph, kernel) };
+            let made = if is_loop { 0 } else { made(graph, liveness, kernel) };
             if what.is_op && self.enter(blocks, what.op, made) && !is_loop {
                 late.insert(kernel, (first, self.found.moments.len() as u32));
             }

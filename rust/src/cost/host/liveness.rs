@@ -1,8 +1,9 @@
 //! From when to when each item of a block is in memory, and how much is at once.
 
-use super::graph::{Graph, NONE};
+use super::graph::{Graph, Item, NONE};
 use super::order::breadth_first;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The position after the last kernel.
@@ -17,19 +18,17 @@ pub struct Liveness {
     pub order: Vec<u32>,
     /// For each item the positions from which and until which memory is taken for it; `None` where none is.
     pub spans: Vec<Option<(u32, u32)>>,
+    /// Items in the memory of outputs that are made later.
+    pub is_guest: Vec<bool>,
     /// The item in whose memory each is from its first position on; [`NONE`] if that is its own.
     pub shares: Vec<u32>,
     /// The bytes that are taken at each position, besides arguments and outputs.
     pub taken: Vec<u128>,
 }
 
-/// The memory of an output, which others may take before the output is made.
-struct Output {
-    item: u32,
-    made: u32,
-    /// The last position at which another item is in it; before the first if there is none.
-    busy_until: Option<u32>,
-}
+/// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there:
+/// by the first position of each item in it the last one, and the item.
+type Output = BTreeMap<u32, (u32, u32)>;
 
 /// A run through a block.
 struct Run<'g> {
@@ -47,26 +46,39 @@ struct Run<'g> {
     is_output: Vec<bool>,
     spans: Vec<Option<(u32, u32)>>,
     shares: Vec<u32>,
+    /// Kernels whose results are there throughout.
+    is_kept: Vec<bool>,
 }
 
 impl Liveness {
-    /// Of `graph`, where the result of each of `donated` may take the memory of an argument. `has_outputs` says whether other
-    /// results have memory of their own, outside of what is counted.
-    pub fn new(graph: &Graph, donated: &[(usize, u32)], has_outputs: bool) -> Self {
+    /// Of `graph`, that of the entry function, where the result of each of `donated` may take the memory of an argument, and
+    /// other results have memory of their own, outside of what is counted.
+    pub fn of_entry(graph: &Graph, donated: &[(usize, u32)]) -> Self {
+        Self::new(graph, donated, true, &[])
+    }
+    /// Of `graph`, that of another block, where what is `carried` to the next trip is written over the argument. What the kernels
+    /// in `always` make is there throughout.
+    pub fn inside(graph: &Graph, carried: &[(usize, u32)], always: &[bool]) -> Self {
+        Self::new(graph, carried, false, always)
+    }
+    fn new(graph: &Graph, donated: &[(usize, u32)], is_entry: bool, always: &[bool]) -> Self {
         let order = breadth_first(graph);
         let mut run = Run::new(graph, &order, donated);
         let mut position_of = vec![0_u32; graph.kernels.len()];
         for (&kernel, at) in order.iter().zip(0..) {
             position_of[kernel as usize] = at;
         }
-        if has_outputs {
+        if is_entry {
             run.reserve_outputs(&position_of);
+            run.fill_outputs(&position_of);
         }
+        run.keep(always);
         for (&kernel, at) in order.iter().zip(0..) {
             run.place_results(kernel, at);
         }
         let taken = run.taken(order.len());
-        Self { order, spans: run.spans, shares: run.shares, taken }
+        let is_guest = run.in_output.iter().map(|&output| output != NONE).collect();
+        Self { order, spans: run.spans, is_guest, shares: run.shares, taken }
     }
 }
 
@@ -98,23 +110,80 @@ impl<'g> Run<'g> {
             is_output: vec![false; count],
             spans: vec![None; count],
             shares: vec![NONE; count],
+            is_kept: Vec::new(),
         }
     }
-    /// Keeps memory for the results that take no argument's.
+    /// Keeps what the kernels in `always` make, if others read it, throughout.
+    fn keep(&mut self, always: &[bool]) {
+        let graph = self.graph;
+        for (kernel, _) in (0_u32..).zip(always).filter(|(_, &is_kept)| !is_kept) {
+            for read in graph.reads(kernel) {
+                let item = graph.stored_as(read.item) as usize;
+                let by = graph.items[item].made_by;
+                if by != NONE && always[by as usize] {
+                    self.spans[item] = Some((0, END));
+                }
+            }
+        }
+        self.is_kept = always.to_vec();
+    }
+    /// Keeps memory for the results: that of the arguments that are donated to them, or their own.
     fn reserve_outputs(&mut self, position_of: &[u32]) {
         for &item in self.graph.returned.iter().filter(|&&item| item != NONE) {
-            let at = self.graph.stored_as(item) as usize;
-            let item = self.graph.items[at];
-            if item.made_by == NONE
-                || self.is_output[at]
-                || self.taking_over.contains_key(&(at as u32))
-            {
+            let at = self.graph.stored_as(item);
+            let item = self.graph.items[at as usize];
+            if item.made_by == NONE || self.is_output[at as usize] {
                 continue;
             }
-            self.is_output[at] = true;
             let made = position_of[item.made_by as usize];
+            let mut output = Output::from([(made, (END, at))]);
+            if let Some(&argument) = self.taking_over.get(&at) {
+                let last = self.last[argument as usize];
+                if last > made {
+                    continue;
+                }
+                if made > 0 {
+                    output.insert(0, (last, argument));
+                }
+            }
+            self.is_output[at as usize] = true;
             self.by_size.entry(item.bytes).or_default().push(self.outputs.len() as u32);
-            self.outputs.push(Output { item: at as u32, made, busy_until: None });
+            self.outputs.push(output);
+        }
+    }
+    /// Puts items into the memory of outputs, the largest first, as far as it is free.
+    fn fill_outputs(&mut self, position_of: &[u32]) {
+        if self.outputs.is_empty() {
+            return;
+        }
+        let graph = self.graph;
+        let needs_memory = |item: &u32| {
+            let what = &graph.items[*item as usize];
+            what.made_by != NONE && what.name_of == NONE && what.bytes > 0
+        };
+        let mut items: Vec<u32> = (0..graph.items.len() as u32).filter(needs_memory).collect();
+        items.sort_by_key(|&item| Reverse(graph.items[item as usize].bytes));
+        let mut tried: Vec<u32> = Vec::new();
+        for item in items {
+            if self.is_output[item as usize] {
+                continue;
+            }
+            let Item { bytes, made_by, over, .. } = graph.items[item as usize];
+            let first = position_of[made_by as usize];
+            let last = self.last[item as usize].max(first);
+            tried.clear();
+            let reads = graph.reads(made_by).iter().filter(|read| read.is_elementwise);
+            let own = reads.map(|read| read.item).chain(Some(over).filter(|&over| over != NONE));
+            let own = own.map(|item| self.in_output[graph.stored_as(item) as usize]);
+            tried.extend(own.filter(|&output| output != NONE));
+            let larger = self.by_size.range(bytes..);
+            let larger = larger.flat_map(|(_, outputs)| outputs.iter().rev().copied());
+            tried.extend(larger.take(MAX_TRIED));
+            let fits = |&output: &u32| self.may_be_in(output, item, (first, last));
+            if let Some(output) = tried.iter().copied().find(fits) {
+                self.outputs[output as usize].insert(first, (last, item));
+                self.in_output[item as usize] = output;
+            }
         }
     }
     /// Finds memory for what `kernel`, at position `at`, makes.
@@ -122,7 +191,14 @@ impl<'g> Run<'g> {
         let graph = self.graph;
         for &made in graph.makes(kernel) {
             let item = graph.items[made as usize];
-            if item.name_of != NONE || item.bytes == 0 || self.is_output[made as usize] {
+            if item.name_of != NONE
+                || item.bytes == 0
+                || self.is_output[made as usize]
+                || self.in_output[made as usize] != NONE
+            {
+                continue;
+            }
+            if self.is_kept.get(kernel as usize) == Some(&true) {
                 continue;
             }
             if let Some(&argument) = self.taking_over.get(&made) {
@@ -132,45 +208,40 @@ impl<'g> Run<'g> {
             }
             let last = self.last[made as usize].max(at);
             if let Some(old) = self.reusable(kernel, made, (item.bytes, at)) {
-                let output = self.in_output[old as usize];
-                if output == NONE {
-                    // From here on it is the memory of the result.
-                    let before = self.spans[old as usize].filter(|span| span.0 < at);
-                    if before.is_some() {
-                        self.shares[made as usize] = old;
-                    }
-                    self.spans[old as usize] = before.map(|span| (span.0, at.saturating_sub(1)));
-                    self.spans[made as usize] = Some((at, last));
-                    continue;
+                // From here on it is the memory of the result.
+                let before = self.spans[old as usize].filter(|span| span.0 < at);
+                if before.is_some() {
+                    self.shares[made as usize] = old;
                 }
-                if self.may_be_in(output, made, last) {
-                    self.put_in(output, made, last);
-                    continue;
-                }
+                self.spans[old as usize] = before.map(|span| (span.0, at.saturating_sub(1)));
             }
-            if !self.takes_output(made, item.bytes, (at, last)) {
-                self.spans[made as usize] = Some((at, last));
-            }
+            self.spans[made as usize] = Some((at, last));
         }
     }
-    /// Whether `output` is made after `last`, the last use of `item`, or over it.
-    fn may_be_in(&self, output: u32, item: u32, last: u32) -> bool {
-        let graph = self.graph;
-        let Output { item: result, made, .. } = self.outputs[output as usize];
-        let is_over = || {
-            let what = graph.items[result as usize];
-            let kernel = graph.kernels[what.made_by as usize];
-            let mut reads = graph.reads(what.made_by).iter();
-            what.over != NONE && graph.stored_as(what.over) == item
-                || kernel.is_elementwise
-                    && what.bytes == graph.items[item as usize].bytes
-                    && reads.any(|read| read.is_elementwise && graph.stored_as(read.item) == item)
-        };
-        last < made || last == made && is_over()
+    /// Whether the memory of `output` is free for `item` from the first to the last of these positions, but for what is over
+    /// it there.
+    fn may_be_in(&self, output: u32, item: u32, (first, last): (u32, u32)) -> bool {
+        let output = &self.outputs[output as usize];
+        let before = output.range(..=first).next_back();
+        let after = output.range(first.saturating_add(1)..).next();
+        let is_after = before.is_none_or(|(&begin, &(end, old))| {
+            begin < first && (end < first || end == first && self.is_over(item, old))
+        });
+        is_after
+            && after.is_none_or(|(&begin, &(_, new))| {
+                last < begin || last == begin && self.is_over(new, item)
+            })
     }
-    fn put_in(&mut self, output: u32, item: u32, last: u32) {
-        self.outputs[output as usize].busy_until = Some(last);
-        self.in_output[item as usize] = output;
+    /// Whether the item `new` may be written over `old` as that is read.
+    fn is_over(&self, new: u32, old: u32) -> bool {
+        let graph = self.graph;
+        let what = graph.items[new as usize];
+        let kernel = graph.kernels[what.made_by as usize];
+        let mut reads = graph.reads(what.made_by).iter();
+        what.over != NONE && graph.stored_as(what.over) == old
+            || kernel.is_elementwise
+                && what.bytes == graph.items[old as usize].bytes
+                && reads.any(|read| read.is_elementwise && graph.stored_as(read.item) == old)
     }
     /// The item in whose memory of `bytes` the item `made` by `kernel`, which runs at `at`, may be.
     fn reusable(&self, kernel: u32, made: u32, (bytes, at): (u128, u32)) -> Option<u32> {
@@ -180,8 +251,7 @@ impl<'g> Run<'g> {
             let item = graph.stored_as(item);
             let has_room = graph.items[item as usize].bytes == bytes
                 && self.last[item as usize] == at
-                && (self.in_output[item as usize] != NONE
-                    || self.spans[item as usize].is_some_and(|span| span.1 == at));
+                && self.spans[item as usize].is_some_and(|span| span.1 == at);
             has_room.then_some(item)
         };
         if what.is_elementwise {
@@ -189,18 +259,6 @@ impl<'g> Run<'g> {
             return reads.copied().find_map(|read| fits(read.item));
         }
         Some(graph.items[made as usize].over).filter(|&item| item != NONE).and_then(fits)
-    }
-    /// Whether `item` of `bytes` is in the memory of an output from the first to the last of the positions.
-    fn takes_output(&mut self, item: u32, bytes: u128, (first, last): (u32, u32)) -> bool {
-        let larger = self.by_size.range(bytes..).flat_map(|(_, outputs)| outputs);
-        let free = larger.take(MAX_TRIED).copied().find(|&output| {
-            let busy_until = self.outputs[output as usize].busy_until;
-            busy_until.is_none_or(|busy| busy < first) && self.may_be_in(output, item, last)
-        });
-        if let Some(output) = free {
-            self.put_in(output, item, last);
-        }
-        free.is_some()
     }
     /// The bytes at each of `count` positions.
     fn taken(&self, count: usize) -> Vec<u128> {

@@ -2,7 +2,7 @@
 //!
 //! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion; [`layouts`]: which operands are copied.
 //! 2. [`graph`]: the kernels of a block, what each reads and makes; [`combined`]: the all-reduces that run as one;
-//!    [`donated`]: the arguments that are copied first.
+//!    [`donated`]: the arguments that are copied first; [`hoisted`]: what is moved out of loops.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
 //! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
@@ -17,6 +17,7 @@ mod donated;
 mod equal;
 mod graph;
 mod heap;
+mod hoisted;
 mod layouts;
 pub mod lifetimes;
 mod liveness;
@@ -32,6 +33,7 @@ use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use donated::with_copies;
 use graph::{Builder, Graph, Item, NONE};
+use hoisted::hoisted;
 use liveness::Liveness;
 use rustc_hash::FxHashMap;
 
@@ -128,7 +130,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
         let donated: Vec<(usize, u32)> = pairs.collect();
         let graph = with_copies(self.builder.graph(body), &donated);
-        let liveness = Liveness::new(&graph, &donated, true);
+        let liveness = Liveness::of_entry(&graph, &donated);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
@@ -227,10 +229,15 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let program = self.builder.program;
         let graph = self.builder.graph(block);
         // The body of a loop updates what it carries in place.
-        let is_loop = program.kind(program.block_parent_op(block)) == OpKind::While;
+        let owner = program.block_parent_op(block);
+        let is_loop = program.kind(owner) == OpKind::While;
         let carried = if is_loop { graph.returned.len() } else { 0 };
         let carried: Vec<(usize, u32)> = (0..carried).zip(0..).collect();
-        let liveness = Liveness::new(&graph, &carried, false);
+        let mut always = Vec::new();
+        if is_loop {
+            always = hoisted(program, self.builder.works, &graph, owner);
+        }
+        let liveness = Liveness::inside(&graph, &carried, &always);
         (graph, liveness)
     }
     /// The peak of a block, with those of the blocks inside its ops; adds the bytes at each position to `taken`.
@@ -243,7 +250,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             let mut now = liveness.taken[at].saturating_add(inside.bytes);
             if inside.inner.is_some() && program.kind(what.op) != OpKind::While {
                 // The blocks inside make the results: their peak counts instead of these, where it is larger.
-                let made = made(graph, kernel).min(inside.bytes);
+                let made = made(graph, liveness, kernel).min(inside.bytes);
                 now = now.saturating_sub(made);
                 if made == inside.bytes {
                     inside = Peak::default();
@@ -310,7 +317,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
     }
 }
 
-/// Bytes of what `kernel` makes.
-fn made(graph: &Graph, kernel: u32) -> u128 {
-    graph.makes(kernel).iter().map(|&item| graph.items[item as usize].bytes).sum()
+/// Bytes of what `kernel` makes, besides what is in the memory of outputs that are made later.
+fn made(graph: &Graph, liveness: &Liveness, kernel: u32) -> u128 {
+    let own = graph.makes(kernel).iter().filter(|&&item| !liveness.is_guest[item as usize]);
+    own.map(|&item| graph.items[item as usize].bytes).sum()
 }

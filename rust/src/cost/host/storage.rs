@@ -3,7 +3,7 @@
 //! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
 //! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
 //!    large operand. It is written besides where some use does not fuse.
-//! 3. A sum of 32-bit floats, and the like, takes in elementwise ops that have no other use; it reads what is written otherwise.
+//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops that have no other use; it reads what is written otherwise.
 //! 4. What is taken from the result of a kernel is taken by the ops that read it, if all of these fuse.
 //! 5. A reshape, and a value that a loop carries unchanged, is a name of its operand.
 //!
@@ -13,7 +13,7 @@
 //! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
 
 use super::super::fusion::{is_only_read, is_splat};
-use super::super::work::Movement;
+use super::super::work::{Measure, Movement};
 use super::super::works::Works;
 use super::combined::is_scatter;
 use super::equal::Equal;
@@ -214,9 +214,16 @@ fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op:
         || layouts.moves_result(program, works, op)
 }
 
-/// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of 32-bit floats.
+/// The fewest elements that a library reduces.
+const LEAST_REDUCED: u128 = 4096;
+
+/// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of many 32-bit floats.
 pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
     if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return false;
+    }
+    let operand = program.operand(op, 0);
+    if works.tensors.of(operand).elements < LEAST_REDUCED {
         return false;
     }
     let element = works.tensors.of(program.result(op, 0)).element;
@@ -301,7 +308,9 @@ fn is_expensive(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
             }
         }
         "stablehlo.gather" | "stablehlo.map" => true,
-        _ => works.family(op).is_some_and(|family| family.name == "transcendental"),
+        _ => works
+            .family(op)
+            .is_some_and(|family| matches!(family.measure, Measure::PerElement(_, 1..))),
     }
 }
 
