@@ -278,6 +278,15 @@ PROGRAMS = {
         } : (tensor<8x4xf32>) -> tensor<8x4xf32>""",
         ("8x4xf32", '[{"x"}, {}]'),
     ),
+    "device_ids": program(
+        [("8xf32", '[{"x"}]')],
+        """%0 = stablehlo.partition_id : tensor<ui32>
+        %1 = stablehlo.convert %0 : (tensor<ui32>) -> tensor<i32>
+        %r0 = stablehlo.negate %a0 {"""
+        + of_op('[{"x"}]')
+        + "} : tensor<8xf32>",
+        ("8xf32", '[{"x"}]'),
+    ),
     "whole_constants": program(
         [],
         "%r0 = sdy.constant {" + of_op("[{}]") + "} dense<[1, 2, 4]> : tensor<3xi32>",

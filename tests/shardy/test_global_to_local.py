@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax._src.interpreters import mlir as jax_mlir
 from jax._src.lib.mlir import ir
-from shardcore import Module, PassManager, Port
+from shardcore import Module, PartitionError, PassManager, Port
 
 from tests.shardy.global_to_local import OPTIONS, PASS, PROGRAMS
 from tests.shardy.global_to_local_ops import PROGRAMS as PROGRAMS_WITH_OPS
@@ -49,6 +49,16 @@ def test_text_of_ops_is_the_reference_s(name: str, reference: dict[str, str]) ->
     with jax_mlir.make_ir_context():
         is_same = str(ir.Module.parse(mine)) == reference[name]
     assert is_same == (name not in WRONG_IN_REFERENCE)
+
+
+def test_ops_of_other_dialects_are_kept_on_shards() -> None:
+    body = """%0 = "some.op"(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+return %0 : tensor<8x16xf32>"""  # noqa: E501
+    text = one_axis(body, '[{"x"}, {}]', '[{"x"}, {}]')
+    assert '"some.op"(%a)' in str(converted(text))
+    assert "(tensor<1x16xf32>) -> tensor<1x16xf32>" in str(converted(text))
+    with pytest.raises(PartitionError, match="nothing is known of it"):
+        Module.parse(text).propagate().partition()
 
 
 def given(port: Port, rng: np.random.Generator) -> np.ndarray:

@@ -46,14 +46,28 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn at_end(&mut self) -> bool {
         self.peek().is_none()
     }
-    /// The byte that comes next, after white space.
+    /// The byte that comes next, after white space and comments.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
-        while bytes.get(self.place).is_some_and(u8::is_ascii_whitespace) {
+        loop {
+            while bytes.get(self.place).is_some_and(u8::is_ascii_whitespace) {
+                self.place += 1;
+            }
+            let next = bytes.get(self.place).copied();
+            if next != Some(b'/') || bytes.get(self.place + 1) != Some(&b'/') {
+                return next;
+            }
+            self.skip_comment();
+        }
+    }
+    /// Skips what is left of the line.
+    #[cold]
+    fn skip_comment(&mut self) {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.place).is_some_and(|&byte| byte != b'\n') {
             self.place += 1;
         }
-        bytes.get(self.place).copied()
     }
     /// The text from here on.
     pub fn rest(&self) -> &'a str {

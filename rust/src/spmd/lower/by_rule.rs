@@ -14,6 +14,9 @@ use std::sync::Arc;
 impl Lowering<'_, '_, '_> {
     /// Lowers an op: chooses a way, reshards operands, computes, reshards results.
     pub(super) fn lower_by_rule(&mut self, op: OpId) -> Result<()> {
+        if self.keep_as_shardy(op) {
+            return Ok(());
+        }
         self.check_known(op)?;
         if self.leave_to_concatenations(op) || self.lower_empty(op) || self.lower_as_shardy(op) {
             return Ok(());

@@ -53,6 +53,31 @@ impl Lowering<'_, '_, '_> {
         }
         lowered.is_some()
     }
+    /// Keeps `op`, on the shards of its operands, if it asks which device it runs on, or if it is of a dialect of which nothing
+    /// is known. Only the pass does so: whether that is right only who wrote the op can know.
+    pub(super) fn keep_as_shardy(&mut self, op: OpId) -> bool {
+        let program = &*self.emit.program;
+        let name = program.op_name(op);
+        let is_known = ["stablehlo.", "chlo.", "sdy.", "func.", "mhlo."]
+            .iter()
+            .any(|dialect| name.starts_with(dialect))
+            || self.context.rules.rule(program, op).is_some();
+        let asks = matches!(name, "stablehlo.partition_id" | "stablehlo.replica_id");
+        if self.how.one_by_one.is_none() || is_known && !asks || program.num_regions(op) > 0 {
+            return false;
+        }
+        let operands: Vec<ValueId> = program.operands(op).collect();
+        let results: Vec<ValueId> = program.op_results(op).collect();
+        let local: Vec<ValueId> =
+            operands.into_iter().map(|operand| self.held(operand).value).collect();
+        self.set_operands(op, &local);
+        for result in results {
+            let target = self.target(result);
+            self.keep(result, target);
+        }
+        self.note(op, OutcomeKind::Local, Arc::default());
+        true
+    }
     /// Whether the shards of the operands of `op` are those of their shardings, all over meshes of one order, and no dim of its
     /// operands and results is padded or empty.
     fn is_as_sharded(&mut self, op: OpId) -> bool {
