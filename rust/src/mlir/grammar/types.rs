@@ -146,22 +146,25 @@ impl Grammar<'_, '_> {
             "vector" => self.vector(start),
             "memref" => self.buffer(),
             name if is_scalar(name) => Ok(()),
-            name => {
-                let is_integer = is_integer(name);
-                self.cursor.pos = start;
-                if is_integer {
-                    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-                    let message = match digits.parse::<u32>() {
-                        Ok(_) => format!("integer bitwidth is limited to {MAX_BITS} bits"),
-                        Err(_) => "invalid integer width".to_owned(),
-                    };
-                    let problem = syntax(self.cursor.here(), message);
-                    let hint = format!("integers have at most {MAX_BITS} bits");
-                    return Err(problem.with_hint(hint).into());
-                }
-                Err(self.cursor.expected(what))
-            }
+            name => self.no_type(start, name, what),
         }
+    }
+    /// The complaint that `name`, at `start`, is no type. A function of its own, since types nest and each level takes the stack
+    /// that [`Self::plain_type`] does.
+    #[cold]
+    #[inline(never)]
+    fn no_type(&mut self, start: usize, name: &str, what: &str) -> Result<()> {
+        self.cursor.pos = start;
+        if !is_integer(name) {
+            return Err(self.cursor.expected(what));
+        }
+        let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let message = match digits.parse::<u32>() {
+            Ok(_) => format!("integer bitwidth is limited to {MAX_BITS} bits"),
+            Err(_) => "invalid integer width".to_owned(),
+        };
+        let hint = format!("integers have at most {MAX_BITS} bits");
+        Err(syntax(self.cursor.here(), message).with_hint(hint).into())
     }
     /// What the type that starts at `start` and ends here is.
     pub(super) fn kind_since(&self, start: usize) -> TypeKind {
