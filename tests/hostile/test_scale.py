@@ -6,6 +6,7 @@ import io
 import random
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -234,3 +235,26 @@ def test_a_rule_of_very_many_reductions() -> None:
     text = f"#sdy.op_sharding_rule<([{dims}, {last}])->([{last}]) {{{sizes}}} reduction={{{dims}}}>"
     # 0.2 s; looked up one by one it takes three.
     assert seconds_of(lambda: OpShardingRule.parse(text)) < 2
+
+
+def test_the_page_of_loops_within_loops(tmp_path: Path) -> None:
+    # To look for the loop of each terminator in all of them took a minute.
+    count, inner = 1500, "%x"
+    begin, end = [], []
+    for number in range(count):
+        begin.append(
+            f"%w{number} = stablehlo.while(%a{number} = {inner}) : tensor<f32> cond {{\n"
+            "%go = stablehlo.constant dense<true> : tensor<i1>\n"
+            "stablehlo.return %go : tensor<i1>\n} do {"
+        )
+        inner = f"%a{number}"
+    last = inner
+    for number in reversed(range(count)):
+        end.append(f"stablehlo.return {last} : tensor<f32>\n}}")
+        last = f"%w{number}"
+    body = "\n".join(begin + end)
+    head = "func.func @main(%x: tensor<f32>) -> tensor<f32>"
+    text = f"{head} {{\n{body}\nreturn {last} : tensor<f32>\n}}"
+    page = tmp_path / "out.html"
+    Module.parse('sdy.mesh @mesh = <["x"=2]>\n' + text).propagate().report(page)
+    assert "</html>" in page.read_text()

@@ -19,6 +19,7 @@ def canonical(text: str) -> str:
 def test_comments_are_white_space(name: str) -> None:
     text = PROGRAMS[name]
     commented = text.replace(", ", ", // and so on\n ").replace(" = ", " = // it is\n ")
+    commented = commented.replace(" : i64", " : // bits\n i64").replace("array<", "array< // of\n ")
     assert canonical(commented) == canonical(text)
     module = Module.parse(commented)
     assert canonical(str(module)) == canonical(text)

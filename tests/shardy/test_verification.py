@@ -68,6 +68,7 @@ def test_what_is_no_op(family: str, verdicts: dict[str, Counter[str]]) -> None:
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
 
 
+@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
 def test_literals_of_types_with_and_without_a_static_shape() -> None:
     verdicts = Counter(answer.verdict for answer in compare(literals.in_modules(literals.DENSE)))
     assert set(verdicts) == {"both accept", "both refuse alike"}

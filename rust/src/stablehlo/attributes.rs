@@ -36,13 +36,13 @@ impl<'a> Attribute<'a> {
             AttrValue::Float(_) => "f64",
             _ => return None,
         };
-        Some(Element::parse(text.rsplit_once(':').map_or(default, |(_, ty)| ty)))
+        Some(Element::parse(text.rsplit_once(':').map_or(default, |(_, ty)| past_space(ty))))
     }
     /// The element type of `array<type: ...>`.
     pub fn array_type(&self) -> Option<&'a str> {
         let text = self.text?.trim_start().strip_prefix("array")?.trim_start();
         let body = text.strip_prefix('<')?.strip_suffix('>')?;
-        Some(body.split_once(':').map_or(body, |(ty, _)| ty).trim())
+        Some(past_space(body.split_once(':').map_or(body, |(ty, _)| ty)).trim_end())
     }
     /// The sizes and the element type of `dense<...> : tensor<...>`.
     pub fn dense_type(&self) -> Option<(Vec<i64>, Element)> {
@@ -62,11 +62,20 @@ impl<'a> Attribute<'a> {
     }
 }
 
+/// `text` without the white space and the comments at its start.
+fn past_space(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some(comment) = rest.strip_prefix("//") {
+        rest = comment.split_once('\n').map_or("", |(_, after)| after.trim_start());
+    }
+    rest
+}
+
 /// Whether `text` is `#dialect.name<...>` or `#dialect<name ...>`.
 pub fn text_is_of(text: &str, dialect: &str, name: &str) -> bool {
     let rest = text.trim_start().strip_prefix('#').and_then(|text| text.strip_prefix(dialect));
     let rest = rest.and_then(|rest| rest.strip_prefix(['.', '<']));
-    let rest = rest.and_then(|rest| rest.trim_start().strip_prefix(name));
+    let rest = rest.and_then(|rest| past_space(rest).strip_prefix(name));
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
 }
 
@@ -74,7 +83,7 @@ pub fn text_is_of(text: &str, dialect: &str, name: &str) -> bool {
 fn dense_type(text: &str) -> Option<(Vec<i64>, Element)> {
     let text = text.trim();
     let body = text.strip_prefix("tensor").or_else(|| text.strip_prefix("vector"))?;
-    let mut rest = body.trim_start().strip_prefix('<')?.strip_suffix('>')?;
+    let mut rest = past_space(past_space(body).strip_prefix('<')?.strip_suffix('>')?);
     let mut sizes = Vec::new();
     while let Some((size, after)) = rest.split_once('x') {
         let Ok(size) = size.trim().parse() else { break };

@@ -7,7 +7,7 @@ or a conditional stands between the op that has it and the results of that op.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -189,7 +189,7 @@ class _Builder:
     def graph(self) -> Graph:
         ops = [op for op in self._result.module.ops() if op.function == self._entry]
         owners: dict[Value, int] = {}
-        around: list[tuple[Op, int]] = []
+        around: dict[Op, Op] = {}
         hidden: set[Op] = set()
         for op in ops:
             if op.name == "func.func":
@@ -212,8 +212,8 @@ class _Builder:
                 (self._numbers[value], number) for value in op.operands if value in self._numbers
             ]
             if op.regions and op.name in _WITH_BODIES:
-                around.append((op, number))
                 for block in (block for region in op.regions for block in region):
+                    around |= dict.fromkeys(block.ops[-1:], op)
                     for value in block.arguments:
                         owners[value] = self._tensor(value)
                         self._edges.append((number, owners[value]))
@@ -221,9 +221,9 @@ class _Builder:
         edges = dict.fromkeys(self._edges)
         return Graph(tuple(self._nodes), tuple(edges), (), self._result.module.filename)
 
-    def _returns(self, op: Op, around: list[tuple[Op, int]]) -> None:
-        """Join what ``op`` returns to the results of the op around it; those of the function are
-        annotated if the function's results are.
+    def _returns(self, op: Op, around: Mapping[Op, Op]) -> None:
+        """Join what ``op`` returns to the results of the op around it, which ``around`` has by what
+        ends its blocks; those of the function are annotated if the function's results are.
         """
         if op.name == "func.return":
             for value, given in zip(op.operands, self._given_results, strict=False):
@@ -231,10 +231,9 @@ class _Builder:
                 if number is not None and given.sharding is not None:
                     self._nodes[number] = self._nodes[number]._replace(annotated=True)
             return
-        inside = [each for each in around if _has(each[0], op)]
-        if not inside:
+        owner = around.get(op)
+        if owner is None:
             return
-        owner, _ = inside[-1]
         for value, made in zip(op.operands, owner.results, strict=False):
             if value in self._numbers and made in self._numbers:
                 pair = (self._numbers[value], self._numbers[made])
@@ -257,10 +256,6 @@ class _Builder:
     def _add(self, node: Node) -> int:
         self._nodes.append(node)
         return len(self._nodes) - 1
-
-
-def _has(owner: Op, op: Op) -> bool:
-    return any(block.ops[-1:] == (op,) for region in owner.regions for block in region)
 
 
 def _annotated(result: Result, entry: str | None, arguments: Sequence[Port]) -> set[str]:
