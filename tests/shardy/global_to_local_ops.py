@@ -47,6 +47,14 @@ def reduction(name: str, element: str, count: int = 1) -> str:
     return f"({{\n^bb0({args}):\n{ops}\nstablehlo.return {values} : {types}\n}})"
 
 
+def all_reduce(axes: str, value: str, result: tuple[str, str]) -> str:
+    """The sum of ``value`` along ``axes``."""
+    shape, dims = result
+    return (
+        f"\n%r0 = sdy.all_reduce {{{axes}}} {value} out_sharding=<@mesh, {dims}> : tensor<{shape}>"
+    )
+
+
 def gather(
     operand: tuple[str, str],
     indices: tuple[str, str],
@@ -64,10 +72,7 @@ def gather(
         f"tensor<{result[0]}>"
     )
     if reduced:
-        body += (
-            f"\n%r0 = sdy.all_reduce {{{reduced}}} %g out_sharding=<@mesh, {result[1]}> : "
-            f"tensor<{result[0]}>"
-        )
+        body += all_reduce(reduced, "%g", result)
     return program([operand, indices], body, result)
 
 
@@ -89,10 +94,7 @@ def scatter(
         f"tensor<{operand[0]}>"
     )
     if reduced:
-        body += (
-            f"\n%r0 = sdy.all_reduce {{{reduced}}} %s out_sharding=<@mesh, {operand[1]}> : "
-            f"tensor<{operand[0]}>"
-        )
+        body += all_reduce(reduced, "%s", operand)
     return program([operand, indices, updates], body, operand)
 
 
@@ -112,10 +114,7 @@ def convolution(
         f"{of_op(result[1])}}} : (tensor<{lhs[0]}>, tensor<{rhs[0]}>) -> tensor<{result[0]}>"
     )
     if reduced:
-        body += (
-            f"\n%r0 = sdy.all_reduce {{{reduced}}} %c out_sharding=<@mesh, {result[1]}> : "
-            f"tensor<{result[0]}>"
-        )
+        body += all_reduce(reduced, "%c", result)
     return program([lhs, rhs], body, result)
 
 

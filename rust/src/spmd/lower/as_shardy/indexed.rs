@@ -6,6 +6,7 @@
 use super::super::super::emit::{int_array, one, zero};
 use super::super::geometry::ints;
 use super::super::{Held, Lowering, Reducer};
+use super::offsets::elements;
 use crate::axis::AxisRef;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::mesh::Mesh;
@@ -309,15 +310,6 @@ impl Lowering<'_, '_, '_> {
             *input = self.emit.select(is_first, *input, identity);
         }
     }
-}
-
-/// `1, 2` as the elements of a list; one element if all are the same.
-fn elements(list: &[i64]) -> String {
-    if list.iter().all(|number| *number == list[0]) {
-        return list[0].to_string();
-    }
-    let texts: Vec<String> = list.iter().map(i64::to_string).collect();
-    format!("[{}]", texts.join(", "))
 }
 
 /// The identity of `reducer` in the reference, where that is one: not for minima and maxima of floats, which it starts from

@@ -56,6 +56,9 @@ impl Lowering<'_, '_, '_> {
     /// Keeps `op`, on the shards of its operands, if it asks which device it runs on, or if it is of a dialect of which nothing
     /// is known. Only the pass does so: whether that is right only who wrote the op can know.
     pub(super) fn keep_as_shardy(&mut self, op: OpId) -> bool {
+        if self.how.one_by_one.is_none() {
+            return false;
+        }
         let program = &*self.emit.program;
         let name = program.op_name(op);
         let is_known = ["stablehlo.", "chlo.", "sdy.", "func.", "mhlo."]
@@ -63,7 +66,7 @@ impl Lowering<'_, '_, '_> {
             .any(|dialect| name.starts_with(dialect))
             || self.context.rules.rule(program, op).is_some();
         let asks = matches!(name, "stablehlo.partition_id" | "stablehlo.replica_id");
-        if self.how.one_by_one.is_none() || is_known && !asks || program.num_regions(op) > 0 {
+        if is_known && !asks || program.num_regions(op) > 0 {
             return false;
         }
         let operands: Vec<ValueId> = program.operands(op).collect();

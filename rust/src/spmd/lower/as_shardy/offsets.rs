@@ -40,15 +40,10 @@ impl Lowering<'_, '_, '_> {
         table: &[i64],
         element: &str,
     ) -> ValueId {
-        let text = |number: &i64| match element {
-            "i1" => (*number != 0).to_string(),
-            _ => number.to_string(),
-        };
-        let is_splat = table.iter().all(|number| *number == table[0]);
-        let list = if is_splat {
-            text(&table[0])
+        let list = if element == "i1" {
+            elements(&table.iter().map(|&number| number != 0).collect::<Vec<_>>())
         } else {
-            format!("[{}]", table.iter().map(text).collect::<Vec<_>>().join(", "))
+            elements(table)
         };
         let ty = self.emit.program.tensor_type_of(&[table.len() as i64], element);
         let one = self.emit.program.tensor_type_of(&[1], element);
@@ -56,4 +51,13 @@ impl Lowering<'_, '_, '_> {
         let sizes = [("slice_sizes", int_array(&[1]))];
         self.emit.op("stablehlo.dynamic_slice", &[table, device], one, &sizes)
     }
+}
+
+/// `[1, 2]`, the elements of a constant; one element if all are the same.
+pub(super) fn elements<T: PartialEq + ToString>(list: &[T]) -> String {
+    if list.iter().all(|element| *element == list[0]) {
+        return list[0].to_string();
+    }
+    let texts: Vec<String> = list.iter().map(T::to_string).collect();
+    format!("[{}]", texts.join(", "))
 }
