@@ -9,12 +9,11 @@ bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from shardcore.report.graph.chains import fold_chains
-from shardcore.report.graph.grouped import grouped
+from shardcore.report.graph.grouped import Grouping
 from shardcore.report.graph.model import CHAINS, Graph
 from shardcore.report.graph.naming import ways
 from shardcore.report.graph.repeated import fold
@@ -31,20 +30,18 @@ def fit(graph: Graph, max_nodes: int = MAX_NODES) -> Graph:
     """Return ``graph`` folded until it has at most ``max_nodes`` nodes; folded as far as possible
     if it has more then.
     """
-    drawn = graph
-    for drawn in _folded(graph, max_nodes):
-        if len(drawn.nodes) <= max_nodes:
-            break
-    return drawn
-
-
-def _folded(graph: Graph, max_nodes: int) -> Iterator[Graph]:
-    """Yield ``graph`` folded in each of the ways that may leave so few nodes."""
     layers = fold(graph)
-    yield layers
+    if len(layers.nodes) <= max_nodes:
+        return layers
     if len(layers.nodes) <= _CHAIN * max_nodes:
-        yield replace(fold(fold_chains(graph)), folding=CHAINS)
+        chains = fold(fold_chains(graph))
+        if len(chains.nodes) <= max_nodes:
+            return replace(chains, folding=CHAINS)
+    grouping = Grouping(graph)
     for way in ways(graph):
         for by_users in (True, False):
-            drawn = grouped(graph, way.groups, way.names, by_users=by_users)
-            yield replace(drawn, folding=way.folding)
+            keys = grouping.keys(way.groups, by_users=by_users)
+            if len({*keys} - {None}) <= max_nodes:
+                return replace(grouping.drawn(keys, way.names), folding=way.folding)
+    # The coarsest way, with tensors that different groups take as one.
+    return replace(grouping.drawn(keys, way.names), folding=way.folding)

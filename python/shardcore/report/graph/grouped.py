@@ -27,41 +27,58 @@ class Group:
     """What tells it from others of this name: ``"backward"``."""
 
 
-def grouped(
-    graph: Graph, groups: Sequence[int | None], names: Sequence[Group], *, by_users: bool
-) -> Graph:
-    """Return ``graph`` with the ops of each group as one node.
+class Grouping:
+    """A graph in which nothing is folded, to be drawn with its ops in groups."""
 
-    Args:
-        graph: a graph in which nothing is folded.
-        groups: the number of the group of each op; of tensors ``None``.
-        names: what each group is called.
-        by_users: whether tensors that different groups take are told apart.
-    """
-    nodes = graph.nodes
-    hidden = {number for number, node in enumerate(nodes) if _is_constant(node)}
-    hidden |= {target for source, target in graph.edges if source in hidden}
-    makers: dict[int, int | None] = {}
-    users: dict[int, set[int | None]] = {}
-    for source, target in graph.edges:
-        if groups[target] is None:
-            makers.setdefault(target, groups[source])
-    for source, target in graph.edges:
-        if groups[source] is None:
-            group = groups[target]
-            users.setdefault(source, set()).add(makers.get(target) if group is None else group)
-    keys: list[Hashable] = []
-    for number, node in enumerate(nodes):
-        group, maker, taken = groups[number], makers.get(number), users.get(number, set())
-        is_inside = maker is not None and taken == {maker} and not node.annotated
-        if number in hidden or (group is None and is_inside):
-            keys.append(None)
-        elif group is not None:
-            keys.append(group)
-        else:
-            who = frozenset(taken) if by_users else None
-            keys.append((maker, node.type, node.sharding, node.annotated, who))
-    return _joined(graph, keys, names)
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        hidden = {number for number, node in enumerate(graph.nodes) if _is_constant(node)}
+        hidden |= {target for source, target in graph.edges if source in hidden}
+        sources: dict[int, int] = {}
+        targets: dict[int, list[int]] = {}
+        is_tensor = [node.kind == "tensor" for node in graph.nodes]
+        for source, target in graph.edges:
+            if is_tensor[target]:
+                sources.setdefault(target, source)
+            if is_tensor[source]:
+                targets.setdefault(source, []).append(target)
+        self._tensors = [
+            (number, sources.get(number), targets.get(number, ()))
+            for number, node in enumerate(graph.nodes)
+            if is_tensor[number] and number not in hidden
+        ]
+        self._hidden = hidden
+
+    def keys(self, groups: Sequence[int | None], *, by_users: bool) -> list[Hashable]:
+        """Return for each node what those that are drawn as one have in common: of ops the number
+        of the group; ``None`` for nodes that are not drawn.
+
+        Args:
+            groups: the number of the group of each op; of tensors ``None``.
+            by_users: whether tensors that different groups take are told apart.
+        """
+        nodes = self._graph.nodes
+        keys: list[Hashable] = list(groups)
+        for number in self._hidden:
+            keys[number] = None
+        makers = {
+            number: None if source is None else groups[source]
+            for number, source, _ in self._tensors
+        }
+        for number, _, targets in self._tensors:
+            node, maker = nodes[number], makers[number]
+            taken = {
+                makers.get(target) if groups[target] is None else groups[target]
+                for target in targets
+            }
+            if node.annotated or maker is None or taken != {maker}:
+                who = frozenset(taken) if by_users else None
+                keys[number] = (maker, node.type, node.sharding, node.annotated, who)
+        return keys
+
+    def drawn(self, keys: Sequence[Hashable], names: Sequence[Group]) -> Graph:
+        """Return the graph with all nodes of a key as one; ``names`` are those of the groups."""
+        return _joined(self._graph, keys, names)
 
 
 def _is_constant(node: Node) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -95,7 +98,8 @@ def show(
     other = getattr(against, "result", against)
     if other is not None and type(other) is not type(result):
         raise TypeError(f"a result is compared with a result, not a {type(against).__name__}")
-    data = page_data(result, hardware, other, edits, options)
+    with _no_garbage():
+        data = page_data(result, hardware, other, edits, options)
     return Page(
         _PAGE.format(
             policy=escape(_POLICY),
@@ -119,6 +123,20 @@ def write_page(
         OSError: the file cannot be written; it is then as it was.
     """
     files.write(path, show(result, hardware, **options).html)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Put garbage collection off: the data of a page are many objects and in no cycle, and to look
+    for cycles among them would take a quarter of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _json(data: dict[str, Any]) -> str:

@@ -48,25 +48,19 @@ def frames(result: Result, tables: Tables) -> dict[str, Any]:
     strategy, and visits with op, place, and the name, old and new sharding of each tensor.
     """
     rows: list[Any] = []
-    left = MAX_FRAMES
-    steps = result.steps()
-    for step in steps:
-        visits = [
+    count = 0
+    for priority, step, strategy, visits in result._explainer.steps():
+        drawn = [
             [
-                tables.text(visit.op),
-                tables.stacks.number(None if visit.location is None else (visit.location,)),
+                tables.text(op),
+                tables.stacks.number(None if line is None else (line,)),
                 [
-                    [
-                        tables.text(change.value),
-                        tables.text(short(change.before)),
-                        tables.text(short(change.after)),
-                    ]
-                    for change in visit.changes
+                    [tables.text(value), tables.text(short(before)), tables.text(short(after))]
+                    for value, before, after in changes
                 ],
             ]
-            for visit in step.visits[:left]
+            for op, line, changes in visits[: max(0, MAX_FRAMES - count)]
         ]
-        left -= len(visits)
-        rows.append([step.priority, step.step, step.strategy, visits])
-    count = sum(len(step.visits) for step in steps)
+        count += len(visits)
+        rows.append([priority, step, strategy, drawn])
     return {"steps": rows, "left_out": max(0, count - MAX_FRAMES)}
