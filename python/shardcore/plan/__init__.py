@@ -18,6 +18,7 @@
 :mod:`~.trials`        what was evaluated
 :mod:`~.search`        the first evaluations, and local search
 :mod:`~.fewest`        the fewest annotations that make propagation give the plan
+:mod:`~.settled`       annotations that XLA completes alike
 :mod:`~.bounds`        what no plan can do better than
 :mod:`~.planner`       all of it in order
 =====================  ========================================================================

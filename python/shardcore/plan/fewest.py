@@ -15,7 +15,7 @@ def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
 
     What is left when the time is up stays.
     """
-    current = best
+    current = _without_next_states(trials, best, roles)
     for index in sorted(range(len(roles)), key=lambda index: roles[index].bytes):
         if current.shardings[index] is None:
             continue
@@ -27,6 +27,19 @@ def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
         if trial.is_as_good_as(current):
             current = trial
     return current
+
+
+def _without_next_states(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
+    """``best`` without the annotations of next states, if these cost nothing and save nothing."""
+    fewer = tuple(
+        None if role.donor is not None else dims
+        for role, dims in zip(roles, best.shardings, strict=True)
+    )
+    try:
+        [trial] = trials.run(best.mesh, [fewer])
+    except Stop:
+        return best
+    return trial if trial.is_as_good_as(best) and best.is_as_good_as(trial) else best
 
 
 def patterns(

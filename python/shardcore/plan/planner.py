@@ -30,6 +30,7 @@ from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
 from shardcore.plan.routed import routed
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
+from shardcore.plan.settled import settled
 from shardcore.plan.trials import Stop, Trial, Trials
 from shardcore.session import Session
 from shardcore.units import format_bytes, format_seconds
@@ -156,7 +157,7 @@ class Planner:
         if trials is self._whole:
             if not best.fits:
                 raise self._too_large(best)
-            return fewest(trials, best, self._roles)
+            return settled(trials, fewest(trials, best, self._roles), self._roles)
         try:
             for each in self._finalists(fewest(trials, best, self._roles)):
                 self._whole.run(each.mesh, [each.shardings])
@@ -165,7 +166,7 @@ class Planner:
         found = self._first()
         if not found.fits:
             raise self._too_large(found)
-        return found
+        return settled(self._whole, found, self._roles)
 
     def _first(self) -> Trial:
         """The best of those that were evaluated on the whole program; one is if none was."""

@@ -40,11 +40,15 @@ class Role:
     is_integer: bool
     """Whether the elements are integers, as those of tokens are."""
     what: str = "argument"
-    """``"argument"``, ``"result"``, or of values ``"begun"``, ``"sent"`` and ``"returned"``: where
-    activations begin, and what goes to experts and comes back. Results and values follow from the
-    arguments unless they are annotated."""
+    """``"argument"``, ``"result"``, ``"next"`` of results that are the next state of arguments, or
+    of values ``"begun"``, ``"sent"`` and ``"returned"``: where activations begin, and what goes to
+    experts and comes back. Results and values follow from the arguments unless they are
+    annotated."""
     place: str = ""
     """Where the user's program makes a value."""
+    donor: int | None = None
+    """The number of the role whose arguments these results take the memory of, and are sharded
+    like."""
 
     @property
     def is_value(self) -> bool:
@@ -101,10 +105,15 @@ class Ports:
             found.setdefault(key, []).append(port)
         return found
 
-    def next_states(self) -> frozenset[int]:
-        """Return the numbers of the results that take the memory of one of these arguments."""
-        aliased = (port.attributes.get("tf.aliasing_output", "") for port in self.every)
-        return frozenset(int(text.split()[0]) for text in aliased if text)
+    def next_states(self) -> dict[int, int]:
+        """Return the number of the result that takes the memory of each of these arguments."""
+        return {port.index: number for port in self.every if (number := donated(port)) is not None}
+
+
+def donated(port: Port) -> int | None:
+    """Return the number of the result that takes the memory of an argument, if one does."""
+    text = port.attributes.get("tf.aliasing_output", "")
+    return int(text.split()[0]) if text else None
 
 
 def of_arguments(arguments: Ports, results: Ports) -> list[Role]:
@@ -115,21 +124,30 @@ def of_arguments(arguments: Ports, results: Ports) -> list[Role]:
 
 
 def of_results(arguments: Ports, results: Ports, batch: int) -> list[Role]:
-    """Return the roles of the results, in order.
+    """Return the roles of the results: by the role of the arguments whose memory they take, then
+    in order.
 
-    A result that is the next state of an argument is in no role, as it is sharded as the argument:
-    one that takes its memory, or has the same path, shape and classes; where arguments have no
-    paths, one of the same shape and classes without a ``batch``.
+    A result is the next state of an argument if it takes its memory, or has the same path, shape
+    and classes; where arguments have no paths, the same shape and classes and no ``batch``.
     """
     own = arguments.by_role()
-    results = replace(results, kept=results.kept | arguments.next_states())
+    taken = arguments.next_states()
+    open_ports = [port for ports in results.by_role().values() for port in ports]
+    by_number = {port.index: port for port in open_ports}
     names = _Names(results.every, arguments.every)
-    return [
-        replace(_role(members, results.classes, names), what="result")
-        for key, members in results.by_role().items()
-        if not (key.path and key in own)
-        and (batch in key.classes or replace(key, path=()) not in own)
-    ]
+    found: list[Role] = []
+    for donor, members in enumerate(own.values()):
+        after = [by_number[taken[p.index]] for p in members if taken.get(p.index) in by_number]
+        if after:
+            found.append(replace(_role(after, results.classes, names), what="next", donor=donor))
+    rest = replace(results, kept=results.kept | frozenset(taken.values()))
+    for key, members in rest.by_role().items():
+        is_next = (key.path and key in own) or (
+            batch not in key.classes and replace(key, path=()) in own
+        )
+        what = "next" if is_next else "result"
+        found.append(replace(_role(members, results.classes, names), what=what))
+    return found
 
 
 def _tail(path: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from shardcore._core import Mesh
 from shardcore.plan.candidates import Candidate
@@ -58,15 +58,26 @@ class Search:
             plain = self.shardings(candidate)
             pinned = self._pinned(plain, layout)
             exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
-            tried = self._trials.run(layout.mesh, [plain, pinned, *exchanged])
+            tried = self._run(layout.mesh, [plain, pinned, *exchanged])
             if not any(trial.fits for trial in tried):
-                self._trials.run(layout.mesh, [self._lean(plain, layout)])
+                self._run(layout.mesh, [self._lean(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
         for count, start in enumerate(_apart(starts)[:_MOST_STARTS]):
             best = self._trials.best
             if count >= _STARTS and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
+
+    def _run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
+        """Evaluate each of ``wanted``, with results sharded as the arguments whose memory they
+        take."""
+        return self._trials.run(mesh, map(self._tied, wanted))
+
+    def _tied(self, shardings: Shardings) -> Shardings:
+        return tuple(
+            dims if role.donor is None else shardings[role.donor]
+            for role, dims in zip(self._roles, shardings, strict=True)
+        )
 
     def shardings(self, candidate: Candidate) -> Shardings:
         """Return the annotations of a layout: those of roles that it shards."""
@@ -138,7 +149,7 @@ class Search:
             what = next((each for each in self._parts(current) if each not in failed), None)
             if what is None:
                 return
-            tried = self._trials.run(current.mesh, self._moves(current, what))
+            tried = self._run(current.mesh, self._moves(current, what))
             best = min(tried, key=lambda trial: trial.rank, default=current)
             if best.is_better_than(current):
                 current = best
@@ -154,7 +165,9 @@ class Search:
             (
                 index
                 for index, large in enumerate(self._large)
-                if large and (trial.shardings[index] is not None or self._is_heavy(index))
+                if large
+                and self._roles[index].what != "next"
+                and (trial.shardings[index] is not None or self._is_heavy(index))
             ),
             key=lambda index: -self._roles[index].bytes,
         )
@@ -174,7 +187,7 @@ class Search:
                 self._off_class(trial, what, number),
             )
         )
-        return [moved for moved in found if moved != trial.shardings]
+        return [moved for moved in map(self._tied, found) if moved != trial.shardings]
 
     def _completed(self, trial: Trial) -> list[Dims]:
         """How propagation shards the roles; that of the trial asked for last is remembered."""
@@ -184,7 +197,7 @@ class Search:
 
     def _is_heavy(self, index: int) -> bool:
         """Whether a role without annotation is worth an attempt of its own."""
-        return self._roles[index].bytes * 50 >= sum(role.bytes for role in self._roles)
+        return self._roles[index].bytes * 50 >= _bytes(self._roles)
 
     def _on_class(
         self, trial: Trial, completed: Sequence[Dims], axis: str, number: int
@@ -233,9 +246,11 @@ class Search:
 def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
     """Whether each role is more than a small part of all, has a batch, or is the largest that has
     some class."""
-    total = sum(role.bytes for role in roles)
+    total = _bytes(roles)
     most: dict[int, int] = {}
     for role in roles:
+        if role.what == "next":
+            continue
         for number in role.classes:
             most[number] = max(most.get(number, 0), role.bytes)
     return [
@@ -243,9 +258,14 @@ def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
         or role.is_integer
         or meanings.batch in role.classes
         or role.bytes * _SMALL >= total
-        or any(role.bytes == most[n] for n in role.classes if n in meanings.considered)
+        or any(role.bytes == most.get(n) for n in role.classes if n in meanings.considered)
         for role in roles
     ]
+
+
+def _bytes(roles: Iterable[Role]) -> int:
+    """The bytes of all of ``roles``, but for next states, which take the place of arguments."""
+    return sum(role.bytes for role in roles if role.what != "next")
 
 
 def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:

@@ -11,7 +11,7 @@ from shardcore._core import Mesh, Port
 from shardcore.plan.layouts import Dims, spec
 from shardcore.plan.roles import Role
 from shardcore.plan.scorers import Fewer, Whole
-from shardcore.session import Evaluation
+from shardcore.session import Evaluation, Session
 
 Shardings = tuple[Dims | None, ...]
 """The annotation of each role; ``None`` for none."""
@@ -144,14 +144,18 @@ class Trials:
             for pattern in role.patterns
         }
 
+    def session(self, trial: Trial) -> Session:
+        """Return a session with the annotations of ``trial``."""
+        return self._scorer.session(trial.mesh, self.edit(trial.shardings))
+
     def completed(self, trial: Trial) -> list[Dims]:
         """Return how propagation shards the first argument or result of each role; of values
         nothing."""
-        session = self._scorer.session(trial.mesh, self.edit(trial.shardings))
+        session = self.session(trial)
         ports = (*session.result.arguments(), *session.result.results())
         by_name = {port.label or port.name: port for port in reversed(ports)}
         return [
-            _dims(
+            dims_of(
                 next((by_name[name] for name in role.members if name in by_name), None),
                 role,
             )
@@ -171,7 +175,10 @@ class Trials:
 
     def trial(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> Trial:
         """Return ``row``, what ``shardings`` lead to, with its rank."""
-        count = sum(dims is not None for dims in shardings)
+        count = sum(
+            dims is not None and role.donor is None
+            for role, dims in zip(self._roles, shardings, strict=True)
+        )
         figure = getattr(row, self._figure)
         if row.error is not None or figure is None or row.peak_bytes is None:
             return Trial(mesh, shardings, row, (math.inf, math.inf, math.inf, count))
@@ -179,8 +186,8 @@ class Trials:
         return Trial(mesh, shardings, row, (excess, float(figure), row.comm_bytes or 0, count))
 
 
-def _dims(port: Port | None, role: Role) -> Dims:
-    """The axes of each dim of a port, but for parts of axes."""
+def dims_of(port: Port | None, role: Role) -> Dims:
+    """Return the axes of each dim of a port, but for parts of axes."""
     if port is None or port.sharding is None:
         return ((),) * len(role.shape)
     return tuple(

@@ -52,6 +52,12 @@ impl Request {
         }
         Ok((self.finish(py, program)?, originals))
     }
+    /// The program completed as XLA does, arguments and results too: where they have no sharding, the order of ops may
+    /// give them another one than [`Self::complete_as_xla`] does.
+    pub fn complete_ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
+        room_for_copy(py, &self.before)?;
+        self.finish(py, as_in_xla(&self.before).0)
+    }
     /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
     fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<PyModule> {
         let how = Completion { collectives: false, ..self.options.how };

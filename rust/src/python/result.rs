@@ -130,6 +130,10 @@ impl PyPropagationResult {
         };
         self.as_xla.get(py, "the program of this result as XLA completes it", make)
     }
+    /// The program completed as XLA does, arguments and results too.
+    fn _ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
+        self.request(py)?.complete_ports_as_xla(py)
+    }
     /// What says where the axes of values come from; made at the first call, by propagating once more.
     #[getter]
     fn _explainer(&self, py: Python<'_>) -> PyResult<Py<PyExplainer>> {

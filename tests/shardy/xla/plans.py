@@ -84,6 +84,13 @@ def classifier() -> tuple[Callable[..., Any], tuple[Tree, ...]]:
 MODELS = {model.__name__: model for model in (perceptron, decoder, attention, experts, classifier)}
 
 
+def unannotated(model: str) -> str:
+    """The text of a model without annotations, with the paths of its arguments."""
+    function, arguments = MODELS[model]()
+    specs = jax.tree.map(lambda _: P(), arguments)
+    return str(lower(function, MESH, arguments, specs).as_text(debug_info=True))
+
+
 def plans(model: str, count: int) -> Iterator[str]:
     """The text of a model under each of `count` plans, which depend on its name alone."""
     draw = random.Random(model)
