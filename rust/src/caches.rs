@@ -6,6 +6,9 @@
 //! | `answers` | the rules that users' functions returned | the function and an op's signature | 2^14 answers, 32 MiB | [`crate::rules::answers`] |
 //! | `visits` | the results of visits of ops | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
 //!
+//! Of the tables of rules and visits there are as many as runs at a time, up to [`crate::kept::MAX_TABLES`]; the bounds are
+//! those of one table, and [`sizes`] says how large the largest is.
+//!
 //! Results do not depend on the caches, only the time to compute them does. In addition, a program has tables of
 //! its own, which are freed with it.
 //!

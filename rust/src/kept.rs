@@ -1,22 +1,28 @@
-//! A slot in which the process keeps a table between runs: the caches of rules and visits.
+//! A slot in which the process keeps tables between runs: the caches of rules, visits and reshards.
 //!
-//! A run takes the table out of the slot and puts it back at its end, so that no run waits for another. A run
-//! that starts in between begins with an empty table, and the larger of the two is kept. No run blocks on the
-//! lock: if another thread holds it, or held it when the process was forked, a run proceeds as if the slot were
-//! empty.
+//! A run takes a table out of the slot and puts it back at its end, so that no run waits for another. A run
+//! that starts in between takes another one, or begins with an empty table: the process keeps one for each of the
+//! runs that it makes at a time, up to [`MAX_TABLES`], so that threads do not compute what one of them has computed
+//! over and over. No run blocks on the lock: if another thread holds it, or held it when the process was forked, a run
+//! proceeds as if the slot were empty.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A table that is kept between runs.
+/// The most tables that a slot keeps.
+pub const MAX_TABLES: usize = 16;
+
+/// Tables that are kept between runs.
 pub struct Kept<T> {
-    table: Mutex<Option<Taken<T>>>,
+    /// The one that was put back last at the end.
+    tables: Mutex<Vec<Taken<T>>>,
     /// How many times it was cleared: tables taken before the last time are not kept.
     generation: AtomicU64,
 }
 
 /// A table that a run has taken out of a [`Kept`].
+#[derive(Clone, Debug)]
 pub struct Taken<T> {
     table: Box<T>,
     /// How many times the slot had been cleared when the table was begun.
@@ -54,46 +60,51 @@ impl<T> Default for Kept<T> {
 impl<T> Kept<T> {
     /// An empty slot.
     pub const fn new() -> Self {
-        Self { table: Mutex::new(None), generation: AtomicU64::new(0) }
+        Self { tables: Mutex::new(Vec::new()), generation: AtomicU64::new(0) }
     }
-    fn lock(&self) -> Option<MutexGuard<'_, Option<Taken<T>>>> {
-        match self.table.try_lock() {
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<Taken<T>>>> {
+        match self.tables.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(error)) => Some(PoisonError::into_inner(error)),
             Err(TryLockError::WouldBlock) => None,
         }
     }
-    /// Takes the table out of the slot, or `new` if there is none.
+    /// Takes a table out of the slot, the one that was put back last, or `new` if there is none.
     pub fn take(&self, new: impl FnOnce() -> T) -> Taken<T> {
         let generation = self.generation.load(Ordering::Acquire);
-        let kept = self.lock().and_then(|mut kept| kept.take());
+        let kept = self.lock().and_then(|mut kept| kept.pop());
         let kept = kept.filter(|kept| kept.generation == generation);
         kept.unwrap_or_else(|| Taken { table: Box::new(new()), generation })
     }
-    /// Puts `table` into the slot, unless that has a table of at least this size or was cleared since `table` was
-    /// taken.
+    /// Puts `table` into the slot, unless that was cleared since `table` was taken, or has as many tables as it keeps, of
+    /// at least this size.
     pub fn leave(&self, table: Taken<T>, size: impl Fn(&T) -> usize) {
         let Some(mut kept) = self.lock() else { return };
         if table.generation != self.generation.load(Ordering::Acquire) {
             return;
         }
-        let is_smaller = |kept: &Taken<T>| size(kept) < size(&table);
-        if kept.as_ref().is_none_or(is_smaller) {
-            *kept = Some(table);
+        if kept.len() >= MAX_TABLES {
+            let smallest = (0..kept.len()).min_by_key(|&at| size(&kept[at]));
+            match smallest.filter(|&at| size(&kept[at]) < size(&table)) {
+                Some(at) => drop(kept.remove(at)),
+                None => return,
+            }
         }
+        kept.push(table);
     }
-    /// Drops the table; one that a run has taken will not be kept either.
+    /// Drops the tables; those that runs have taken will not be kept either.
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         if let Some(mut kept) = self.lock() {
-            *kept = None;
+            kept.clear();
         }
     }
-    /// The `size` of the table that is kept; 0 if there is none, or while a run uses it.
+    /// The `size` of the largest table that is kept; 0 if there is none, or while runs use all of them.
     pub fn size(&self, size: impl Fn(&T) -> usize) -> usize {
         let generation = self.generation.load(Ordering::Acquire);
         let Some(kept) = self.lock() else { return 0 };
-        kept.as_ref().filter(|kept| kept.generation == generation).map_or(0, |kept| size(kept))
+        let kept = kept.iter().filter(|kept| kept.generation == generation);
+        kept.map(|kept| size(kept)).max().unwrap_or(0)
     }
 }
 
@@ -102,15 +113,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_larger_table_is_kept() {
+    fn runs_at_the_same_time_have_tables_of_their_own() {
         let kept = Kept::<Vec<u8>>::new();
         let (mut first, mut second) = (kept.take(Vec::new), kept.take(Vec::new));
         first.push(1);
         second.extend([2, 3]);
         kept.leave(second, Vec::len);
         kept.leave(first, Vec::len);
+        assert_eq!(kept.size(Vec::len), 2);
+        assert_eq!(*kept.take(Vec::new), [1]);
         assert_eq!(*kept.take(Vec::new), [2, 3]);
         assert_eq!(kept.size(Vec::len), 0);
+    }
+
+    #[test]
+    fn the_smallest_table_gives_way() {
+        let kept = Kept::<Vec<u8>>::new();
+        let mut taken: Vec<Taken<Vec<u8>>> = Vec::new();
+        for size in 0..=MAX_TABLES {
+            let mut table = kept.take(Vec::new);
+            table.resize(size, 0);
+            taken.push(table);
+        }
+        for table in taken {
+            kept.leave(table, Vec::len);
+        }
+        let sizes = (0..=MAX_TABLES).map(|_| kept.take(Vec::new).len());
+        let expected = (1..=MAX_TABLES).rev().chain([0]);
+        assert!(sizes.eq(expected));
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(super) struct Engine<'p> {
 }
 
 /// What an engine has that stays from one run on a program to the next.
+#[derive(Clone)]
 pub(super) struct EngineParts {
     plan: Plan,
     groups: ShardingGroups,

@@ -16,6 +16,7 @@ use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
 use crate::ir::OpKind;
+use crate::kept::Taken;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{improve, partition, KnownPlans, Options, Partitioned, Policy, Results, Unknown};
 use pyo3::prelude::*;
@@ -72,7 +73,7 @@ pub(super) fn partition_program(
     let options = Options { policy: policy_of_ops, results, unknown };
     let improve = policy == "least";
     let plans = plans.as_ref();
-    let mut known = plans.map_or_else(KnownPlans::default, |plans| plans.take());
+    let mut known = plans.map_or_else(|| Taken::apart(KnownPlans::default()), |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
         if keep_results {
             symbol_dce::run(&mut program, context)?;

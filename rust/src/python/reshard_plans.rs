@@ -1,14 +1,14 @@
 //! `shardcore._core.ReshardPlans`: plans of reshards that lowerings share.
 
+use crate::kept::{Kept, Taken};
 use crate::spmd::KnownPlans;
 use pyo3::prelude::*;
-use std::sync::{Mutex, PoisonError};
 
 /// Plans of reshards, which lowerings share.
 #[pyclass(name = "ReshardPlans", module = "shardcore", frozen)]
 #[derive(Default)]
 pub struct PyReshardPlans {
-    known: Mutex<KnownPlans>,
+    known: Kept<KnownPlans>,
 }
 
 #[pymethods]
@@ -20,14 +20,14 @@ impl PyReshardPlans {
 }
 
 impl PyReshardPlans {
-    /// The plans, taken out while they are extended. Another thread that partitions at the same time starts without.
-    pub fn take(&self) -> KnownPlans {
-        std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The plans, taken out while they are extended. Another thread that partitions at the same time has its own.
+    pub fn take(&self) -> Taken<KnownPlans> {
+        self.known.take(KnownPlans::default)
     }
     /// Puts back what was taken, unless it has become too large to be copied for each program.
-    pub fn put(&self, known: KnownPlans) {
+    pub fn put(&self, known: Taken<KnownPlans>) {
         if known.is_small() {
-            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+            self.known.leave(known, |known| known.plans.len());
         }
     }
 }

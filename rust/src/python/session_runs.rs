@@ -36,11 +36,21 @@ struct KeptRun {
     /// Whether an annotation of an argument or a result is not the one that the program came with.
     is_edited: bool,
     prepared: Arc<Prepared>,
-    /// What replays, while no thread does.
-    replayer: Mutex<Option<Replayer>>,
+    replayers: Mutex<Replayers>,
     /// The originals of the clones in the program, if its calls were inlined.
     originals: Option<Arc<Originals>>,
 }
+
+/// What replays a run: one for each of the threads that do so at a time.
+struct Replayers {
+    /// Those that no thread has.
+    free: Vec<Replayer>,
+    /// How many there are, those that threads have included.
+    count: usize,
+}
+
+/// The most threads that replay a run at a time.
+const MOST_REPLAYERS: usize = 16;
 
 impl KeptRun {
     fn outcome(&self, replayed: Replayed, is_edited: bool) -> Outcome {
@@ -48,22 +58,41 @@ impl KeptRun {
         let originals = self.originals.clone();
         Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
     }
-    fn replayer(&self) -> MutexGuard<'_, Option<Replayer>> {
-        self.replayer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn replayers(&self) -> MutexGuard<'_, Replayers> {
+        self.replayers.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Takes what replays; `None` if another thread has it for long, or had it when the process was forked.
+    /// Takes a replayer; `None` if other threads have all for long, or had them when the process was forked. One that
+    /// was waited for is copied, so that as many threads as now wait for none next time.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Replayer>> {
         /// The interval between two looks, and the number of looks.
         const PAUSE: Duration = Duration::from_micros(100);
         const LOOKS: usize = 200;
-        for _ in 0..LOOKS {
-            if let Some(replayer) = self.replayer().take() {
+        for look in 0..LOOKS {
+            let found = self.replayers().free.pop();
+            if let Some(replayer) = found {
+                let replayer = if look == 0 { replayer } else { self.copied(py, replayer) };
                 return Ok(Some(replayer));
             }
             py.detach(|| std::thread::sleep(PAUSE));
             py.check_signals()?;
         }
         Ok(None)
+    }
+    /// `replayer`, of which a copy is free now, unless there are enough.
+    fn copied(&self, py: Python<'_>, replayer: Replayer) -> Replayer {
+        {
+            let mut replayers = self.replayers();
+            if replayers.count >= MOST_REPLAYERS || !replayers.free.is_empty() {
+                return replayer;
+            }
+            replayers.count += 1;
+        }
+        let (replayer, copy) = py.detach(|| {
+            let copy = replayer.clone();
+            (replayer, copy)
+        });
+        self.replayers().free.push(copy);
+        replayer
     }
 }
 
@@ -175,7 +204,7 @@ impl Runs {
             annotations: annotated.annotations.clone(),
             is_edited: is_edited(annotated, &prepared),
             prepared: prepared.clone(),
-            replayer: Mutex::new(Some(replayer)),
+            replayers: Mutex::new(Replayers { free: vec![replayer], count: 1 }),
             originals,
         };
         let outcome = run.outcome(Replayed::default(), false);
@@ -243,7 +272,7 @@ fn replay_edits(
         (replayed, replayer)
     });
     let is_full = replayer.is_full();
-    *kept.replayer() = Some(replayer);
+    kept.replayers().free.push(replayer);
     let Some(replayed) = replayed.filter(|_| !is_full) else { return Ok(Replay::NotPossible) };
     Ok(Replay::Done(kept.outcome(replayed, is_edited)))
 }

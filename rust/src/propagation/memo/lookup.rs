@@ -9,6 +9,7 @@ use crate::propagation::visit::Subset;
 use rustc_hash::FxHashMap;
 
 /// The entries of visits.
+#[derive(Clone)]
 pub struct Lookup {
     /// Entries of visits of all of an op's tensors, three at most; open addressing.
     narrow: Vec<(u128, MemoId)>,

@@ -36,6 +36,7 @@ pub enum Outcome {
 const UNKNOWN: u32 = u32::MAX;
 const NOTHING: u32 = u32::MAX - 1;
 
+#[derive(Clone)]
 struct MemoEntry {
     class: SpecClassId,
     /// The outcome in each run: the index of a list of updates, `NOTHING` or `UNKNOWN`.
@@ -49,6 +50,7 @@ struct MemoEntry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UpdateListId(u32);
 
+#[derive(Clone)]
 struct UpdateList {
     updates: Range<u32>,
     /// The entry of the visit after these updates.
@@ -56,6 +58,7 @@ struct UpdateList {
 }
 
 /// The memo of one propagation.
+#[derive(Clone)]
 pub struct Memo {
     runs: Vec<Run>,
     /// The class of each spec of the program, `UNKNOWN` until its first visit.

@@ -45,6 +45,7 @@ pub fn len() -> usize {
 }
 
 /// A class of specs with equal visits.
+#[derive(Clone)]
 pub struct SpecClass {
     /// One of these specs; its rule is an id of [`ProcessVisitCache::rules`].
     pub spec: VisitSpec,
@@ -90,6 +91,7 @@ impl Outcomes {
 }
 
 /// The table of visits: their inputs, by ids of the cache, and their outcomes.
+#[derive(Clone)]
 pub struct ProcessVisitCache {
     equivalence: RuleEquivalence,
     classes: Vec<SpecClass>,
@@ -107,7 +109,7 @@ pub struct ProcessVisitCache {
 }
 
 /// The translation between ids of the program at hand and ids of the cache.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ProgramNumbers {
     /// For each mesh of the program its id in the cache, if known.
     meshes: Vec<MeshId>,

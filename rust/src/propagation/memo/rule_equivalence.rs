@@ -19,7 +19,7 @@ const MAX_TENSORS: usize = 64;
 const MAX_RULES: usize = 1 << 15;
 
 /// The classes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct RuleEquivalence {
     /// The representatives of all classes.
     rules: RuleTable,

@@ -6,7 +6,7 @@ use crate::ir::{OpKind, Payload, Program};
 use rustc_hash::FxHashMap;
 
 /// The calls between the functions of a program.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Calls {
     callees: FxHashMap<OpId, FuncId>,
     callers: FxHashMap<FuncId, Vec<OpId>>,

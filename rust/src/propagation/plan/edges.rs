@@ -49,6 +49,7 @@ pub struct SourceEdge {
 }
 
 /// The table.
+#[derive(Clone)]
 pub struct Edges {
     rows: Vec<EdgeRow>,
     /// By op: one more than the row of an edge. Empty as long as there is no edge.

@@ -10,7 +10,7 @@ use crate::ir::{InsertPoint, OpKind, Payload, Place as Position, Program, ValueD
 use std::ops::Range;
 
 /// The groups of a program.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ShardingGroups {
     /// Members of all groups, in order of the ids of the groups.
     members: Vec<ValueId>,

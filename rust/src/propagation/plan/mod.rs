@@ -43,6 +43,7 @@ pub struct OpRow<'a> {
 }
 
 /// What propagation needs to know of a program.
+#[derive(Clone)]
 pub struct Plan {
     /// The ops in pre-order, without the module.
     order: Vec<OpId>,

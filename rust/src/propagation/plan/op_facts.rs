@@ -34,6 +34,7 @@ impl OpFacts {
 }
 
 /// The positions and facts of all ops of a program.
+#[derive(Clone)]
 pub struct OpFactsTable(IdVec<OpId, OpFacts>);
 
 impl OpFactsTable {

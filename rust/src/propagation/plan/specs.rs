@@ -70,7 +70,7 @@ pub const fn is_edge(kind: OpKind) -> bool {
 }
 
 /// All specs of a program, each once.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct VisitSpecs {
     rows: Vec<VisitSpec>,
     ids: FxHashMap<VisitSpec, SpecId>,

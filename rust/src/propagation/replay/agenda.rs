@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The agenda: at most one time for each reader counts.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Agenda {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
     /// By reader: the time at which it is due.

@@ -3,7 +3,7 @@
 use crate::index::ShardingId;
 
 /// The slots that differ.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Differences {
     /// By slot: whether it differs.
     differs: Vec<bool>,

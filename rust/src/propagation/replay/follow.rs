@@ -9,6 +9,7 @@ use crate::index::ShardingId;
 use crate::propagation::engine::Engine;
 
 /// Memory that is used from replay to replay.
+#[derive(Clone)]
 pub struct Scratch {
     due: Vec<u32>,
     readers: Vec<u32>,
@@ -32,7 +33,7 @@ impl Scratch {
 }
 
 /// The slots that change in a turn, here or in the trace.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Changed {
     /// The number of the turn.
     turn: u32,

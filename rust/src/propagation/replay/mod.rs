@@ -71,6 +71,7 @@ pub struct Recording {
 }
 
 /// The program of a recording, and all that a replay changes. Each thread that replays has its own.
+#[derive(Clone)]
 pub struct Replayer {
     /// Only its shardings change.
     program: Program,

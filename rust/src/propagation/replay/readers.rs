@@ -9,6 +9,7 @@ use crate::propagation::observe::Slot;
 use crate::propagation::state::State;
 
 /// The readers of all slots.
+#[derive(Clone)]
 pub struct SlotReaders {
     num_ops: u32,
     num_values: usize,

@@ -19,6 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The results of the main function.
+#[derive(Clone)]
 pub struct FuncResults {
     func: FuncId,
     /// The op that returns them.

@@ -27,6 +27,7 @@ const GONE: RunMask = 1 << 15;
 const BLOCK: usize = 64;
 
 /// The worklist over positions in pre-order.
+#[derive(Clone)]
 pub struct Queue {
     dirty: Vec<RunMask>,
     /// For each block of positions a superset of the bits in it, then the same for blocks of blocks,

@@ -69,7 +69,7 @@ fn in_step(class: OpClass, step: usize, has_single_uses: bool, is_pass_through: 
 }
 
 /// The directions of an op along the factors of its rule.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Directions {
     num_factors: usize,
     /// A direction for each factor, step after step.

@@ -12,7 +12,7 @@ use crate::projection::Projection;
 use crate::sharding::ShardingTable;
 
 /// Memory for visits, used again from visit to visit.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Workspace {
     /// The factor table.
     pub table: Projection,
