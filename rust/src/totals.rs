@@ -130,8 +130,8 @@ impl Program {
         }
         totals
     }
-    /// The totals of one tensor.
-    fn value_totals(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Totals> {
+    /// The totals of one tensor of type `ty`; `None` unless it is a static one.
+    pub fn value_totals(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Totals> {
         let local = self.local_shape(ty, sharding)?;
         let shape = self.types()[ty].static_shape()?;
         Some(Totals {

@@ -92,10 +92,15 @@ def outcome(run: Session | Module) -> str:
     """
     try:
         result = run.result if isinstance(run, Session) else run.propagate()
-        # Text that no edit changes is printed as the source has it, in some modules like this.
-        return re.sub(r"} ([,)])", r"}\1", str(result.module))
+        port_bytes = result._port_bytes()
     except ShardcoreError as error:
         return f"error {error.code}"
+    # What has bytes can be completed, and has these then.
+    totals = result.module.totals()
+    names = ("argument_bytes_per_device", "result_bytes_per_device")
+    assert port_bytes == [totals[name] for name in names]
+    # Text that no edit changes is printed as the source has it, in some modules like this.
+    return re.sub(r"} ([,)])", r"}\1", str(result.module))
 
 
 def new_outcome(session: Session) -> str:

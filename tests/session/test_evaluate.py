@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 from shardcore import Evaluation, Module, ParseError
+from shardcore.session.evaluate import figures
 
 from tests.session.test_session import TEXT
 
@@ -164,6 +166,24 @@ def test_a_row_without_hardware() -> None:
     assert row.value_bytes == totals["bytes_per_device"]
     assert (row.step_seconds_upper, row.error) == (None, None)
     assert isinstance(next(session.evaluate([{"x": "[{"}])).error, ParseError)
+
+
+def test_a_row_is_pickled_with_the_bytes_of_its_values() -> None:
+    session = Module.parse(TEXT).session()
+    row = next(session.evaluate([EDITS[0]]))
+    twin = pickle.loads(pickle.dumps(row))
+    assert twin == row
+    assert isinstance(twin.value_bytes, int)
+    assert twin.record() == row.record()
+
+
+def test_threads_replay_at_the_same_time() -> None:
+    session = Module.parse(TEXT).session()
+    session.set("params/b/b", "P('model')")
+    copy = session._copy()
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda edit: figures(copy, edit, None, {}).record(), EDITS * 8))
+    assert rows == expected(None) * 8
 
 
 INTERRUPTED = """

@@ -6,10 +6,10 @@ import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import CancelledError, Executor, Future
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Module
+from shardcore._core import Module, Result
 from shardcore.errors import ShardcoreError
 from shardcore.session.workers import Workers
 
@@ -37,8 +37,6 @@ class Evaluation:
     """Bytes of the arguments."""
     output_bytes: int | None = None
     """Bytes of the results."""
-    value_bytes: int | None = None
-    """Bytes of all values of the completed program together; only without hardware."""
     step_seconds: float | None = None
     """Seconds of a step."""
     step_seconds_lower: float | None = None
@@ -62,16 +60,46 @@ class Evaluation:
     """The most bytes that are live at once."""
     error: ShardcoreError | None = None
     """Why the edit, or the program with it, is refused."""
+    values: Result | int | None = field(default=None, repr=False, compare=False)
+    """What :attr:`value_bytes` are those of, until they are counted."""
+
+    @property
+    def value_bytes(self) -> int | None:
+        """Bytes of all values of the completed program together, which is made when somebody asks
+        for them first; only without hardware.
+        """
+        values = self.values
+        if isinstance(values, Result):
+            values = values.module.totals()["bytes_per_device"]
+            object.__setattr__(self, "values", values)
+        return values
 
     def record(self) -> dict[str, Any]:
         """Return the row as plain data."""
-        record = {name: value for name, value in asdict(self).items() if name not in _OBJECTS}
         edit = {name: None if value is None else str(value) for name, value in self.edit.items()}
+        figures = {name: getattr(self, name) for name in _FIGURES}
         error = None if self.error is None else str(self.error)
-        return {"edit": edit, **record, "error": error}
+        return {"edit": edit, **figures, "error": error}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "values": self.value_bytes}
 
 
-_OBJECTS = ("edit", "error")
+_FIGURES = (
+    "argument_bytes",
+    "output_bytes",
+    "value_bytes",
+    "step_seconds",
+    "step_seconds_lower",
+    "step_seconds_upper",
+    "serial_seconds",
+    "compute_seconds",
+    "comm_seconds",
+    "comm_bytes",
+    "slowest_link_bytes",
+    "collectives",
+    "peak_bytes",
+)
 
 
 def figures(
@@ -81,13 +109,8 @@ def figures(
     try:
         result = session._propagate(session._merged(edit))
         if hardware is None:
-            totals = result.module.totals()
-            return Evaluation(
-                edit,
-                totals["argument_bytes_per_device"],
-                totals["result_bytes_per_device"],
-                totals["bytes_per_device"],
-            )
+            arguments, results = result._port_bytes()
+            return Evaluation(edit, arguments, results, values=result)
         cost = result.cost(hardware, **options)
     except ShardcoreError as error:
         return Evaluation(edit, error=error)
@@ -217,7 +240,7 @@ class _Remote:
             yield from (figures(self._session, edit, *self._arguments) for edit in chunk)
             return
         for edit, row in zip(chunk, found, strict=True):
-            yield Evaluation(edit, *row)
+            yield Evaluation(edit, **row)
 
     def _answer(self, future: Future[Any]) -> Any:
         """What the worker answers; ``None`` if it failed, by whatever exception."""
@@ -260,7 +283,5 @@ def remote_figures(
         _sessions.move_to_end(key)
     session = session._copy(base)
     rows = (figures(session, edit, hardware, options) for edit in edits)
-    return [tuple(getattr(row, name) for name in _FIGURES) for row in rows]
-
-
-_FIGURES = tuple(name for name in Evaluation.__dataclass_fields__ if name != "edit")
+    states = (row.__getstate__().items() for row in rows)
+    return [{name: value for name, value in state if name != "edit"} for state in states]

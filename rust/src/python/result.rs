@@ -148,6 +148,15 @@ impl PyPropagationResult {
         let request = self.request(py)?;
         Ok(PyModule::new(copy(py, &request.before)?, request.filename))
     }
+    /// The bytes that one device holds of the arguments, and of the results.
+    fn _port_bytes(&self, py: Python<'_>) -> PyResult<[u128; 2]> {
+        if let Some(outcome) = self.readable() {
+            return Ok(outcome.prepared.port_bytes(&outcome.replayed));
+        }
+        let program = self.completed(py)?.get().program(py)?;
+        let totals = py.detach(|| program.totals());
+        Ok([totals.arguments.bytes_per_device, totals.results.bytes_per_device])
+    }
     /// The options of the propagation, by their names in Python.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.request(py)?.options.by_name(py)

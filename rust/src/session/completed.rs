@@ -6,7 +6,7 @@
 use super::{annotation, Prepared, Target};
 use crate::export::remove_sub_axes_in_input_output_shardings::with_whole_axes;
 use crate::export::update_non_divisible_input_output_shardings::even;
-use crate::index::{FuncId, TypeId};
+use crate::index::{FuncId, ShardingId, TypeId};
 use crate::ir::Program;
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::Replayed;
@@ -56,6 +56,26 @@ impl Prepared {
             Some(known.or_insert_with(|| self.completed(propagated, ty)).clone())
         };
         args.chain(results).map(&mut completed).collect()
+    }
+    /// The bytes that one device holds of the arguments, and of the results of the main function, in the completed program.
+    pub fn port_bytes(&self, replayed: &Replayed) -> [u128; 2] {
+        let mut known: FxHashMap<(TypeId, ShardingId), u128> = FxHashMap::default();
+        let mut bytes = |slot| {
+            let key = (self.type_of(slot), self.recording.sharding(replayed, slot));
+            *known.entry(key).or_insert_with(|| {
+                let sharding = self.completed_port(replayed, slot);
+                let totals = self.imported().value_totals(key.0, sharding.as_ref());
+                totals.map_or(0, |totals| totals.bytes_per_device)
+            })
+        };
+        let mut sum = |slots: &mut dyn Iterator<Item = Slot>| {
+            slots.fold(0, |sum: u128, slot| sum.saturating_add(bytes(slot)))
+        };
+        let (imported, main) = (self.imported(), self.main);
+        let body = imported.func_body(main).get();
+        let mut args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
+        let results = 0..imported.func_results(main).len();
+        [sum(&mut args), sum(&mut results.map(|index| Slot::FuncResult(main, index)))]
     }
     /// The edits after which arguments and results are annotated as [`placements`] says; `None` if one may not be made.
     pub fn placed(
