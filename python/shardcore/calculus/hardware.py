@@ -157,7 +157,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
             text=name,
             filename="<hardware>",
         )
-    return _build(name, tables[name], file)
+    return _shipped_chip(name) if file is None else _build(name, tables[name], file)
 
 
 @dataclass(frozen=True)
@@ -272,6 +272,11 @@ def _merged_shares(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any
 def _shipped() -> Mapping[str, dict[str, Any]]:
     path = Path(__file__).with_name("hardware.toml")
     return MappingProxyType(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+@cache
+def _shipped_chip(name: str) -> Hardware:
+    return _build(name, _tables(None)[name], None)
 
 
 def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:

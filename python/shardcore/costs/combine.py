@@ -43,15 +43,19 @@ class Runs:
         for rows, whole in self.sets:
             sizes = [self.kinds[self.rows[row][0]][0].bytes for row in rows]
             total = sum(sizes)
+            shares: dict[int, Transfer] = {}
             for row, size in zip(rows, sizes, strict=True):
-                share = size / total if total else 1 / len(rows)
-                found[row] = replace(
-                    whole,
-                    bytes=found[row].bytes,
-                    seconds=whole.seconds * share,
-                    fastest=whole.fastest * share,
-                    achieved=whole.achieved * share,
-                )
+                kind = self.rows[row][0]
+                if kind not in shares:
+                    share = size / total if total else 1 / len(rows)
+                    shares[kind] = replace(
+                        whole,
+                        bytes=found[row].bytes,
+                        seconds=whole.seconds * share,
+                        fastest=whole.fastest * share,
+                        achieved=whole.achieved * share,
+                    )
+                found[row] = shares[kind]
         return found
 
     @cached_property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from shardcore._core import AxisRef, Mesh
-from shardcore.calculus.collective_time import TimeOptions, rates_of, wire_bytes
+from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of, wire_bytes
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.topology import Topology, parse_mapping, parse_shape
@@ -50,6 +51,19 @@ class Transfer:
     """The part of :attr:`bytes` that a device sends to other slices or nodes."""
 
 
+_KnownRates = dict[tuple[str, Mesh, tuple[AxisRef, ...]], tuple[Rates, Rates]]
+"""The rates of collectives along axes of meshes, as the options have it and exact ones."""
+
+_MOST_RATES = 1 << 12
+"""The most rates that are kept for other programs."""
+
+
+@lru_cache(maxsize=16)
+def _known_rates(*_: Hashable) -> _KnownRates:
+    """The rates that are known for a chip, a topology and options."""
+    return {}
+
+
 class Links:
     """The links of a chip, for the meshes of one program."""
 
@@ -67,6 +81,7 @@ class Links:
         self._mapping = parse_mapping([mapping]) if isinstance(mapping, str) else mapping
         self._options = options or TimeOptions()
         self._topologies: dict[Mesh, Topology] = {}
+        self._rates: _KnownRates | None = None
         self._known: dict[tuple[str, Mesh, tuple[AxisRef, ...], int], Transfer] = {}
 
     @property
@@ -135,13 +150,34 @@ class Links:
             self._known[key] = self._transfer(OPS[kind], mesh, axes, num_bytes)
         return self._known[key]
 
+    def _rates_of(
+        self, op: str, axes: tuple[AxisRef, ...], topology: Topology
+    ) -> tuple[Rates, Rates]:
+        if self._rates is None:
+            # There is a topology, so the mapping is one.
+            items = None if self._mapping is None else self._mapping.items()
+            mapping = None if items is None else tuple((name, tuple(on)) for name, on in items)
+            self._rates = _known_rates(
+                self._chip, self._shape, mapping, self._options, self._slices
+            )
+        key = (op, topology.mesh, axes)
+        found = self._rates.get(key)
+        if found is None:
+            if len(self._rates) >= _MOST_RATES:
+                self._rates.clear()
+            exact = replace(self._options, exact=True)
+            found = self._rates[key] = (
+                rates_of(op, axes, topology, self._options),
+                rates_of(op, axes, topology, exact),
+            )
+        return found
+
     def _transfer(self, op: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int) -> Transfer:
         topology = self.topology(mesh)
-        rates = rates_of(op, axes, topology, self._options)
+        rates, exact = self._rates_of(op, axes, topology)
         sent = wire_bytes(op, num_bytes, rates.devices)
         shares = self._chip.achieved
         # What a group has to share with others is no matter of choice.
-        exact = rates_of(op, axes, topology, replace(self._options, exact=True))
         network = exact.network_seconds_per_byte
         inside = (exact.seconds_per_byte - network) / shares.links + network / shares.network
         message = shares.message_share(sent) if sent else 1.0
