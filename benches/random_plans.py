@@ -2,7 +2,8 @@
 
 Five models are planned for the fewest bytes within a part of the memory that they take unsharded.
 Of random plans of the same model, those that fit are compiled, and what a device sends is counted
-in XLA's program right after its partitioner. Run it with
+in XLA's program right after its partitioner; an all-reduce of which each device uses its own slice
+is a reduce-scatter. Run it with
 `python -m benches.random_plans [--plans N] [MODEL ...]`.
 """
 
@@ -16,7 +17,6 @@ from dataclasses import dataclass
 import shardcore
 from shardcore import Module
 
-from tests.shardy.xla.model_rows import as_all_reduce
 from tests.shardy.xla.plans import MODELS, plans, unannotated
 from tests.shardy.xla.sent import sent_bytes
 
@@ -40,7 +40,7 @@ def planned(module: Module) -> shardcore.Plan:
 
 def xla_bytes(text: str) -> float:
     """What a device sends in XLA's program for ``text``."""
-    return sum(as_all_reduce(sent_bytes(text)).values())
+    return sum(sent_bytes(text, scatters=True).values())
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from shardcore import Module  # noqa: E402
 from benches.random_plans import CHIP, compared, planned, xla_bytes  # noqa: E402
 from tests.plan.ports import unlike  # noqa: E402
 from tests.shardy.xla import models as models  # noqa: E402
-from tests.shardy.xla.model_rows import sent_by_kind  # noqa: E402
+from tests.shardy.xla.model_rows import as_all_reduce, sent_by_kind  # noqa: E402
 from tests.shardy.xla.models import catalog  # noqa: E402
 from tests.shardy.xla.plans import MODELS, unannotated  # noqa: E402
+from tests.shardy.xla.sent import sent_bytes  # noqa: E402
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 FROM_CATALOG = ("recommend-tables", "embedding-vocabulary", "diagonal-width")
@@ -27,9 +28,11 @@ DONATING = ("perceptron-grid", "residual-rows", "lora-fsdp")
 @pytest.mark.parametrize("name", [*MODELS, *FROM_CATALOG])
 def test_a_plan_sends_what_it_promises(name: str) -> None:
     plan = planned(Module.parse(unannotated(name) if name in MODELS else catalog.located(name)))
-    sent = xla_bytes(str(plan.session.module))
+    text = str(plan.session.module)
+    sent = sum(as_all_reduce(sent_bytes(text)).values())
     assert sent == pytest.approx(sum(sent_by_kind(plan.cost).values()), rel=0.05)
     assert sent > 0
+    assert xla_bytes(text) == pytest.approx(plan.value, rel=0.05)
 
 
 @pytest.mark.parametrize("model", [model for model in MODELS if IS_DEEP or model != "decoder"])

@@ -19,6 +19,8 @@
 :mod:`~.search`        the first evaluations, and local search
 :mod:`~.fewest`        the fewest annotations that make propagation give the plan
 :mod:`~.settled`       annotations that XLA completes alike
+:mod:`~.products`      the products, and what their operands are made of
+:mod:`~.relaxation`    what products compute twice or send in every plan
 :mod:`~.bounds`        what no plan can do better than
 :mod:`~.planner`       all of it in order
 =====================  ========================================================================

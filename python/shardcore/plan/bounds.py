@@ -1,8 +1,10 @@
-"""What no plan can do better: the least time and the least memory of a step on a mesh.
+"""What no plan can do better: the least time, memory and bytes sent of a step on a mesh.
 
 **Time.** Each op is computed by someone: the work of the program on one device, op by op the longer
-of its FLOPs and its memory traffic, divided by the number of devices. Collectives are not in the
-bound, as there are programs that need none.
+of its FLOPs and its memory traffic, divided by the number of devices. Besides, products cannot all
+be divided without communication; :mod:`~.relaxation` counts what they compute twice or send.
+
+**Bytes.** What the relaxation counts of them, with computing for nothing.
 
 **Memory.** Arguments are held from the start: the bytes of each, over the most devices that can
 share it, those axes of the mesh whose product divides its dims.
@@ -13,21 +15,38 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from shardcore._core import Mesh, Port
+from shardcore._core import Mesh, Module, Port
 from shardcore.costs import Cost
+from shardcore.plan.products import products
+from shardcore.plan.relaxation import BYTES, Prices, least_extra
 
 _MOST_AXES = 4
 """More axes than that are taken to divide every dim."""
 
 
-def least_seconds(alone: Cost, meshes: Iterable[Mesh]) -> float:
-    """Return seconds that no plan over one of ``meshes`` is below.
+def least(
+    module: Module,
+    alone: Cost,
+    meshes: Iterable[Mesh],
+    limit: float,
+    seconds: Prices | None,
+) -> float:
+    """Return seconds, or bytes sent, that no plan over one of ``meshes`` is below.
 
     Args:
+        module: the program as XLA propagates it.
         alone: the cost of the program without annotations.
         meshes: the meshes.
+        limit: bytes that a device has.
+        seconds: what counts seconds; without it bytes are counted.
     """
-    return alone.compute_seconds / max(mesh.num_devices for mesh in meshes)
+    found = products(module, [1 if loop.trips is None else loop.trips for loop in alone.loops])
+    ports = module.arguments()
+    compute = alone.compute_seconds if seconds else 0.0
+    return min(
+        compute / devices + least_extra(found, ports, devices, limit, seconds or BYTES)
+        for devices in sorted({mesh.num_devices for mesh in meshes})
+    )
 
 
 def least_bytes(ports: Sequence[Port], meshes: Iterable[Mesh]) -> int:

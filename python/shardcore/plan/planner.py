@@ -26,6 +26,7 @@ from shardcore.plan.kinds import Meanings
 from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions
+from shardcore.plan.relaxation import seconds_of
 from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
 from shardcore.plan.routed import routed
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
@@ -280,11 +281,14 @@ class Planner:
 
     def _least(self) -> float:
         """A figure that no plan is below."""
-        if self._wanted.minimize == "time":
-            return bounds.least_seconds(self._alone, self._wanted.meshes)
         if self._wanted.minimize == "memory":
             return bounds.least_bytes(self._ports, self._wanted.meshes)
-        return 0.0
+        if self._wanted.minimize == "slowest-link":
+            return 0.0
+        wanted = self._wanted
+        module = _plain(self._sessions[wanted.meshes[0]])._as_xla()[0]
+        seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
+        return bounds.least(module, self._alone, wanted.meshes, wanted.limit, seconds)
 
     def _given(self) -> Trial | None:
         """What the annotations that the program came with lead to; ``None`` if it has none."""

@@ -20,7 +20,10 @@ from tests.shardy.xla import compiled
 
 BITS = {"pred": 8, "token": 0, "c64": 64, "c128": 128}
 _HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
-_OP = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?P<types>.*?) (?P<kind>[a-z][\w\-]*)\((?P<rest>.*)$")
+_OP = re.compile(
+    r"^\s+(?:ROOT )?%?(?P<name>[\w.\-]+) = (?P<types>.*?) (?P<kind>[a-z][\w\-]*)\((?P<rest>.*)$"
+)
+_USED_VALUE = re.compile(r"%([\w.\-]+)")
 _TYPE = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"(?:to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
@@ -47,8 +50,12 @@ class Computation:
 
 
 @cache
-def sent_bytes(text: str) -> dict[str, float]:
-    """The bytes that a device sends, by kind of collective, in XLA's program for ``text``."""
+def sent_bytes(text: str, scatters: bool = False) -> dict[str, float]:
+    """The bytes that a device sends, by kind of collective, in XLA's program for ``text``.
+
+    With ``scatters`` an all-reduce of which a device uses its own slice alone is a reduce-scatter,
+    as compilers for accelerators make of it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         compiled.executable(
             text,
@@ -57,7 +64,33 @@ def sent_bytes(text: str) -> dict[str, float]:
             xla_dump_emitter_re="none",
         )
         [path] = Path(folder).glob("*after_spmd-partitioning*.txt")
-        return dict(count(path.read_text(), compiled.partitions(text)))
+        hlo = path.read_text()
+        return dict(count(with_scatters(hlo) if scatters else hlo, compiled.partitions(text)))
+
+
+def with_scatters(hlo: str) -> str:
+    """The text with the type and kind of a reduce-scatter where only one slice, a part for each
+    device of a group, of the result of an all-reduce is used."""
+    lines = hlo.splitlines()
+    users: dict[tuple[int, str], list[re.Match[str]]] = {}
+    computation = 0
+    summed: list[tuple[int, int, re.Match[str]]] = []
+    for place, line in enumerate(lines):
+        computation += bool(_HEADER.match(line))
+        if op := _OP.match(line):
+            for name in _USED_VALUE.findall(op["rest"]):
+                users.setdefault((computation, name), []).append(op)
+            if op["kind"] == "all-reduce":
+                summed.append((place, computation, op))
+    for place, inside, op in summed:
+        used = users.get((inside, op["name"]), [])
+        if len(used) == 1 and used[0]["kind"] == "dynamic-slice":
+            whole, part = (sum(map(_bytes, _TYPE.findall(each["types"]))) for each in (op, used[0]))
+            if part and whole == part * _group(lines[place], 0):
+                start, end = op.start("types"), op.end("kind")
+                text = f"{used[0]['types']} reduce-scatter"
+                lines[place] = f"{lines[place][:start]}{text}{lines[place][end:]}"
+    return "\n".join(lines)
 
 
 def count(hlo: str, devices: int) -> Counter[str]:

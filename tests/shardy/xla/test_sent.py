@@ -76,3 +76,18 @@ def test_the_policy_xla_sends_what_xla_does(name: str) -> None:
         ours[kind] += collective.total_wire_bytes * (2 if is_scatter else 1)
     theirs = {kind.replace("-", "_"): bytes for kind, bytes in sent.sent_bytes(text).items()}
     assert +ours == theirs
+
+
+def test_an_all_reduce_of_which_one_slice_is_used_is_a_reduce_scatter() -> None:
+    lines = HLO.replace("ENTRY %main", "%other").splitlines()
+    lines[-1:] = [
+        "  %ar.1 = f32[8]{0} all-reduce(%z), channel_id=7, replica_groups=[2,4]<=[8]",
+        "  %slice = f32[2]{0} dynamic-slice(%ar.1, %at), dynamic_slice_sizes={2}",
+        "  %ar.2 = f32[8]{0} all-reduce(%z), channel_id=8, replica_groups=[2,4]<=[8]",
+        "  %half = f32[4]{0} dynamic-slice(%ar.2, %at), dynamic_slice_sizes={4}",
+        "}",
+    ]
+    text = "\n".join(lines).replace("%other", "ENTRY %main")
+    whole, scattered = (sent.count(each, 8) for each in (text, sent.with_scatters(text)))
+    assert whole["all-reduce"] - scattered["all-reduce"] == 2 * 32 * 3 / 4
+    assert scattered["reduce-scatter"] - whole["reduce-scatter"] == 8 * 3

@@ -1,0 +1,283 @@
+"""What every plan computes more than its share of the products, or sends.
+
+A plan computes each product in parts: its batch, rows, columns and summed dims (see
+:mod:`~.products`) over so many devices each, and stores each argument in parts. Of these degrees
+alone, whichever axes they are along, follows what a device has to receive at least.
+
+- A product summed in r parts receives ``(r - 1) / r`` of its block of the result.
+- An operand of which a device takes a block of c parts and has made, or stores, one of p parts: the
+  block but for what both have in common, at most ``1 / max(c, p)`` of each dim.
+
+An operand is counted for what it is linked to alone, and values that are between several products
+are counted in shares that sum to one. So no plan costs less than the cheapest choice of degrees for
+all products and arguments, where the arguments fit together; :class:`StrategyProblem` has a bound
+of that. Devices are divided by their prime factors, so that any axes, and parts of axes, do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardcore._core import Port, StrategyProblem
+from shardcore.calculus.hardware import Hardware
+from shardcore.plan.products import SUMMED, Link, Product, Products
+
+Degrees = tuple[int, ...]
+"""In how many parts each group of dims is."""
+
+MOST_AXES = 3
+"""The physical axes of a torus of which the number is not known, at most."""
+_MOST_ENTRIES = 2_000_000
+"""The pairs of degrees that are looked at; links beyond them are left out."""
+_MOST_CHOICES = 512
+"""The degrees of one product or argument; there is no relaxation if it has more."""
+_ROUNDS = 2
+_SCALE = 1e9
+"""Costs are of the size of the solver's; this is the sum that they are scaled to."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What the relaxation counts."""
+
+    second: float
+    """Of a second of FLOPs, beyond the share of a device."""
+    byte: float
+    """Of a byte that a device receives."""
+    flops_per_second: float
+
+
+BYTES = Prices(second=0.0, byte=1.0, flops_per_second=math.inf)
+"""What counts the bytes that a device receives."""
+
+
+def seconds_of(chip: Hardware, options: Mapping[str, Any]) -> Prices:
+    """Return what counts seconds on ``chip``, under the options of :func:`shardcore.cost`: all
+    links of a chip at their full bandwidth."""
+    links = 2 * (chip.physical_axes or MOST_AXES) if chip.is_torus else 1
+    rate = max(links * chip.link_bytes_per_second, chip.node_bytes_per_second)
+    rate *= max(options.get("efficiency", 1.0), 1.0)
+    return Prices(1.0, 1 / rate, max(chip.flops.values()))
+
+
+def least_extra(
+    found: Products, ports: Sequence[Port], devices: int, limit: float, prices: Prices
+) -> float:
+    """Return what every plan costs at least besides its share of all products.
+
+    Args:
+        found: the products of the program.
+        ports: its arguments.
+        devices: the number of devices.
+        limit: the bytes that a device has.
+        prices: what is counted.
+    """
+    problem = _Problem(found, ports, devices, limit, prices)
+    return problem.bound() if problem.is_small else 0.0
+
+
+class _Problem:
+    """The choice of degrees for all products and arguments."""
+
+    def __init__(
+        self,
+        found: Products,
+        ports: Sequence[Port],
+        devices: int,
+        limit: float,
+        prices: Prices,
+    ) -> None:
+        self._found, self._ports, self._devices = found, ports, devices
+        self._limit, self._prices = limit, prices
+        self._choices: dict[tuple[int, ...], list[Degrees]] = {}
+        self._tables: dict[tuple[object, ...], list[float]] = {}
+        whole = sum(port.bytes or 0 for port in ports)
+        linked = {link.source for link in found.links if link.is_argument}
+        # Where all of them fit whole, they are at hand everywhere.
+        self._stored = sorted(linked) if whole > limit else []
+        sizes = [product.sizes for product in found.products]
+        sizes += [_shape(ports[number]) for number in self._stored]
+        self.is_small = bool(found.products) and all(
+            math.comb(_num_primes(devices) + sum(size > 1 for size in each), _num_primes(devices))
+            <= _MOST_CHOICES
+            for each in dict.fromkeys(sizes)
+        )
+        """Whether there are few enough degrees to choose from."""
+
+    def bound(self) -> float:
+        """What no choice costs less than."""
+        nodes, edges = list(self._nodes()), list(self._edges())
+        most = sum(max(costs) for costs, _, _ in nodes) + sum(max(costs) for _, costs in edges)
+        if not most:
+            return 0.0
+        scale = _SCALE / most
+        rest = sum(
+            (port.bytes or 0) / self._devices
+            for port in self._ports
+            if port.index not in self._stored
+        )
+        problem = StrategyProblem(
+            [([cost * scale for cost in costs], usages, live) for costs, usages, live in nodes],
+            [(pair, [cost * scale for cost in costs]) for pair, costs in edges],
+            max(math.ceil(min(self._limit, 2**60) - rest), 0) if self._stored else None,
+        )
+        bound = problem.solve(rounds=_ROUNDS, threads=1).bound / scale
+        return max(bound, 0.0) if math.isfinite(bound) else 0.0
+
+    def _nodes(self) -> Iterator[tuple[list[float], list[int], tuple[int, int]]]:
+        for product in self._found.products:
+            costs = [self._alone(product, degrees) for degrees in self._of(product.sizes)]
+            yield costs, [0] * len(costs), (0, 1)
+        for number in self._stored:
+            port = self._ports[number]
+            choices = self._of(_shape(port))
+            usages = [math.floor((port.bytes or 0) / math.prod(degrees)) for degrees in choices]
+            yield [0.0] * len(choices), usages, (0, 1)
+
+    def _alone(self, product: Product, degrees: Degrees) -> float:
+        """What a product costs by itself: what it computes more than its share, and its sum."""
+        share = 1 / math.prod(degrees) - 1 / self._devices
+        seconds = max(share, 0.0) * product.flops / self._prices.flops_per_second
+        block = product.result_bytes * degrees[SUMMED] / math.prod(degrees)
+        received = block * (1 - 1 / degrees[SUMMED])
+        return (seconds * self._prices.second + received * self._prices.byte) * product.runs
+
+    def _edges(self) -> Iterator[tuple[tuple[int, int], list[float]]]:
+        first = len(self._found.products)
+        places = {number: first + place for place, number in enumerate(self._stored)}
+        entries = 0
+        for link in self._found.links:
+            source = places.get(link.source) if link.is_argument else link.source
+            if source is None or source == link.target:
+                continue
+            table = self._table(link)
+            entries += len(table)
+            if entries > _MOST_ENTRIES:
+                return
+            yield (source, link.target), table
+
+    def _table(self, link: Link) -> list[float]:
+        """What is received for each pair of degrees of the source and of the target of ``link``."""
+        target = self._found.products[link.target]
+        if link.is_argument:
+            shape = _shape(self._ports[link.source])
+            made, sizes = tuple(range(len(shape))), shape
+            runs = 1
+        else:
+            source = self._found.products[link.source]
+            shape, made, sizes = source.shapes[2], source.dims[2], source.sizes
+            runs = source.runs
+        weight = link.bytes * link.share * min(runs, target.runs) * self._prices.byte
+        taken = target.dims[link.operand]
+        order = link.order
+        key = (made, taken, order, shape, sizes, target.sizes, link.is_argument, weight)
+        if key not in self._tables:
+            parts = _parts(shape, made, taken, order, self._devices)
+            self._tables[key] = [
+                weight * _received(parts, one, other, link.is_argument)
+                for one in self._of(sizes)
+                for other in self._of(target.sizes)
+            ]
+        return self._tables[key]
+
+    def _of(self, sizes: tuple[int, ...]) -> list[Degrees]:
+        """The degrees of groups of these sizes; parts that would be empty are left out."""
+        if sizes not in self._choices:
+            found: dict[Degrees, None] = {}
+            for degrees in _factorings(self._devices, [size > 1 for size in sizes]):
+                clipped = (min(d, size) for d, size in zip(degrees, sizes, strict=True))
+                found[tuple(clipped)] = None
+            self._choices[sizes] = list(found)
+        return self._choices[sizes]
+
+
+_Parts = list[tuple[tuple[int, ...], tuple[int, ...], bool]]
+"""Dims that correspond: the groups of the source and of the target that they are, and whether they
+are divided evenly."""
+
+
+def _parts(
+    shape: Sequence[int],
+    made: Sequence[int],
+    taken: Sequence[int],
+    order: tuple[int, ...] | None,
+    devices: int,
+) -> _Parts:
+    """The dims of an operand by the groups that they belong to on both sides."""
+    if order is None:
+        is_even = all(size == 1 or size % devices == 0 for size in shape)
+        return [(tuple(dict.fromkeys(made)), tuple(dict.fromkeys(taken)), is_even)]
+    pairs = [(made[dim], taken[place], shape[dim]) for place, dim in enumerate(order)]
+    found: list[tuple[set[int], set[int], list[int]]] = []
+    for one, other, size in pairs:
+        own, theirs, sizes = {one}, {other}, [size]
+        for each in [each for each in found if one in each[0] or other in each[1]]:
+            found.remove(each)
+            own, theirs, sizes = own | each[0], theirs | each[1], sizes + each[2]
+        found.append((own, theirs, sizes))
+    return [
+        (tuple(sorted(own)), tuple(sorted(theirs)), _is_even(sizes, devices))
+        for own, theirs, sizes in found
+    ]
+
+
+def _is_even(sizes: Sequence[int], devices: int) -> bool:
+    """Whether each device has as much of dims of these sizes, however they are divided."""
+    large = [size for size in sizes if size > 1]
+    least = 1 if len(large) == 1 else devices
+    return all(
+        size >= least and all(size % part == 0 for part in _divisors(devices) if part <= size)
+        for size in large
+    )
+
+
+def _divisors(number: int) -> Iterator[int]:
+    return (part for part in range(1, number + 1) if number % part == 0)
+
+
+def _received(parts: _Parts, one: Degrees, other: Degrees, is_argument: bool) -> float:
+    """The part of a tensor that a device receives at least."""
+    block = common = 1.0
+    for made, taken, is_even in parts:
+        own = math.prod(one[group] for group in made)
+        needed = math.prod(other[group] for group in taken)
+        block /= needed
+        common /= max(own, needed) if is_even else needed
+    if not is_argument:
+        # What is summed is left in parts.
+        common = min(common, 1 / math.prod(one)) if all(e for _, _, e in parts) else common
+    return max(block - common, 0.0)
+
+
+def _shape(port: Port) -> tuple[int, ...]:
+    return tuple(size or 1 for size in port.shape or ())
+
+
+def _num_primes(number: int) -> int:
+    return sum(1 for _ in _primes(number))
+
+
+def _primes(number: int) -> Iterator[int]:
+    """The prime factors of ``number``."""
+    divisor = 2
+    while number > 1:
+        while number % divisor == 0:
+            yield divisor
+            number //= divisor
+        divisor += 1 if divisor * divisor <= number else max(number - divisor, 1)
+
+
+def _factorings(number: int, allowed: Sequence[bool]) -> list[Degrees]:
+    """Numbers for the places that are allowed, 1 for others, whose product divides ``number``."""
+    found: dict[Degrees, None] = {(1,) * len(allowed): None}
+    for prime in _primes(number):
+        for degrees in list(found):
+            for place, may in enumerate(allowed):
+                if may:
+                    more = list(degrees)
+                    more[place] *= prime
+                    found[tuple(more)] = None
+    return list(found)
