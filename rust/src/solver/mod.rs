@@ -15,6 +15,7 @@
 //!    elimination (`order`, `eliminate`), with prices of memory of its own.
 //! 5. `search` runs both on some threads that exchange their best choices.
 
+mod anneal;
 mod contract;
 mod dual;
 mod eliminate;

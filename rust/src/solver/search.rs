@@ -1,5 +1,6 @@
 //! The search for a choice: prices and messages first, then moves; on one or more threads.
 
+use super::anneal::Annealing;
 use super::dual::Dual;
 use super::graph::Graph;
 use super::neighbourhood::Neighbourhoods;
@@ -31,6 +32,9 @@ impl Incumbent {
     pub fn of(walk: &Walk<'_>) -> Self {
         Self { values: walk.values.clone(), cost: walk.cost, excess: walk.excess }
     }
+    fn is_feasible(&self, graph: &Graph) -> bool {
+        self.excess == 0 && self.cost < graph.forbidden
+    }
     fn is_better(&self, graph: &Graph, other: &Self) -> bool {
         let key = |this: &Self| (this.cost >= graph.forbidden, this.excess);
         key(self) < key(other) || key(self) == key(other) && self.cost < other.cost
@@ -45,6 +49,8 @@ struct Worker<'g> {
     best: Incumbent,
     /// Of the first thread alone.
     dual: Option<Dual>,
+    /// Of every second thread.
+    annealing: Option<Annealing>,
     deadline: Option<Instant>,
     rounds: u64,
 }
@@ -81,7 +87,7 @@ pub(super) fn search(
         exchange(graph, &mut workers);
         let best = &workers[0].best;
         let bound = workers[0].dual.as_ref().map_or(f64::NEG_INFINITY, |dual| dual.bound);
-        let feasible = best.excess == 0 && best.cost < graph.forbidden;
+        let feasible = best.is_feasible(graph);
         let proven = feasible && best.cost <= bound + 1e-9 * bound.abs();
         let ended = effort.rounds.is_some_and(|most| rounds >= most);
         let goes_on = progress(feasible.then_some(best.cost), bound);
@@ -120,6 +126,7 @@ impl<'g> Worker<'g> {
             walk,
             neighbourhoods: Neighbourhoods::new(graph),
             dual: (number == 0).then(|| Dual::new(graph)),
+            annealing: (number % 2 == 1).then(Annealing::new),
             deadline: effort.deadline,
             rounds: 0,
         }
@@ -147,8 +154,11 @@ impl<'g> Worker<'g> {
             }
             self.dual = Some(dual);
         }
-        let best = self.best.values.clone();
-        self.walk.set(&best);
+        let best = self.best.is_feasible(self.walk.graph).then_some(self.best.cost);
+        let random = &mut self.walk.random;
+        if !self.annealing.as_mut().is_some_and(|annealing| annealing.round(best, random)) {
+            self.walk.set(&self.best.values);
+        }
         self.moves();
     }
 
@@ -158,11 +168,8 @@ impl<'g> Worker<'g> {
         while self.walk.work - start < ROUND && !self.is_late() {
             let bound = dual.evaluate(&mut self.walk);
             self.keep();
-            let goal = if self.best.excess == 0 && self.best.cost < self.walk.graph.forbidden {
-                self.best.cost
-            } else {
-                f64::INFINITY
-            };
+            let feasible = self.best.is_feasible(self.walk.graph);
+            let goal = if feasible { self.best.cost } else { f64::INFINITY };
             dual.step(&mut self.walk, bound, goal);
         }
     }
@@ -194,6 +201,9 @@ impl<'g> Worker<'g> {
         let plan = self.walk.plan(free, largest);
         self.walk.start(&plan);
         let smallest = 1e-9 * self.walk.cost.abs();
+        let random = &mut self.walk.random;
+        let tolerance =
+            self.annealing.as_ref().map_or(0.0, |annealing| annealing.tolerance(random));
         for _ in 0..8 {
             let trial = self.walk.evaluate(&plan);
             if self.is_progress(&trial, smallest) {
@@ -201,6 +211,13 @@ impl<'g> Worker<'g> {
                 return;
             }
             if self.walk.is_feasible() {
+                if trial.excess == 0 && trial.cost != 0.0 && trial.cost < tolerance {
+                    if self.walk.cost < self.best.cost {
+                        self.keep();
+                    }
+                    self.walk.accept(&trial);
+                    return;
+                }
                 if trial.bound > -smallest {
                     break;
                 }
