@@ -29,6 +29,8 @@ pub struct Fusion {
     num_queries: u32,
     /// What the ops that were asked for read, one after the other.
     reads: Vec<Read>,
+    /// The ops that a query has yet to visit, with the most bytes that are read of each value; a field to reuse its memory.
+    stack: Vec<(OpId, u128)>,
     /// For each op that was asked for where its part of `reads` begins, and how long it is.
     reads_of: Vec<(u32, u32)>,
 }
@@ -69,6 +71,7 @@ impl Fusion {
             stamps: vec![(0, 0); count],
             num_queries: 0,
             reads: Vec::new(),
+            stack: Vec::new(),
             reads_of: vec![NOT_ASKED; program.num_op_ids()],
         };
         for &func in functions {
@@ -185,7 +188,8 @@ impl Fusion {
     fn find_reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
         self.num_queries += 1;
         let first = self.reads.len();
-        let mut stack: Vec<(OpId, u128)> = vec![(op, u128::MAX)];
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((op, u128::MAX));
         while let Some((reader, cap)) = stack.pop() {
             let movement = works.movement(reader);
             // The operand that is updated in place is not read.
@@ -212,6 +216,7 @@ impl Fusion {
                 read.bytes = read.bytes.saturating_add(bytes);
             }
         }
+        self.stack = stack;
         let mut kept = first;
         for at in first..self.reads.len() {
             let Read { value, bytes } = self.reads[at];

@@ -21,8 +21,6 @@ impl Program {
     /// Removes the shardings of all values, arguments, results and ops.
     pub fn drop_shardings(&mut self) {
         self.transform_shardings(|_, _| ShardingId::NONE);
-        for op in self.op_ids() {
-            self.remove_no_result_shardings(op);
-        }
+        self.no_result_shardings.clear();
     }
 }

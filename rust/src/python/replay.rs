@@ -8,7 +8,7 @@ use super::originals::PyOriginals;
 use super::room::room_for_copy;
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, Outcome, SessionRuns};
-use super::xla_form::{as_in_xla, same_axes};
+use super::xla_form::{as_in_xla, has_same_axes};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -64,8 +64,9 @@ impl Replay {
         if !found.prepared.is_readable(&found.replayed) {
             return Ok(None);
         }
-        let wanted = given.prepared.completed_ports(&given.replayed);
-        if !same_axes(&found.prepared.completed_ports(&found.replayed), &wanted) {
+        let wanted = (&*given.prepared, &*given.replayed);
+        if !found.prepared.have_same_ports(&found.replayed, wanted, has_same_axes) {
+            let wanted = given.prepared.completed_ports(&given.replayed);
             let Some(placed) = runs.placed(py, &found, &wanted)? else { return Ok(None) };
             found = placed;
         }

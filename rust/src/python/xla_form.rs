@@ -17,15 +17,24 @@ pub(super) fn as_in_xla(program: &Program) -> (Program, Originals) {
     (program, originals)
 }
 
-/// Whether all dims are sharded along the same axes; what has no sharding is replicated.
+/// Whether the dims of each port are sharded along the same axes; what has no sharding is replicated.
 pub(super) fn same_axes(
     ports: &[Option<TensorSharding>],
     other: &[Option<TensorSharding>],
 ) -> bool {
-    fn axes(port: Option<&TensorSharding>) -> Option<Vec<&[AxisRef]>> {
+    let is_same =
+        |(port, other): (&Option<_>, &Option<_>)| has_same_axes(port.as_ref(), other.as_ref());
+    ports.len() == other.len() && ports.iter().zip(other).all(is_same)
+}
+
+/// Whether the dims of a port are sharded along the same axes; what has no sharding is replicated.
+pub(super) fn has_same_axes(port: Option<&TensorSharding>, other: Option<&TensorSharding>) -> bool {
+    fn axes(port: Option<&TensorSharding>) -> Option<impl Iterator<Item = &[AxisRef]>> {
         let sharding = port.filter(|sharding| !sharding.has_no_axes())?;
-        Some(sharding.dims.iter().map(|dim| &*dim.axes).collect())
+        Some(sharding.dims.iter().map(|dim| &*dim.axes))
     }
-    let ports = ports.iter().map(Option::as_ref).map(axes);
-    ports.eq(other.iter().map(Option::as_ref).map(axes))
+    match (axes(port), axes(other)) {
+        (Some(port), Some(other)) => port.eq(other),
+        (port, other) => port.is_none() && other.is_none(),
+    }
 }

@@ -42,11 +42,7 @@ impl Prepared {
     }
     /// The shardings that the arguments, then the results of the main function have in the completed program.
     pub fn completed_ports(&self, replayed: &Replayed) -> Vec<Option<TensorSharding>> {
-        let (imported, main) = (self.imported(), self.main);
-        let body = imported.func_body(main).get();
-        let args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
-        let results = 0..imported.func_results(main).len();
-        let results = results.map(|index| Slot::FuncResult(main, index));
+        let imported = self.imported();
         // Most ports have a type and a sharding that others have, too.
         let mut known: FxHashMap<(TypeId, &TensorSharding), TensorSharding> = FxHashMap::default();
         let mut completed = |slot| {
@@ -55,7 +51,7 @@ impl Prepared {
             let known = known.entry((ty, propagated));
             Some(known.or_insert_with(|| self.completed(propagated, ty)).clone())
         };
-        args.chain(results).map(&mut completed).collect()
+        self.ports().map(&mut completed).collect()
     }
     /// The bytes that one device holds of the arguments, and of the results of the main function, in the completed program.
     pub fn port_bytes(&self, replayed: &Replayed) -> [u128; 2] {
@@ -68,14 +64,51 @@ impl Prepared {
                 totals.map_or(0, |totals| totals.bytes_per_device)
             })
         };
-        let mut sum = |slots: &mut dyn Iterator<Item = Slot>| {
-            slots.fold(0, |sum: u128, slot| sum.saturating_add(bytes(slot)))
-        };
+        let mut sums = [0_u128; 2];
+        for slot in self.ports() {
+            let sum = &mut sums[usize::from(matches!(slot, Slot::FuncResult(..)))];
+            *sum = sum.saturating_add(bytes(slot));
+        }
+        sums
+    }
+    /// The arguments, then the results of the main function.
+    fn ports(&self) -> impl Iterator<Item = Slot> + '_ {
         let (imported, main) = (self.imported(), self.main);
         let body = imported.func_body(main).get();
-        let mut args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
+        let args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
         let results = 0..imported.func_results(main).len();
-        [sum(&mut args), sum(&mut results.map(|index| Slot::FuncResult(main, index)))]
+        args.chain(results.map(move |index| Slot::FuncResult(main, index)))
+    }
+    /// Whether `is_same` says so of the shardings of each argument and each result of the main function in the completed
+    /// program, and in that of `other`, which is about another form of the same program.
+    pub fn have_same_ports(
+        &self,
+        replayed: &Replayed,
+        (other, other_replayed): (&Self, &Replayed),
+        is_same: impl Fn(Option<&TensorSharding>, Option<&TensorSharding>) -> bool,
+    ) -> bool {
+        type Port = (TypeId, ShardingId);
+        let port = |prepared: &Self, replayed, slot| {
+            (prepared.type_of(slot), prepared.recording.sharding(replayed, slot))
+        };
+        let mut known: FxHashMap<(Port, Port), bool> = FxHashMap::default();
+        let mut ports = self.ports();
+        let mut others = other.ports();
+        loop {
+            let (mine, theirs) = match (ports.next(), others.next()) {
+                (Some(mine), Some(theirs)) => (mine, theirs),
+                (None, None) => return true,
+                _ => return false,
+            };
+            let key = (port(self, replayed, mine), port(other, other_replayed, theirs));
+            let are_same = *known.entry(key).or_insert_with(|| {
+                let mine = self.completed_port(replayed, mine);
+                is_same(mine.as_ref(), other.completed_port(other_replayed, theirs).as_ref())
+            });
+            if !are_same {
+                return false;
+            }
+        }
     }
     /// The edits after which arguments and results are annotated as [`placements`] says; `None` if one may not be made.
     pub fn placed(

@@ -41,9 +41,9 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> BTreeMap<u32, u32> {
     }
     let order = breadth_first(graph);
     let mut pair_of = vec![NONE; graph.items.len()];
-    for pairs in pairs.chunks(u64::BITS as usize) {
+    for pairs in pairs.chunks(u128::BITS as usize) {
         // The outputs of these pairs that need what each kernel makes.
-        let mut needed_by = vec![0_u64; graph.kernels.len()];
+        let mut needed_by = vec![0_u128; graph.kernels.len()];
         for (pair, at) in pairs.iter().zip(0..) {
             needed_by[pair.kernel as usize] |= 1 << at;
             pair_of[pair.argument as usize] = at;

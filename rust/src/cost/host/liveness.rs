@@ -28,7 +28,12 @@ pub struct Liveness {
 
 /// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there:
 /// by the first position of each item in it the last one, and the item.
-type Output = BTreeMap<u32, (u32, u32)>;
+struct Output {
+    items: BTreeMap<u32, (u32, u32)>,
+    /// The last position at which the donated argument is read, and the first one of the output: nothing else is in the
+    /// memory before the one, or after the other.
+    free: (u32, u32),
+}
 
 /// A run through a block.
 struct Run<'g> {
@@ -136,14 +141,15 @@ impl<'g> Run<'g> {
                 continue;
             }
             let made = position_of[item.made_by as usize];
-            let mut output = Output::from([(made, (END, at))]);
+            let mut output = Output { items: BTreeMap::from([(made, (END, at))]), free: (0, made) };
             if let Some(&argument) = self.taking_over.get(&at) {
                 let last = self.last[argument as usize];
                 if last > made {
                     continue;
                 }
                 if made > 0 {
-                    output.insert(0, (last, argument));
+                    output.items.insert(0, (last, argument));
+                    output.free.0 = last;
                 }
             }
             self.is_output[at as usize] = true;
@@ -181,7 +187,7 @@ impl<'g> Run<'g> {
             tried.extend(larger.take(MAX_TRIED));
             let fits = |&output: &u32| self.may_be_in(output, item, (first, last));
             if let Some(output) = tried.iter().copied().find(fits) {
-                self.outputs[output as usize].insert(first, (last, item));
+                self.outputs[output as usize].items.insert(first, (last, item));
                 self.in_output[item as usize] = output;
             }
         }
@@ -222,8 +228,11 @@ impl<'g> Run<'g> {
     /// it there.
     fn may_be_in(&self, output: u32, item: u32, (first, last): (u32, u32)) -> bool {
         let output = &self.outputs[output as usize];
-        let before = output.range(..=first).next_back();
-        let after = output.range(first.saturating_add(1)..).next();
+        if first < output.free.0 || first >= output.free.1 || last > output.free.1 {
+            return false;
+        }
+        let before = output.items.range(..=first).next_back();
+        let after = output.items.range(first.saturating_add(1)..).next();
         let is_after = before.is_none_or(|(&begin, &(end, old))| {
             begin < first && (end < first || end == first && self.is_over(item, old))
         });
