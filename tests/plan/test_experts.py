@@ -57,3 +57,12 @@ def test_a_plan_is_as_good_as_the_annotations_of_an_expert(name: str) -> None:
     assert len(plan.specs) <= 12
     printed = str(plan)
     assert all(place.split(":")[0] in printed for place in plan.places.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_fits_where_the_annotations_of_an_expert_do(name: str) -> None:
+    module = shardcore.Module.parse(catalog.located(name))
+    given = module.session().cost(CHIP)
+    plan = shardcore.plan(module, CHIP, given.peak_bytes, seconds=120)
+    assert plan.cost.peak_bytes <= given.peak_bytes
+    assert plan.value <= given.serial_seconds * 1.0001

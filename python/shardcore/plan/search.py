@@ -28,6 +28,8 @@ _UNIFORM = 6
 """The layouts that are evaluated of those whose axes all shard the same."""
 _EXCHANGED = 4
 """The layouts that are evaluated of those in which tokens go to experts along an axis."""
+_EACH_MESH = 1
+"""The layouts of each of these sorts that are evaluated over each mesh."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
 _MOST_STARTS = 8
@@ -269,16 +271,20 @@ def _bytes(roles: Iterable[Role]) -> int:
 
 
 def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
-    """The first, the first of each kind and mesh, of those whose axes all shard the same, and of
-    those that have the batch and experts along one axis."""
+    """The first, the first of each kind and mesh, of those of several axes that all shard the same,
+    and of those that have the batch and experts along one axis, also over each mesh."""
     chosen = list(ranked[:_FIRST])
     count: dict[object, int] = {}
     for each in ranked:
-        most: dict[object, int] = {each.kind: _EACH_KIND, each.layout.mesh: _EACH_KIND}
-        if len(set(each.layout.axes)) == 1:
+        mesh = each.layout.mesh
+        most: dict[object, int] = {each.kind: _EACH_KIND, mesh: _EACH_KIND}
+        is_uniform = len(set(each.layout.axes)) == 1 and len(mesh.axes) > 1
+        if is_uniform:
             most["uniform"] = _UNIFORM
+            most["uniform", mesh] = _EACH_MESH
         if any(meanings.exchanges(classes) for classes in each.layout.axes):
             most["exchanged"] = _EXCHANGED
+            most["exchanged", mesh, is_uniform] = _EACH_MESH
         for key, number in most.items():
             if count.setdefault(key, 0) < number and each not in chosen:
                 chosen.append(each)
