@@ -1,13 +1,16 @@
 """Where Shardy plans collectives that its own verifier refuses, `with_collectives` says so too.
 
 Between shardings along parts of an axis that do not nest, Shardy's `sdy-reshard-to-collectives`
-makes slices whose axes overlap. Costs are counted on that program all the same.
+makes slices whose axes overlap. Costs are counted on that program all the same, and programs of one
+device are made from the reshards themselves, under every policy.
 """
 
 from __future__ import annotations
 
 import pytest
 from shardcore import Module, ShardcoreError
+from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.proof import prove
 
 from tests.shardy import reference
 
@@ -51,3 +54,27 @@ func.func @main(%a: tensor<24xf32>) -> tensor<24xf32> {{
     assert cost.peak_bytes > 0
     assert bool(cost.collectives) is sends
     assert str(Module.parse(str(result.module))) == str(result.module)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("before", "after"), PARTS)
+def test_devices_reshard_between_parts_that_overlap(before: str, after: str, policy: str) -> None:
+    """To the same dim, to another one, beside another axis, and to padded shards."""
+    places = [
+        (f"[{{{before}}}, {{}}]", f"[{{{after}}}, {{}}]"),
+        (f"[{{{before}}}, {{}}]", f"[{{}}, {{{after}}}]"),
+        (f'[{{"y", {before}}}, {{}}]', f'[{{{after}}}, {{"y"}}]'),
+    ]
+    for rows in (24, 7):
+        type_ = f"tensor<{rows}x24xf32>"
+        for own, other in places:
+            text = f"""sdy.mesh @mesh = <["x"=12, "y"=2]>
+func.func @main(%a: {type_}) -> {type_} {{
+  %0 = sdy.sharding_constraint %a <@mesh, {own}> : {type_}
+  %1 = stablehlo.negate %0 : {type_}
+  %2 = sdy.sharding_constraint %1 <@mesh, {other}> : {type_}
+  %3 = stablehlo.negate %2 : {type_}
+  return %3 : {type_}
+}}"""
+            proof = prove(Module.parse(text).propagate().partition(policy))
+            assert proof.is_proven, (own, other, str(proof))

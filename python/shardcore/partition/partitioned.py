@@ -247,7 +247,7 @@ def partition(
     if policy == "least":
         return least(result, lower)
     if policy == "shardy":
-        return lower(result.with_collectives)
+        return lower(result._resharded())
     completed, originals = result._as_xla()
     return lower(completed, originals=originals)
 
@@ -259,7 +259,7 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
         source = result._legalized()
         yield lower(source)
         yield lower(source, keep_results=True)
-        yield lower(result.with_collectives)
+        yield lower(result._resharded())
         inlined = result._inlined()
         if inlined is not None:
             yield lower(inlined, keep_results=True)

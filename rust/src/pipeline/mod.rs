@@ -92,6 +92,22 @@ impl Pipeline {
     pub fn propagation(options: Completion) -> Result<Self> {
         Ok(Self { anchor: MODULE, items: expand::propagation(options)? })
     }
+    /// The pipeline that completes the shardings of a module and inserts all reshards, none as collectives.
+    pub fn with_reshards(how: Completion) -> Result<Self> {
+        let mut pipeline = Self::propagation(Completion { collectives: true, ..how })?;
+        pipeline.remove(table::RESHARD_TO_COLLECTIVES.name);
+        Ok(pipeline)
+    }
+    /// Removes the pass called `name`.
+    fn remove(&mut self, name: &str) {
+        self.items.retain_mut(|item| match item {
+            Item::Step(step) => step.spec.name != name,
+            Item::Nested(inner) => {
+                inner.remove(name);
+                !inner.items.is_empty()
+            }
+        });
+    }
     /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
     /// and keeps what it takes to explain them.
     pub fn explain(
@@ -300,6 +316,9 @@ mod tests {
         let kept = kept.unwrap().to_string();
         assert!(kept.contains(" up-to-priority=3}"));
         assert!(!kept.contains("input-output-shardings"));
+        let explicit = Pipeline::with_reshards(Completion::default()).unwrap().to_string();
+        assert!(explicit.contains("sdy-insert-explicit-reshards{enable-full-version=true"));
+        assert!(!explicit.contains("sdy-reshard-to-collectives"));
     }
 
     #[test]

@@ -50,6 +50,16 @@ impl Request {
         }
         Ok(PyModule::new(program, self.filename.clone()))
     }
+    /// The completed program with every reshard made explicit, none as collectives.
+    pub fn complete_with_reshards(&self, py: Python<'_>) -> PyResult<PyModule> {
+        let pipeline = Pipeline::with_reshards(self.options.how)
+            .map_err(|error| raise_unlocated(py, error.diagnostics))?;
+        let rules = self.options.rules().legalizing_chlo();
+        let mut program = copy(py, &self.before)?;
+        let limits = self.options.limits();
+        run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), None)?;
+        Ok(PyModule::new(program, self.filename.clone()))
+    }
     /// The result of the request.
     pub fn result(
         self,

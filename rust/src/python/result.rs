@@ -13,6 +13,7 @@ use super::totals::totals_dict;
 use super::user_code::own_function;
 use super::why::PyExplainer;
 use crate::cost::work::Family;
+use crate::spmd::sound::first_unsound;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +68,12 @@ impl PyPropagationResult {
             Origin::Replay(replay) => replay.readable(),
         }
     }
+    /// The program with every reshard made explicit, as collectives; it may not verify. Computed once.
+    fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        let request = self.request(py)?;
+        let make = || Py::new(py, request.complete(py, true, None)?);
+        self.collectives.get(py, "the collectives of this result", make)
+    }
     /// The completed program.
     fn completed(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         match &self.origin {
@@ -85,14 +92,21 @@ impl PyPropagationResult {
     /// The program with every reshard made explicit, as collectives; computed once.
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let request = self.request(py)?;
-        let make = || Py::new(py, request.complete(py, true, None)?);
-        let module = self.collectives.get(py, "the collectives of this result", make)?;
+        let module = self.collectives(py)?;
         if !self.is_checked.load(Ordering::Relaxed) {
-            request.check(py, &*module.get().program(py)?)?;
+            self.request(py)?.check(py, &*module.get().program(py)?)?;
             self.is_checked.store(true, Ordering::Relaxed);
         }
         Ok(module)
+    }
+    /// The program with every reshard made explicit, from which per-device programs are made: as collectives, where devices
+    /// hold the shards in between. Between parts of an axis that do not nest they hold none.
+    fn _resharded(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        let module = self.collectives(py)?;
+        if first_unsound(&*module.get().program(py)?).is_none() {
+            return self.with_collectives(py);
+        }
+        Py::new(py, self.request(py)?.complete_with_reshards(py)?)
     }
     /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, from which per-device programs are made.
     fn _legalized(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {

@@ -7,6 +7,7 @@
 use crate::axis::AxisRef;
 use crate::layout::stride;
 use crate::mesh::Mesh;
+use crate::projection::gcd;
 
 /// A digit of a device's position, `(position / stride) % size`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -21,6 +22,14 @@ impl Digit {
     /// The digit of `axis` of `mesh`.
     pub fn of_axis(axis: AxisRef, mesh: &Mesh) -> Self {
         Self { stride: stride(axis, mesh), size: axis.size(mesh) }
+    }
+    /// Whether a tensor can be sharded along both, and all pairs of their values occur equally often.
+    pub const fn is_apart(self, other: Self) -> bool {
+        if self.stride < other.stride {
+            self.end() <= other.stride && other.stride % self.end() == 0
+        } else {
+            other.end() <= self.stride && self.stride % other.end() == 0
+        }
     }
     /// Its value at `position`.
     pub const fn value(self, position: i64) -> i64 {
@@ -81,31 +90,41 @@ pub fn remove(from: &mut Vec<Digit>, digit: Digit) -> Option<()> {
 pub struct Cuts(Vec<i64>);
 
 impl Cuts {
-    /// The cuts of all `digits`; `None` where sub-axes do not nest, as those of size 2 and 3 of an axis of 6.
-    pub fn of(digits: impl IntoIterator<Item = Digit> + Clone) -> Option<Self> {
-        let mut cuts: Vec<i64> =
-            digits.clone().into_iter().flat_map(|digit| [digit.stride, digit.end()]).collect();
+    /// The cuts of all `digits`; `None` where sub-axes do not nest, as those of size 2 and 3 of an axis of 6, or where two
+    /// cannot be sharded along at once, as the digits of size 4 of `<["a"=3, "b"=4]>` and of size 2 of `<["c"=2, "d"=6]>`:
+    /// not all pairs of their values occur equally often.
+    pub fn of(digits: impl IntoIterator<Item = Digit>) -> Option<Self> {
+        let ends = digits.into_iter().flat_map(|digit| [digit.stride, digit.end()]);
+        let mut cuts: Vec<i64> = ends.collect();
         cuts.sort_unstable();
         cuts.dedup();
-        let cuts = Self(cuts);
-        digits.into_iter().all(|digit| cuts.nest(digit)).then_some(cuts)
+        cuts.windows(2).all(|pair| pair[1] % pair[0] == 0).then_some(Self(cuts))
+    }
+    /// The parts of `digit`, major to minor, cut where `others` begin or end, or have parts in common with it, as far as each
+    /// part divides the next. Of an axis of size 12 the major 6 and the major 4 have the major 2 in common.
+    pub fn common(digit: Digit, others: impl IntoIterator<Item = Digit>) -> Vec<Digit> {
+        let mut ends: Vec<i64> = Vec::new();
+        for other in others {
+            let start = other.stride / gcd(digit.stride, other.stride);
+            ends.extend([other.stride, other.end(), gcd(digit.end(), other.end())]);
+            ends.extend(digit.stride.checked_mul(start));
+        }
+        ends.sort_unstable();
+        let (mut parts, mut below) = (Vec::new(), digit.stride);
+        for end in ends.into_iter().chain([digit.end()]) {
+            if end > below && end % below == 0 && digit.end() % end == 0 {
+                parts.push(Digit { stride: below, size: end / below });
+                below = end;
+            }
+        }
+        parts.reverse();
+        parts
     }
     /// The cuts inside `digit`; there are none in a digit of size 1, which ends where it starts.
     fn inside(&self, digit: Digit) -> &[i64] {
         let start = self.0.partition_point(|&cut| cut <= digit.stride);
         let end = self.0.partition_point(|&cut| cut < digit.end());
         self.0.get(start..end).unwrap_or_default()
-    }
-    fn nest(&self, digit: Digit) -> bool {
-        let ends = self.inside(digit).iter().copied().chain([digit.end()]);
-        let mut below = digit.stride;
-        for end in ends {
-            if end % below != 0 {
-                return false;
-            }
-            below = end;
-        }
-        true
     }
     /// The parts of `digits`, major to minor.
     pub fn split(&self, digits: &[Digit]) -> Vec<Digit> {
@@ -145,6 +164,20 @@ mod tests {
         // Of an axis of size 6, the major 2 and the major 3.
         assert!(Cuts::of([digit(3, 2), digit(2, 3)]).is_none());
         assert!(Cuts::of([digit(3, 2), digit(1, 3)]).is_some());
+        // Of twelve devices those of even halves have the minor 4 at other places than those of odd ones.
+        assert!(Cuts::of([digit(6, 2), digit(1, 4)]).is_none());
+        assert!(!digit(6, 2).is_apart(digit(1, 4)) && !digit(1, 4).is_apart(digit(6, 2)));
+        assert!(digit(6, 2).is_apart(digit(1, 3)) && digit(2, 3).is_apart(digit(6, 2)));
+        assert!(!digit(3, 2).is_apart(digit(2, 3)));
+    }
+
+    #[test]
+    fn parts_in_common_are_cut_off() {
+        // Of an axis of size 12: the major 6 and the major 4, the minor 4 and the minor 6.
+        assert_eq!(Cuts::common(digit(2, 6), [digit(3, 4)]), [digit(6, 2), digit(2, 3)]);
+        assert_eq!(Cuts::common(digit(1, 4), [digit(1, 6)]), [digit(2, 2), digit(1, 2)]);
+        assert_eq!(Cuts::common(digit(3, 2), [digit(2, 3)]), [digit(3, 2)]);
+        assert_eq!(Cuts::common(digit(1, 1), [digit(1, 2)]), []);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod reducer;
 pub mod reshard;
 mod results;
 pub mod shaping;
+pub mod sound;
 pub mod steps;
 mod unknown;
 pub mod ways;
@@ -83,6 +84,7 @@ pub fn partition(
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
+    sound::check(program)?;
     let how = lower::How { policy, results, unknown, one_by_one: None };
     lower::lower(program, context, shard_rules, how, known)
 }

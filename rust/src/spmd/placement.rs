@@ -74,6 +74,12 @@ impl Placement {
     pub fn shard_at(&self, position: i64) -> Vec<i64> {
         self.dims.iter().map(|digits| number_at(digits, position)).collect()
     }
+    /// Whether no two of its digits, which are of one mesh, share a part, and all pairs of their values occur equally often.
+    pub fn is_sound(&self) -> bool {
+        let mut digits: Vec<Digit> = self.digits().collect();
+        digits.sort_unstable();
+        digits.windows(2).all(|pair| pair[0].is_apart(pair[1]))
+    }
     /// All digits.
     pub fn digits(&self) -> impl Iterator<Item = Digit> + Clone + '_ {
         self.dims.iter().flatten().chain(&self.partial).copied()

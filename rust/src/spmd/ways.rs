@@ -6,7 +6,7 @@
 //! compute terms; along a dim on which elements move shards fetch elements from each other; along any other factor
 //! tensors have to be replicated.
 
-use super::digits::{merged, total_size, Cuts, Digit};
+use super::digits::{merged, total_size, Digit};
 use super::placement::{Placement, PlacementId};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
@@ -242,10 +242,7 @@ impl Factors<'_> {
     }
 }
 
-/// Whether some factor has a digit that overlaps `digit`.
+/// Whether some factor has a digit that does not lie apart from `digit`.
 fn overlaps(all: &FactorDigits, digit: Digit) -> bool {
-    all.iter().flatten().any(|other| {
-        let is_apart = other.end() <= digit.stride || digit.end() <= other.stride;
-        !is_apart || Cuts::of([*other, digit]).is_none()
-    })
+    all.iter().flatten().any(|other| !other.is_apart(digit))
 }

@@ -167,6 +167,7 @@ impl Moves<'_> {
                 }
             }
             self.add_permutes(dim, &mut reached);
+            self.add_swaps(dim, &mut reached);
         }
         self.add_last_permute(&mut reached);
         reached
@@ -230,6 +231,24 @@ impl Moves<'_> {
                     let mut digits = own.clone();
                     digits[index] = wanted;
                     push(digits);
+                }
+            }
+        }
+    }
+
+    /// Digits of `dim` exchanged for those of other dims that the target has in `dim`.
+    fn add_swaps(&self, dim: usize, reached: &mut Vec<Reached>) {
+        let (at, wanted) = (&self.from.at.dims, &self.target.dims[dim]);
+        for (index, own) in at[dim].iter().enumerate().filter(|(_, own)| !wanted.contains(own)) {
+            for (other, digits) in at.iter().enumerate().filter(|&(other, _)| other != dim) {
+                for (place, digit) in digits.iter().enumerate() {
+                    if digit.size == own.size && wanted.contains(digit) {
+                        let mut placement = self.from.at.clone();
+                        placement.dims[dim][index] = *digit;
+                        placement.dims[other][place] = *own;
+                        let sent = self.from.elements();
+                        reached.push(Reached { step: Step::Permute, placement, sent });
+                    }
                 }
             }
         }

@@ -38,19 +38,13 @@ impl Plan {
     }
 }
 
-/// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
-/// `target` is unreduced only over digits over which `from` is.
-pub fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
-    if from == target {
-        return Plan::default();
-    }
-    let Some(cuts) = Cuts::of(from.digits().chain(target.digits())) else {
-        return straight(from, target, shape);
-    };
+/// The plan between placements whose sub-axes nest; `None` where they do not.
+pub(super) fn nested(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+    let cuts = Cuts::of(from.digits().chain(target.digits()))?;
     let (from, target) = (from.split(&cuts), target.split(&cuts));
     let mut plan = search(&from, &target, shape).unwrap_or_else(|| straight(&from, &target, shape));
     plan.merge();
-    plan
+    Some(plan)
 }
 
 /// Merges consecutive digits that form one digit.
@@ -179,7 +173,7 @@ fn joined(steps: Vec<Reached>) -> Vec<Reached> {
 }
 
 /// The plan that always exists: reduce, gather every dim that changes, slice.
-fn straight(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
+pub(super) fn straight(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
     let mut steps = Vec::new();
     let mut at = from.clone();
     let elements = |at: &Placement| -> i64 {
@@ -215,6 +209,10 @@ mod tests {
     use super::super::super::digits::Digit;
     use super::*;
 
+    fn planned_between(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
+        nested(from, target, shape).unwrap()
+    }
+
     // Mesh "x"=2, "y"=4.
     const X: Digit = Digit { stride: 4, size: 2 };
     const Y: Digit = Digit { stride: 1, size: 4 };
@@ -237,7 +235,7 @@ mod tests {
         plan.steps.iter().map(name).collect()
     }
     fn planned(from: &[&[Digit]], to: &[&[Digit]], shape: &[i64]) -> (Vec<&'static str>, i64) {
-        let plan = plan(&place(from), &place(to), shape);
+        let plan = planned_between(&place(from), &place(to), shape);
         (names(&plan), plan.sent())
     }
 
@@ -258,9 +256,18 @@ mod tests {
     fn two_exchanges_do_for_a_swap_onto_one_dim() {
         let from = place(&[&[Y], &[], &[X]]);
         let to = place(&[&[], &[X, Y], &[]]);
-        let plan = plan(&from, &to, &[16, 16, 4]);
+        let plan = planned_between(&from, &to, &[16, 16, 4]);
         assert_eq!(names(&plan), ["all_to_all", "all_to_all"]);
         assert_eq!(plan.sent(), 128 / 2 + 128 / 4 * 3);
+    }
+
+    #[test]
+    fn digits_of_two_dims_change_places_in_one_permute() {
+        let digit = |stride| Digit { stride, size: 2 };
+        let [x, y, z] = [digit(4), digit(2), digit(1)];
+        // Gathers and an all-to-all send 30 elements.
+        let (steps, sent) = planned(&[&[x], &[y, z]], &[&[y], &[]], &[6, 8]);
+        assert_eq!((steps, sent), (vec!["permute", "all_gather"], 6 + 18));
     }
 
     #[test]
@@ -275,8 +282,8 @@ mod tests {
         for case in cases {
             let (from, to) = case.split_at(4);
             let wide = |dims: &[&[Digit]]| place(&[&[&[][..]; 40], dims, &[&[]; 30]].concat());
-            let short = plan(&place(from), &place(to), &few);
-            let long = plan(&wide(from), &wide(to), &many);
+            let short = planned_between(&place(from), &place(to), &few);
+            let long = planned_between(&wide(from), &wide(to), &many);
             assert_eq!(names(&long), names(&short));
             assert_eq!(long.sent(), short.sent() * 3i64.pow(30));
             assert_eq!(long.steps.last().unwrap().placement, wide(to).merged());
@@ -287,7 +294,7 @@ mod tests {
     fn sums_are_scattered_where_they_are_wanted() {
         let mut from = place(&[&[], &[]]);
         from.partial = vec![X];
-        let plan_to = |to: &[&[Digit]]| names(&plan(&from, &place(to), &[8, 8]));
+        let plan_to = |to: &[&[Digit]]| names(&planned_between(&from, &place(to), &[8, 8]));
         assert_eq!(plan_to(&[&[X], &[]]), ["reduce_scatter"]);
         assert_eq!(plan_to(&[&[], &[]]), ["all_reduce"]);
         assert_eq!(plan_to(&[&[], &[Y, X]]), ["slice", "reduce_scatter"]);

@@ -1,0 +1,40 @@
+//! Soundness of shardings: whether devices hold the shards that the axes number. Parts of one axis that do not nest do not
+//! number any: of an axis of 6 the major 2 and the minor 2 are the same for two of six devices, and have no device for others.
+
+use super::placement::Placement;
+use crate::attribute::print_sharding;
+use crate::bitset::BitSet;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::ShardingId;
+use crate::ir::Program;
+
+/// The first sharding of a value, or of an argument or result of a function, with parts of an axis that do not lie apart.
+pub fn first_unsound(program: &Program) -> Option<ShardingId> {
+    let mut used = BitSet::new(program.shardings().len());
+    let mut add = |id: ShardingId| {
+        if id.is_some() {
+            used.insert(id);
+        }
+    };
+    program.value_ids().for_each(|value| add(program.sharding(value)));
+    for func in program.func_ids() {
+        (0..program.func_args(func).len())
+            .for_each(|index| add(program.func_arg_sharding(func, index)));
+        program.func_results(func).iter().for_each(|port| add(port.sharding));
+    }
+    let mut shardings = used.iter();
+    shardings.find(|&id| {
+        let sharding = &program.shardings()[id];
+        let mesh = program.mesh(sharding.mesh);
+        !mesh.is_maximal() && !Placement::of(sharding, mesh, 0).is_sound()
+    })
+}
+
+/// An error if a sharding of `program` has parts of an axis that do not lie apart.
+pub(super) fn check(program: &Program) -> Result<()> {
+    let Some(id) = first_unsound(program) else { return Ok(()) };
+    let text = print_sharding(&program.shardings()[id], program);
+    let message = format!("no devices hold the shards of {text}: parts of one axis do not nest");
+    let hint = "end one part of the axis where the next one begins, or a multiple of that";
+    Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into())
+}
