@@ -21,6 +21,13 @@ def well(a):
     return a + 9 * jnp.eye(a.shape[-1])
 
 
+def pool_grad(select, identity, window, strides, padding):
+    """The gradient of the squares of what windows select."""
+    return jax.grad(
+        lambda a: (lax.reduce_window(a, identity, select, window, strides, padding) ** 2).sum()
+    )
+
+
 i32 = jnp.int32
 OPS = {
     "add": (lambda a, b: a + b, [array(12, 7), array(12, 7)]),
@@ -265,6 +272,16 @@ OPS = {
             ).sum()
         ),
         [array(2, 8, 12, 4)],
+    ),
+    # Windows that overlap, also in elements that the gradient pads, or leave elements out.
+    "maxpool_grad_over": (
+        pool_grad(lax.max, -jnp.inf, (1, 3, 2, 1), (1, 2, 1, 1), "SAME"),
+        [array(2, 16, 7, 4)],
+    ),
+    "maxpool_grad_gaps": (pool_grad(lax.max, -jnp.inf, (2, 3), (5, 2), "VALID"), [array(17, 9)]),
+    "minpool_grad_far": (
+        pool_grad(lax.min, jnp.inf, (7, 1), (1, 1), ((3, 3), (0, 0))),
+        [array(13, 3)],
     ),
     "while": (lambda a: lax.fori_loop(0, 3, lambda i, c: c * 2 - a, a), [array(8, 6)]),
     "scan": (

@@ -1,7 +1,7 @@
 //! Reducers of the terms on devices.
 
 use super::emit::{one, zero, Emitter};
-use crate::index::{OpId, TypeId, ValueId};
+use crate::index::{OpId, RegionId, TypeId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 
 /// An associative and commutative op that combines two elements.
@@ -48,7 +48,17 @@ impl Reducer {
     }
     /// For each tensor that `op` reduces its reducer, if the region is one op of two arguments for each of them.
     pub fn each_of_region(program: &Program, op: OpId) -> Option<Vec<Self>> {
-        let block = program.region_entry(program.op_regions(op).next()?).get()?;
+        Self::each_of(program, program.op_regions(op).next()?)
+    }
+    /// The reducer of a `select_and_scatter`, whose second region it is.
+    pub fn of_selection(program: &Program, op: OpId) -> Option<Self> {
+        match Self::each_of(program, program.op_regions(op).nth(1)?)?[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+    fn each_of(program: &Program, region: RegionId) -> Option<Vec<Self>> {
+        let block = program.region_entry(region).get()?;
         let args: Vec<ValueId> = program.block_args(block).collect();
         let end = program.last_op(block);
         let returned: Vec<ValueId> = program.operands(end).collect();

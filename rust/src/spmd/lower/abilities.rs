@@ -7,7 +7,7 @@ use super::custom_calls::target;
 use super::factor_places::{factor_places, FactorPlaces};
 use super::geometry::{Geometries, Geometry};
 use super::work::ByRule;
-use super::{convolution, dynamic, indexing, reduce, top_k, windows};
+use super::{convolution, dynamic, indexing, reduce, selection, top_k};
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
@@ -43,7 +43,7 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     indexing::refine(program, work, &mut all);
     dynamic::refine(program, work, &mut all);
     convolution::refine(program, work, &mut all);
-    windows::refine(program, work, &mut all);
+    selection::refine(program, work, &mut all);
     top_k::refine(program, work, &mut all);
     all
 }

@@ -13,18 +13,30 @@ use crate::ir::Type;
 use rustc_hash::FxHashSet;
 
 impl Lowering<'_, '_, '_> {
-    /// The way that the policy takes. `placements` are those of operands, then the targets of results.
-    pub(super) fn choose(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
+    /// The way that the policy takes. `placements` are those of operands, then the targets of results; `own` those of the
+    /// shardings of results, where some differ from the targets.
+    pub(super) fn choose(
+        &mut self,
+        work: &ByRule,
+        placements: &[PlacementId],
+        own: &[PlacementId],
+    ) -> Way {
         let of_xla = match self.how.policy {
             Policy::FewestBytes | Policy::Shardy => None,
             Policy::Xla => self.way_of_xla(work).filter(|way| has_whole_parts(work, way)),
         };
-        of_xla.unwrap_or_else(|| self.way_of_fewest_bytes(work, placements))
+        of_xla.unwrap_or_else(|| self.way_of_fewest_bytes(work, placements, own))
     }
     /// The way of fewest bytes; of equal ones that which computes least, and of those the first.
-    fn way_of_fewest_bytes(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
+    fn way_of_fewest_bytes(
+        &mut self,
+        work: &ByRule,
+        placements: &[PlacementId],
+        own: &[PlacementId],
+    ) -> Way {
         let mut ways = Vec::new();
-        for (number, (order, digits)) in self.candidates(work, placements).into_iter().enumerate() {
+        let candidates = self.candidates(work, placements, own);
+        for (number, (order, digits)) in candidates.into_iter().enumerate() {
             let way = self.way(work, order, digits);
             let own = way.operands.iter().chain(&way.results);
             let num_moved = own.zip(placements).filter(|(own, other)| own != other).count();
@@ -63,12 +75,19 @@ impl Lowering<'_, '_, '_> {
     }
     /// The digits of factors to try: those of each tensor, alone and combined with those of others where they do
     /// not conflict, and none.
-    fn candidates(&self, work: &ByRule, placements: &[PlacementId]) -> Vec<(u32, FactorDigits)> {
+    fn candidates(
+        &self,
+        work: &ByRule,
+        placements: &[PlacementId],
+        own: &[PlacementId],
+    ) -> Vec<(u32, FactorDigits)> {
         let factors = Factors { rule: work.rule, abilities: work.abilities };
         let mut tensors: Vec<(u32, FactorDigits)> = Vec::new();
         let mut elsewhere: Vec<(u32, FactorDigits)> = Vec::new();
-        let len = placements.len();
-        for (index, (mapping, &id)) in work.rule.tensors().zip(placements).enumerate() {
+        let len = placements.len() + own.len();
+        let tensors_placed = work.rule.tensors().zip(placements);
+        let results_placed = work.rule.results.iter().zip(own);
+        for (index, (mapping, &id)) in tensors_placed.chain(results_placed).enumerate() {
             let placement = &self.placements[id];
             // Of many tensors, only the first and the last ones.
             let is_between = index >= MAX_TENSORS / 2 && index + MAX_TENSORS / 2 < len;

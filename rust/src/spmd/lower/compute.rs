@@ -22,6 +22,7 @@ impl Lowering<'_, '_, '_> {
             }
             OpKind::Concatenate => self.concatenate_locally(work, way, operands),
             OpKind::ReduceWindow => self.reduce_windows_locally(work, way, take(operands)),
+            OpKind::SelectAndScatter => self.select_locally(work, way, take(operands)),
             OpKind::Reduce => self.reduce_locally(work, way, take(operands)),
             OpKind::Gather => self.gather_locally(work, way, operands),
             OpKind::Scatter => self.scatter_locally(work, way, take(operands)),

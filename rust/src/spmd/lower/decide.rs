@@ -1,6 +1,7 @@
 //! Chooses the way in which an op is computed on shards, once for all ops with the same key.
 
 use super::super::outcome::OutcomeKind;
+use super::super::placement::PlacementId;
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
 use super::super::ways::Way;
@@ -18,9 +19,10 @@ use std::sync::Arc;
 impl Lowering<'_, '_, '_> {
     /// The local values of the operands of `op`, and the targets of its results.
     pub(super) fn tensors(&mut self, op: OpId) -> Tensors {
-        let Tensors { mut operands, mut results, .. } = std::mem::take(&mut self.tensors);
+        let Tensors { mut operands, mut results, mut own, .. } = std::mem::take(&mut self.tensors);
         operands.clear();
         results.clear();
+        own.clear();
         for slot in self.emit.program.op_uses(op) {
             let value = self.emit.program.used_value(slot);
             operands.push(self.held(value));
@@ -29,7 +31,12 @@ impl Lowering<'_, '_, '_> {
         for value in self.emit.program.op_results(op) {
             let target = self.target(value);
             let target = self.with_terms_left(value, target);
-            results.push((self.emit.program.type_of(value), target));
+            own.push(target);
+            let wanted = self.wanted_of(value).unwrap_or(target);
+            results.push((self.emit.program.type_of(value), wanted));
+        }
+        if own.iter().zip(&results).all(|(own, result)| *own == result.1) {
+            own.clear();
         }
         let facts = match self.emit.program.kind(op) {
             OpKind::Concatenate => parts,
@@ -38,7 +45,7 @@ impl Lowering<'_, '_, '_> {
             _ => Vec::new(),
         };
         let origins = self.origins(&operands);
-        Tensors { operands, results, facts, origins }
+        Tensors { operands, results, own, facts, origins }
     }
     /// The facts of the region of `op`: its reducer, and whether the initial value is the reducer's identity.
     fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
@@ -70,7 +77,7 @@ impl Lowering<'_, '_, '_> {
         let key = &mut self.decisions.key;
         (key.signature, key.rule) = (signature, self.context.rules.rule(program, op));
         key.placements.clear();
-        key.placements.extend(tensors.placements());
+        key.placements.extend(tensors.placements().chain(tensors.own.iter().copied()));
         key.types.clear();
         // Other ops' operands have the types of the signature.
         if program.kind(op) == OpKind::Concatenate {
@@ -141,7 +148,8 @@ impl Lowering<'_, '_, '_> {
     /// `decision` with the way that is chosen by its rule and abilities.
     fn decided(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
         let work = ByRule::of(&decision, op, tensors);
-        let way = self.choose(&work, &tensors.placements().collect::<Vec<_>>());
+        let placements: Vec<PlacementId> = tensors.placements().collect();
+        let way = self.choose(&work, &placements, &tensors.own);
         let outcome = self.outcome_of(&work, &way);
         let results = self.results_taken(&work, &way);
         Decision { way, results, outcome, ..decision }

@@ -34,7 +34,7 @@ pub(in crate::spmd) struct Decision {
 pub(super) struct Key {
     pub signature: SignatureId,
     pub rule: RuleId,
-    /// The placements of operands, then the targets of results.
+    /// The placements of operands, then the targets of results, then those of the shardings of results where some differ.
     pub placements: Vec<PlacementId>,
     /// Of a concatenation, which fetches slices from their operands, the types of these, then of results.
     pub types: Vec<TypeId>,

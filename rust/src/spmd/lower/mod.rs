@@ -7,6 +7,7 @@
 //! the ways to compute an op, and chooses one.
 
 mod abilities;
+mod ahead;
 mod as_shardy;
 mod broadcasts;
 mod by_rule;
@@ -39,6 +40,7 @@ mod refusals;
 mod reshape;
 mod resharding;
 mod scan;
+mod selection;
 pub(super) mod shared_decisions;
 mod top_k;
 mod treatment;

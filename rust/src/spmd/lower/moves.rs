@@ -30,7 +30,10 @@ pub(super) struct Thinned {
 impl Lowering<'_, '_, '_> {
     /// The moves of `work` under `way`.
     pub(super) fn moves(&self, work: &ByRule, way: &Way) -> Vec<Move> {
-        let mut moves = Vec::new();
+        let mut moves = self.moves_of_selection(work, way);
+        if !moves.is_empty() {
+            return moves;
+        }
         let mut geometries = None;
         for (operand, mapping) in work.rule.operands.iter().enumerate() {
             for (dim, factors) in mapping.dims.iter().enumerate() {

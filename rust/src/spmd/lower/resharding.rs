@@ -158,6 +158,7 @@ impl<'p> Lowering<'p, '_, '_> {
         let held = self.held(operand);
         let target = self.target(result);
         let target = self.with_terms_left(result, target);
+        let target = self.wanted_of(result).unwrap_or(target);
         let new = if self.how.policy == Policy::Shardy {
             self.reshard_anew(held, target)
         } else {

@@ -3,8 +3,8 @@
 
 use super::convolution::part_dims;
 use super::geometry::conv_dims;
+use super::selection::part_windows;
 use super::top_k::part_selected;
-use super::windows::part_windows;
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};
 use crate::rule::OpShardingRule;

@@ -1,61 +1,10 @@
-//! Windows of an op: reductions of windows, on those that shards need; selections of windows that do not overlap, on
-//! shards of whole windows.
+//! Reductions of windows, on the windows that shards need.
 
-use super::super::ways::{Ability, Way};
+use super::super::ways::Way;
 use super::geometry::{array_of, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::{FactorId, Id, OpId};
-use crate::ir::{OpKind, Program};
-use crate::rule::OpShardingRule;
-
-/// Whether `op` is a `select_and_scatter`.
-fn is_selection(program: &Program, op: OpId) -> bool {
-    program.kind(op) == OpKind::SelectAndScatter
-}
-
-/// Gives operand, source and result of a `select_and_scatter` one factor, that of the windows, for each dim that its windows
-/// partition: those that neither overlap nor leave elements out, without padding.
-pub(super) fn part_windows(
-    program: &Program,
-    op: OpId,
-    rule: &mut OpShardingRule,
-    shapes: &[Vec<i64>],
-) {
-    let ([operand, source, ..], true) = (shapes, is_selection(program, op)) else { return };
-    for (dim, window) in window_dims(program, op, operand.len()).into_iter().enumerate() {
-        let Some(size) = window.size else { continue };
-        let is_partition = window.stride == size
-            && window.padding == [0, 0]
-            && source[dim].checked_mul(size) == Some(operand[dim]);
-        if !is_partition || size == 1 {
-            continue;
-        }
-        rule.factor_sizes.push(source[dim]);
-        let windows = FactorId::from_index(rule.factor_sizes.len() - 1);
-        let tensors = rule.operands[..2].iter_mut().chain(rule.results.first_mut());
-        for tensor in tensors {
-            if let Some(place) = tensor.dims.get_mut(dim) {
-                *place = vec![windows];
-            }
-        }
-    }
-}
-
-/// Refines the abilities along the factors of [`part_windows`]: each shard has as many windows.
-pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
-    if !is_selection(program, work.op) {
-        return;
-    }
-    let (operand, source) = (&work.rule.operands[0], &work.rule.operands[1]);
-    for (dim, other) in operand.dims.iter().zip(&source.dims) {
-        let [factor] = dim[..] else { continue };
-        if dim == other && abilities[factor.index()] == Ability::Whole {
-            abilities[factor.index()] = Ability::Parts;
-        }
-    }
-}
 
 impl Lowering<'_, '_, '_> {
     /// Reduces the windows of each shard. What is fetched has padding and dilation already.

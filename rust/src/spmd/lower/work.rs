@@ -30,6 +30,8 @@ pub(super) struct Tensors {
     pub operands: Vec<Held>,
     /// The types of results in the source program, and their target placements.
     pub results: Vec<(TypeId, PlacementId)>,
+    /// The placements of the shardings of results, where the targets of some are others; see [`super::ahead`].
+    pub own: Vec<PlacementId>,
     /// See [`ByRule::facts`].
     pub facts: Vec<i64>,
     /// What operands are broadcasts of.
