@@ -4,9 +4,10 @@
 
 use super::super::work::Movement;
 use super::super::works::Works;
-use crate::index::{Id, OpId, ValueId};
+use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 
 /// For each value the first one in its block that is equal to it.
 pub struct Equal(Vec<ValueId>);
@@ -15,41 +16,52 @@ impl Equal {
     /// Of the values of `functions`, given by their ops.
     pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
         let mut this = Self(program.value_ids().collect());
-        // By block, name, signature, type of the result, and operands: the first ones, then the others.
-        let mut known: FxHashMap<([u32; 8], Box<[u32]>), ValueId> = FxHashMap::default();
-        known.reserve(program.num_value_ids());
+        // By a hash of what they are made by.
+        let mut known: FxHashMap<u64, ValueId> = FxHashMap::default();
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
                 let is_pure = matches!(
                     works.movement(op),
                     Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
                 ) || program.kind(op) == OpKind::DotGeneral;
-                let Some(signature) = program.signature(op).get().filter(|_| is_pure) else {
-                    continue;
-                };
-                if program.num_results(op) != 1
+                if !is_pure
+                    || program.signature(op).is_none()
+                    || program.num_results(op) != 1
                     || program.num_operands(op) == 0
                     || program.num_regions(op) > 0
                 {
                     continue;
                 }
                 let result = program.result(op, 0);
-                let mut first = [u32::MAX; 8];
-                first[0] = program.parent_block(op).index() as u32;
-                first[1] = program.op_name_id(op).index() as u32;
-                first[2] = signature.index() as u32;
-                first[3] = program.type_of(result).index() as u32;
-                let mut operands =
-                    program.operands(op).map(|value| this.first(value).index() as u32);
-                for (place, operand) in first[4..].iter_mut().zip(&mut operands) {
-                    *place = operand;
+                let mut hash = this.hash(program, op);
+                loop {
+                    let first = *known.entry(hash).or_insert(result);
+                    if first == result || this.are_made_alike(program, first, op) {
+                        this.0[result.index()] = first;
+                        break;
+                    }
+                    // Another value with the same hash: try the next.
+                    hash = hash.wrapping_add(1);
                 }
-                // An empty box takes no memory.
-                let others: Box<[u32]> = operands.collect();
-                this.0[result.index()] = *known.entry((first, others)).or_insert(result);
             }
         }
         this
+    }
+    /// A hash of what [`Equal::are_made_alike`] compares.
+    fn hash(&self, program: &Program, op: OpId) -> u64 {
+        let mut hasher = FxHasher::default();
+        makes(program, op).hash(&mut hasher);
+        for value in program.operands(op) {
+            self.first(value).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+    /// Whether the op that makes `value` has the block, name, signature, type of the result and operands of `op`.
+    fn are_made_alike(&self, program: &Program, value: ValueId, op: OpId) -> bool {
+        program.defining_op(value).is_some_and(|other| {
+            let operands = |op| program.operands(op).map(|value| self.first(value));
+            makes(program, other) == makes(program, op) && operands(other).eq(operands(op))
+        })
     }
     /// The first value that is equal to `value`.
     pub fn first(&self, value: ValueId) -> ValueId {
@@ -59,4 +71,10 @@ impl Equal {
     pub fn is_repeated(&self, program: &Program, op: OpId) -> bool {
         program.op_results(op).next().is_some_and(|result| self.first(result) != result)
     }
+}
+
+/// What equal ops with one result have in common, besides their operands.
+fn makes(program: &Program, op: OpId) -> (BlockId, StrId, SignatureId, TypeId) {
+    let ty = program.type_of(program.result(op, 0));
+    (program.parent_block(op), program.op_name_id(op), program.signature(op), ty)
 }

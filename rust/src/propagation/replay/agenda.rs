@@ -7,9 +7,19 @@ use std::collections::BinaryHeap;
 /// The agenda: at most one time for each reader counts.
 #[derive(Clone, Default)]
 pub struct Agenda {
-    heap: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Times and readers, as one number each, so that they are compared at once.
+    heap: BinaryHeap<Reverse<u128>>,
     /// By reader: the time at which it is due.
     due: Vec<Option<Time>>,
+}
+
+fn entry(time: Time, reader: u32) -> Reverse<u128> {
+    Reverse(u128::from(time.number()) << 32 | u128::from(reader))
+}
+
+/// The number of the time of an entry, and its reader.
+fn parts(Reverse(entry): Reverse<u128>) -> (u64, u32) {
+    ((entry >> 32) as u64, entry as u32)
 }
 
 impl Agenda {
@@ -19,8 +29,8 @@ impl Agenda {
     }
     /// Forgets everything.
     pub fn clear(&mut self) {
-        for Reverse((_, reader)) in self.heap.drain() {
-            self.due[reader as usize] = None;
+        for entry in self.heap.drain() {
+            self.due[parts(entry).1 as usize] = None;
         }
     }
     /// Makes `reader` due at `time`, unless it is due before.
@@ -28,15 +38,16 @@ impl Agenda {
         let due = &mut self.due[reader as usize];
         if due.is_none_or(|due| time < due) {
             *due = Some(time);
-            self.heap.push(Reverse((time, reader)));
+            self.heap.push(entry(time, reader));
         }
     }
     /// The time at which the next reader is due.
     pub fn next_time(&mut self) -> Option<Time> {
         loop {
-            let &Reverse((time, reader)) = self.heap.peek()?;
-            if self.due[reader as usize] == Some(time) {
-                return Some(time);
+            let (time, reader) = parts(*self.heap.peek()?);
+            let due = self.due[reader as usize].filter(|due| due.number() == time);
+            if due.is_some() {
+                return due;
             }
             self.heap.pop();
         }
@@ -46,7 +57,7 @@ impl Agenda {
         if self.next_time()? != time {
             return None;
         }
-        let Reverse((_, reader)) = self.heap.pop()?;
+        let (_, reader) = parts(self.heap.pop()?);
         self.due[reader as usize] = None;
         Some(reader)
     }

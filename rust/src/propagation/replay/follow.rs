@@ -204,9 +204,12 @@ impl Follow<'_, '_> {
         let next = if let Some(index) = self.readers.result(reader) {
             self.next_of_result(index, time)
         } else {
-            let recorded = self.trace.next_of_op(reader, time);
-            let own = self.next_of_mark(reader, time);
-            recorded.into_iter().chain(own).min()
+            // The next turn of the trace is the first one after `time`.
+            let recorded = self.trace.next_of_op(reader, self.next_turn);
+            match (recorded, self.next_of_mark(reader, time)) {
+                (Some(recorded), Some(own)) => Some(recorded.min(own)),
+                (recorded, own) => recorded.or(own),
+            }
         };
         if let Some(next) = next {
             self.agenda.add(reader, next);
@@ -215,10 +218,12 @@ impl Follow<'_, '_> {
 
     /// The next time after `time` at which the queue comes to the op at `position` in a run for which it is marked.
     fn next_of_mark(&mut self, position: u32, time: Time) -> Option<Time> {
-        let marks = self.engine.marks(position);
-        let at = |run: u16| Time { run, stage: Stage::Queue, place: position };
-        let runs = time.run..self.engine.num_runs() as u16;
-        runs.filter(|run| marks & (1 << run) != 0).map(at).find(|&next| next > time)
+        let is_past = (time.stage, time.place) >= (Stage::Queue, position);
+        let first = u32::from(time.run) + u32::from(is_past);
+        let runs = (1_u32 << self.engine.num_runs()) - 1;
+        let marks = u32::from(self.engine.marks(position)) & runs & (u32::MAX << first);
+        let run = marks.trailing_zeros() as u16;
+        (marks != 0).then_some(Time { run, stage: Stage::Queue, place: position })
     }
 
     /// The next time after `time` at which the result of the main function at `index` is visited.

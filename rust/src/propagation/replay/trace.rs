@@ -120,12 +120,12 @@ impl Trace {
         };
         (&self.writes[at(from)..at(end)], end)
     }
-    /// The time of the first turn after `time` in which the op at `position` is taken.
-    pub fn next_of_op(&self, position: u32, time: Time) -> Option<Time> {
+    /// The time of the first turn, from the one at index `from` on, in which the op at `position` is taken.
+    pub fn next_of_op(&self, position: u32, from: usize) -> Option<Time> {
         let (start, end) = (position as usize, position as usize + 1);
         let range = self.first_of_op[start] as usize..self.first_of_op[end] as usize;
         let turns = &self.turns_of_ops[range];
-        let next = turns.partition_point(|&turn| self.turns[turn as usize].time <= time);
+        let next = turns.partition_point(|&turn| (turn as usize) < from);
         turns.get(next).map(|&turn| self.turns[turn as usize].time)
     }
 }
