@@ -30,7 +30,7 @@ Degrees = tuple[int, ...]
 
 MOST_AXES = 3
 """The physical axes of a torus of which the number is not known, at most."""
-_MOST_ENTRIES = 2_000_000
+_MOST_ENTRIES = 12_000_000
 """The pairs of degrees that are looked at; links beyond them are left out."""
 _MOST_CHOICES = 512
 """The degrees of one product or argument; there is no relaxation if it has more."""
@@ -100,6 +100,8 @@ class _Problem:
         self._stored = sorted(linked) if whole > limit else []
         sizes = [product.sizes for product in found.products]
         sizes += [_shape(ports[number]) for number in self._stored]
+        self._sum = self._most()
+        self._scale = _SCALE / self._sum if self._sum else 0.0
         self.is_small = bool(found.products) and all(
             math.comb(_num_primes(devices) + sum(size > 1 for size in each), _num_primes(devices))
             <= _MOST_CHOICES
@@ -110,26 +112,40 @@ class _Problem:
     def bound(self) -> float:
         """What no choice costs less than."""
         nodes, edges = list(self._nodes()), list(self._edges())
-        most = sum(max(costs) for costs, _, _ in nodes) + sum(max(costs) for _, costs in edges)
-        if not most:
+        if not self._sum:
             return 0.0
-        scale = _SCALE / most
         rest = sum(
             (port.bytes or 0) / self._devices
             for port in self._ports
             if port.index not in self._stored
         )
-        problem = StrategyProblem(
-            [([cost * scale for cost in costs], usages, live) for costs, usages, live in nodes],
-            [(pair, [cost * scale for cost in costs]) for pair, costs in edges],
-            max(math.ceil(min(self._limit, 2**60) - rest), 0) if self._stored else None,
-        )
-        bound = problem.solve(rounds=_ROUNDS, threads=1).bound / scale
+        limit = max(math.ceil(min(self._limit, 2**60) - rest), 0) if self._stored else None
+        problem = StrategyProblem(nodes, edges, limit)
+        bound = problem.solve(rounds=_ROUNDS, threads=1).bound / self._scale
         return max(bound, 0.0) if math.isfinite(bound) else 0.0
+
+    def _most(self) -> float:
+        """More than any choice costs, as far as sizes say."""
+        of_products = sum(
+            (
+                each.flops / self._prices.flops_per_second * self._prices.second
+                + each.result_bytes * self._prices.byte
+            )
+            * each.runs
+            for each in self._found.products
+        )
+        return of_products + sum(self._weight(link) for link in self._found.links)
+
+    def _weight(self, link: Link) -> float:
+        """What it costs to receive all that a link is of."""
+        target = self._found.products[link.target]
+        runs = 1 if link.is_argument else self._found.products[link.source].runs
+        return link.bytes * link.share * min(runs, target.runs) * self._prices.byte
 
     def _nodes(self) -> Iterator[tuple[list[float], list[int], tuple[int, int]]]:
         for product in self._found.products:
-            costs = [self._alone(product, degrees) for degrees in self._of(product.sizes)]
+            choices = self._of(product.sizes)
+            costs = [self._alone(product, degrees) * self._scale for degrees in choices]
             yield costs, [0] * len(costs), (0, 1)
         for number in self._stored:
             port = self._ports[number]
@@ -165,12 +181,10 @@ class _Problem:
         if link.is_argument:
             shape = _shape(self._ports[link.source])
             made, sizes = tuple(range(len(shape))), shape
-            runs = 1
         else:
             source = self._found.products[link.source]
             shape, made, sizes = source.shapes[2], source.dims[2], source.sizes
-            runs = source.runs
-        weight = link.bytes * link.share * min(runs, target.runs) * self._prices.byte
+        weight = self._weight(link) * self._scale
         taken = target.dims[link.operand]
         order = link.order
         key = (made, taken, order, shape, sizes, target.sizes, link.is_argument, weight)
