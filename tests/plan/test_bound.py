@@ -135,3 +135,19 @@ def test_the_bound_of_a_step_that_has_to_communicate_counts_it() -> None:
     sent = shardcore.plan(step, CHIP, "60MiB", mesh=mesh, minimize="bytes")
     assert 0 < sent.bound <= sent.value
     assert sent.gap is not None
+
+
+@pytest.mark.parametrize("sizes", [(0, 4, 8), (1, 4, 1), (1, 1, 1), (3, 5, 7), (4, 0, 4)])
+def test_products_without_elements_and_with_odd_sizes_have_a_bound(
+    sizes: tuple[int, int, int],
+) -> None:
+    rows, summed, columns = sizes
+    left, right, result = _type((rows, summed)), _type((summed, columns)), _type((rows, columns))
+    module = Module.parse(f"""
+func.func @main(%a: {left}, %b: {right}) -> {result} {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({left}, {right}) -> {result}
+  return %0 : {result}
+}}""")
+    for minimize in ("time", "bytes", "memory"):
+        plan = shardcore.plan(module, CHIP, mesh={"a": 3, "b": 64}, minimize=minimize, seconds=20)
+        assert 0 <= plan.bound <= plan.value

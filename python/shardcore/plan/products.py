@@ -159,7 +159,8 @@ def _product(module: Module, op: Op, runs: int) -> Product | None:
     except ShardcoreError:
         return None
     shapes = [value.shape for value in (*op.operands, *op.results)]
-    if rule is None or any(shape is None or None in shape for shape in shapes):
+    is_known = all(shape is not None and None not in shape for shape in shapes)
+    if rule is None or not is_known or 0 in rule.factor_sizes:
         return None
     sides = [
         [dim[0] if dim else None for dim in mapping]
