@@ -248,8 +248,11 @@ def _is_even(sizes: Sequence[int], devices: int) -> bool:
     )
 
 
-def _divisors(number: int) -> Iterator[int]:
-    return (part for part in range(1, number + 1) if number % part == 0)
+def _divisors(number: int) -> set[int]:
+    found = {1}
+    for prime in _primes(number):
+        found |= {part * prime for part in found}
+    return found
 
 
 def _received(parts: _Parts, one: Degrees, other: Degrees, is_argument: bool) -> float:
