@@ -50,6 +50,8 @@ pub struct Way {
     pub stages: Vec<u32>,
     /// The placements that each operand has in between; none where all are resharded directly.
     pub through: Vec<Vec<PlacementId>>,
+    /// The placements that each result has in between.
+    pub behind: Vec<PlacementId>,
 }
 
 impl Way {

@@ -10,7 +10,7 @@ from tests.shardy.xla.model_rows import cost, names, peak, rows, text
 from tests.shardy.xla.models import catalog
 
 # Programs of which the peak memory is within a tenth.
-NEAR_PEAKS = 72
+NEAR_PEAKS = 82
 
 
 @pytest.mark.parametrize("name", names())
@@ -23,7 +23,7 @@ def test_cost(name: str) -> None:
 
 def test_nearly_all_send_what_xla_does() -> None:
     near = [name for name in names() if rows(name)["sent_bytes"].agrees]
-    assert len(near) >= 0.91 * len(names())
+    assert len(near) >= 0.95 * len(names())
 
 
 def test_most_peaks_are_what_xla_says() -> None:

@@ -1,6 +1,8 @@
 //! Broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again.
 
 use super::super::placement::{Placement, PlacementId};
+use super::super::policy::Policy;
+use super::super::reshard::{Plan, Step};
 use super::super::results::Results;
 use super::decisions::Origin;
 use super::{Broadcast, Held, Lowering};
@@ -12,10 +14,19 @@ impl Lowering<'_, '_, '_> {
     /// Records the operand of `op` under its result, if `op` is a broadcast.
     pub(super) fn note_broadcast(&mut self, op: OpId, operand: Option<Held>) {
         let program = &*self.emit.program;
-        if self.how.results != Results::AsComputed || program.kind(op) != OpKind::BroadcastInDim {
+        if program.kind(op) != OpKind::BroadcastInDim {
             return;
         }
         let Some(operand) = operand else { return };
+        // XLA's partitioner broadcasts numbers again, and gathers other broadcasts.
+        let is_number = || self.placements[operand.placement].dims.is_empty();
+        let is_kept = match self.how.policy {
+            Policy::Xla => is_number(),
+            _ => self.how.results == Results::AsComputed,
+        };
+        if !is_kept {
+            return;
+        }
         let signature = program.signature(op);
         let dims = match self.broadcast_dims.get(&signature) {
             Some(known) => Rc::clone(known),
@@ -67,8 +78,18 @@ impl Lowering<'_, '_, '_> {
         let placement = self.placements.intern(placement.merged());
         Some((known, placement))
     }
-    /// Elements that a device sends to broadcast `held` again, as `target`; none if it is no broadcast.
-    pub(super) fn rebroadcast_elements(&mut self, held: Held, target: PlacementId) -> Option<i64> {
+    /// Elements that a device sends to broadcast `held` again, as `target`, instead of by `plan`; none if it is no broadcast.
+    /// XLA's partitioner does so instead of gathers only.
+    pub(super) fn rebroadcast_elements(
+        &mut self,
+        held: Held,
+        target: PlacementId,
+        plan: &Plan,
+    ) -> Option<i64> {
+        let gathers = |step: &Step| matches!(step, Step::AllGather { .. } | Step::Slice { .. });
+        if self.how.policy == Policy::Xla && !plan.steps.iter().all(|at| gathers(&at.step)) {
+            return None;
+        }
         let (known, placement) = self.origin_at(held, target)?;
         Some(self.reshard_elements(known.operand, placement))
     }

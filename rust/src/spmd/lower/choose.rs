@@ -163,6 +163,7 @@ impl Lowering<'_, '_, '_> {
             results: results.into_iter().map(|p| self.placements.intern(p)).collect(),
             stages: Vec::new(),
             through: Vec::new(),
+            behind: Vec::new(),
         }
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.

@@ -48,7 +48,7 @@ impl Lowering<'_, '_, '_> {
         let results = self.emit.program.op_results(work.op);
         for ((value, &placement), &(_, target)) in results.zip(&way.results).zip(work.results) {
             let held = self.keep(value, placement);
-            let held = self.reduce_dims_in_turn(work, way, held);
+            let held = self.start_as_xla(work, way, held, target);
             self.settle_held(work.op, value, held, target);
         }
     }
@@ -63,6 +63,7 @@ impl Lowering<'_, '_, '_> {
         let (global, target) = work.results[0];
         let held =
             Held { value, global, placement: way.results[0], reducer, is_zero_padded: false };
+        let held = self.start_as_xla(work, way, held, target);
         let new = self.reshard(held, target);
         let result = self.emit.program.result(work.op, 0);
         self.set_held(result, new);

@@ -4,15 +4,15 @@ use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
-use super::super::ways::Way;
+use super::super::ways::{Ability, Way};
 use super::super::xla::leader::without_what_xla_gathers;
 use super::abilities::{abilities, without_fetches};
 use super::decisions::Decision;
 use super::shared_decisions::SharedKey;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
-use super::{dynamic, joined, log_add_exp, reshape, Held, Lowering};
-use crate::index::OpId;
+use super::{dynamic, joined, log_add_exp, reshape, windows, Held, Lowering};
+use crate::index::{Id, OpId};
 use crate::ir::OpKind;
 use std::sync::Arc;
 
@@ -137,6 +137,10 @@ impl Lowering<'_, '_, '_> {
             let (kind, name) = (self.emit.program.kind(op), self.emit.program.op_name(op));
             for ability in &mut decision.abilities {
                 *ability = without_what_xla_gathers(kind, name, *ability);
+            }
+            let work = ByRule::of(&decision, op, tensors);
+            for factor in windows::over_all(self.emit.program, &work) {
+                decision.abilities[factor.index()] = Ability::Whole;
             }
         }
         let decision = self.decided(decision, op, tensors);

@@ -171,7 +171,9 @@ impl Lowering<'_, '_, '_> {
         if self.emit.element(held.global) == "i1" {
             held.reducer = super::Reducer::Or;
         }
-        let new = self.reshard(held, work.results[0].1);
+        let target = work.results[0].1;
+        let held = self.start_as_xla(work, way, held, target);
+        let new = self.reshard(held, target);
         self.set_held(result, new);
     }
     /// The indices, clamped as the op clamps them, relative to the start of the shard; and for each index whether

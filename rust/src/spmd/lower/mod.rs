@@ -48,6 +48,7 @@ mod values;
 mod way_rule;
 mod windows;
 mod work;
+mod xla_indexed;
 mod xla_way;
 
 use super::collectives::{last_channel, Collectives};

@@ -118,8 +118,9 @@ impl Lowering<'_, '_, '_> {
                 let name = held.reducer.op_name();
                 held.value = self.emit.elementwise(name, &[init, held.value]);
             }
-            let held = self.reduce_dims_in_turn(work, way, held);
-            let new = self.reshard(held, work.results[index].1);
+            let target = work.results[index].1;
+            let held = self.start_as_xla(work, way, held, target);
+            let new = self.reshard(held, target);
             self.set_held(result, new);
         }
     }

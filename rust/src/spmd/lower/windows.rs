@@ -5,6 +5,23 @@ use super::geometry::{array_of, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
+use crate::index::FactorId;
+use crate::ir::{OpKind, Program};
+use crate::stablehlo::windows::WindowDim;
+
+/// The factors of dims of a windowed reduction whose windows are as long as the dim, as those of cumulative sums are: XLA's
+/// partitioner makes these dims whole.
+pub(super) fn over_all(program: &Program, work: &ByRule) -> Vec<FactorId> {
+    let (OpKind::ReduceWindow, Some(shape)) = (program.kind(work.op), work.shapes.first()) else {
+        return Vec::new();
+    };
+    let windows = window_dims(program, work.op, shape.len());
+    let sizes = windows.iter().zip(shape).zip(&work.rule.operands[0].dims);
+    let is_over_all = |((window, size), _): &((&WindowDim, &i64), &Vec<FactorId>)| {
+        **size > 1 && window.size == Some(**size)
+    };
+    sizes.filter(is_over_all).flat_map(|(_, factors)| factors.iter().copied()).collect()
+}
 
 impl Lowering<'_, '_, '_> {
     /// Reduces the windows of each shard. What is fetched has padding and dilation already.

@@ -32,6 +32,9 @@ impl Lowering<'_, '_, '_> {
             }
             return Some(Way { stages: stages.to_vec(), through, ..way });
         }
+        if self.leader(work) == Leader::Indexed {
+            return self.indexed_of_xla(work);
+        }
         let (order, digits) = self.digits_of_xla(work)?;
         Some(self.way(work, order, digits))
     }
@@ -74,35 +77,8 @@ impl Lowering<'_, '_, '_> {
                 }
             }
             Leader::ResultElsewhere => self.elsewhere_by_result(work).or_else(by_result),
-            Leader::OperandThenIndices => {
-                let indices = work.operands.get(1)?.placement;
-                Some(self.extended(work, by_operand()?, work.rule.operands.get(1)?, indices))
-            }
-            Leader::ResultThenUpdates => {
-                let updates = work.operands.last()?.placement;
-                Some(self.extended(work, by_result()?, work.rule.operands.last()?, updates))
-            }
-            Leader::Product | Leader::Compared => None,
+            Leader::Product | Leader::Indexed | Leader::Compared => None,
         }
-    }
-    /// `led` with what the placement of another tensor says of factors and digits that are left.
-    fn extended(
-        &self,
-        work: &ByRule,
-        led: (u32, FactorDigits),
-        mapping: &TensorMapping,
-        placement: PlacementId,
-    ) -> (u32, FactorDigits) {
-        let (order, mut digits) = led;
-        let (other_order, more) = self.led_by(work, mapping, placement);
-        if digits.iter().all(Vec::is_empty) {
-            return (other_order, more);
-        }
-        if order == other_order {
-            let factors = Factors { rule: work.rule, abilities: work.abilities };
-            factors.extend(&mut digits, &more);
-        }
-        (order, digits)
     }
     /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
     /// dim that they divide evenly.
@@ -120,7 +96,7 @@ impl Lowering<'_, '_, '_> {
         self.placements[placement].dims.iter().map(|digits| total_size(digits)).product()
     }
     /// The way that the placement of one tensor says.
-    fn led_by(
+    pub(super) fn led_by(
         &self,
         work: &ByRule,
         mapping: &TensorMapping,
@@ -168,12 +144,33 @@ impl Lowering<'_, '_, '_> {
         };
         Some((order, product.decide(&shards)))
     }
-    /// Reduces the terms in `held`, a result of `work`, one dim after the other, as XLA's partitioner does: the last dim
-    /// first. The first one is left to the reshard behind.
-    pub(super) fn reduce_dims_in_turn(&mut self, work: &ByRule, way: &Way, held: Held) -> Held {
+    /// Goes the first steps from `held`, a result of `work`, to `target` as XLA's partitioner does. Terms are reduced one dim
+    /// after the other, the last dim first; the first one is left to the reshard behind.
+    pub(super) fn start_as_xla(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        held: Held,
+        target: PlacementId,
+    ) -> Held {
         let mut held = held;
-        if self.how.policy != Policy::Xla || self.placements[held.placement].partial.is_empty() {
+        if self.how.policy != Policy::Xla {
             return held;
+        }
+        for &between in &way.behind {
+            self.emit.go_after(work.op);
+            held = self.with_fewer_terms(held, between);
+            held = self.reshard(held, between);
+        }
+        if self.placements[held.placement].partial.is_empty() || !way.behind.is_empty() {
+            return held;
+        }
+        if self.leader(work) == Leader::Product {
+            let (from, to) = (&self.placements[held.placement], &self.placements[target]);
+            let devices = Digit { stride: 1, size: self.emit.devices.count() };
+            if let Some(dims) = dims_of_terms(from, to, devices) {
+                return self.reduce_along_dims(work, held, target, &dims);
+            }
         }
         let has_terms = |factor: &usize| {
             work.abilities[*factor] == Ability::Terms && !way.factors[*factor].is_empty()
@@ -197,6 +194,59 @@ impl Lowering<'_, '_, '_> {
             held.placement = self.placements.intern(placement);
         }
         held
+    }
+    /// `held` with those terms reduced that `target` does not have.
+    fn with_fewer_terms(&mut self, held: Held, target: PlacementId) -> Held {
+        let mut placement = self.placements[held.placement].clone();
+        let left = self.placements[target].partial.clone();
+        let Some(cuts) = Cuts::of([&placement.partial[..], &left].concat()) else { return held };
+        let (mut along, left) = (cuts.split(&placement.partial), cuts.split(&left));
+        along.retain(|digit| !left.contains(digit));
+        if along.is_empty() || left.is_empty() {
+            return held;
+        }
+        let (emit, reducer) = (&mut self.emit, held.reducer);
+        let value =
+            self.collectives.all_reduce(emit, held.value, reducer, (placement.order, &along));
+        placement.partial = merged(left);
+        Held { value, placement: self.placements.intern(placement), ..held }
+    }
+    /// Reduces the terms in `held` that `target` shards `dims` along, the last dim first, and cuts the sum. What is left, and
+    /// a single dim, is left to the reshard behind.
+    fn reduce_along_dims(
+        &mut self,
+        work: &ByRule,
+        held: Held,
+        target: PlacementId,
+        dims: &[usize],
+    ) -> Held {
+        let mut held = held;
+        if dims.len() == 1 {
+            return held;
+        }
+        let wanted = self.placements[target].clone();
+        let devices = [Digit { stride: 1, size: self.emit.devices.count() }];
+        for &dim in dims.iter().rev() {
+            let mut placement = self.placements[held.placement].clone();
+            let used = [&wanted.dims[dim][..], &placement.partial, &devices].concat();
+            let Some(cuts) = Cuts::of(used) else { return held };
+            let taken = cuts.split(&wanted.dims[dim]);
+            placement.partial = cuts.split(&placement.partial);
+            placement.partial.retain(|digit| !taken.contains(digit));
+            placement.partial = merged(placement.partial);
+            self.emit.go_after(work.op);
+            let along = (wanted.order, &wanted.dims[dim][..]);
+            let (emit, reducer) = (&mut self.emit, held.reducer);
+            held.value = self.collectives.all_reduce(emit, held.value, reducer, along);
+            held.placement = self.placements.intern(placement);
+        }
+        let mut cut = self.placements[held.placement].clone();
+        for &dim in dims {
+            cut.dims[dim].clone_from(&wanted.dims[dim]);
+        }
+        cut.order = wanted.order;
+        let cut = self.placements.intern(cut);
+        self.reshard(held, cut)
     }
     fn product(&self, work: &ByRule) -> Product {
         let rule = work.rule;
@@ -224,4 +274,29 @@ impl Lowering<'_, '_, '_> {
             ],
         }
     }
+}
+
+/// The dims that `target` shards along terms of `from` alone, if there are some and all other terms are held by devices that
+/// have copies under `target`: a sum is cut along these dims then before the copies are added up.
+fn dims_of_terms(from: &Placement, target: &Placement, devices: Digit) -> Option<Vec<usize>> {
+    let digits = from.digits().chain(target.digits()).chain([devices]);
+    let cuts = Cuts::of(digits.filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
+    let terms = cuts.split(&from.partial);
+    let mut left = terms.clone();
+    let mut dims = Vec::new();
+    for (dim, digits) in target.dims.iter().enumerate() {
+        let digits = cuts.split(digits);
+        if !digits.is_empty() && digits.iter().all(|digit| terms.contains(digit)) {
+            left.retain(|digit| !digits.contains(digit));
+            dims.push(dim);
+        } else if digits.iter().any(|digit| terms.contains(digit)) {
+            return None;
+        }
+    }
+    let copies = |digit: &Digit| !cuts.split(&target.dims.concat()).contains(digit);
+    let are_copies = left.iter().all(copies);
+    let all = cuts.split(&[devices]);
+    let is_all = left.is_empty()
+        || all.iter().filter(|digit| copies(digit)).all(|digit| left.contains(digit));
+    (!dims.is_empty() && are_copies && is_all).then_some(dims)
 }

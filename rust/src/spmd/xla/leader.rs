@@ -16,10 +16,8 @@ pub enum Leader {
     ResultIfItFits,
     /// The first result; shards of a dim that the op needs whole are of the first other dim that they divide evenly.
     ResultElsewhere,
-    /// The first operand, then the second one for factors and digits that are left: indices, where the first is indexed.
-    OperandThenIndices,
-    /// The first result, then the last operand, the updates of a scatter, for factors and digits that are left.
-    ResultThenUpdates,
+    /// Operand, indices and slices, see [`super::indexed`].
+    Indexed,
     /// Both operands and the result, see [`super::product`].
     Product,
     /// None: XLA compares ways of its own, of which the one with the fewest bytes stands for what it takes.
@@ -36,8 +34,7 @@ impl Leader {
             OpKind::Slice => Self::MoreShards,
             OpKind::Reshape => Self::ResultIfItFits,
             OpKind::Concatenate | OpKind::Sort => Self::ResultElsewhere,
-            OpKind::Gather => Self::OperandThenIndices,
-            OpKind::Scatter => Self::ResultThenUpdates,
+            OpKind::Gather | OpKind::Scatter => Self::Indexed,
             OpKind::CustomCall | OpKind::DynamicUpdateSlice => Self::Compared,
             _ if is_elementwise && are_alike => Self::Operand,
             _ => Self::Result,

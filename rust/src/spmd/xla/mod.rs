@@ -10,6 +10,7 @@
 //!
 //! Source: `xla/service/spmd`: `spmd_partitioner.cc`, `dot_handler.cc`.
 
+pub mod indexed;
 pub mod leader;
 pub mod product;
 pub mod reshard;

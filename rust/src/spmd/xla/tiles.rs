@@ -154,7 +154,7 @@ fn sort_as_held(have: &mut [(i64, usize)]) {
 }
 
 /// Deals `digits`, major to minor, to dims with `counts` values; the others are left. `None` where they do not fit.
-fn deal(digits: &[Digit], counts: &[i64]) -> Option<(Vec<Vec<Digit>>, Vec<Digit>)> {
+pub fn deal(digits: &[Digit], counts: &[i64]) -> Option<(Vec<Vec<Digit>>, Vec<Digit>)> {
     let mut rest: Vec<Digit> = digits.iter().rev().copied().collect();
     let mut dealt = Vec::with_capacity(counts.len());
     for &count in counts {

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
 
@@ -130,3 +131,64 @@ def graph(on: AbstractMesh, nodes: P) -> jax.stages.Lowered:
     arguments = (f32(128, 128), f32(4096, 128), i32(32768), i32(32768))
     in_specs = (P(), nodes, P("data"), P("data"))
     return lower(jax.value_and_grad(loss), on, arguments, in_specs)
+
+
+@models(pooled={"on": mesh(data=2, table=4)})
+def click(on: AbstractMesh) -> jax.stages.Lowered:
+    """Several categories of each kind, summed; tables are sharded over one axis, rows over both."""
+    rows = P(("data", "table"))
+    row, column = np.triu_indices(5, 1)
+
+    def loss(p: Tree, dense: jax.Array, ids: jax.Array, clicks: jax.Array) -> jax.Array:
+        x = jax.nn.relu(dense @ p["bottom"])
+        sums = [table[ids[:, at]].sum(axis=1) for at, table in enumerate(p["tables"])]
+        every = jnp.stack([x, *sums], axis=1)
+        pairs = jnp.einsum("bid,bjd->bij", every, every)[:, row, column]
+        y = jax.nn.relu(jnp.concatenate([x, pairs], axis=-1) @ p["top"])
+        logits = (y @ p["out"])[:, 0]
+        return jnp.mean(jnp.logaddexp(0, logits) - clicks * logits)
+
+    def step(p: Tree, *batch: jax.Array) -> tuple[Tree, jax.Array]:
+        value, grads = jax.value_and_grad(loss)(p, *batch)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, p, grads), value
+
+    params = {
+        "bottom": f32(16, 64),
+        "tables": [f32(count, 64) for count in (65536, 32768, 8192, 4096)],
+        "top": f32(74, 256),
+        "out": f32(256, 1),
+    }
+    specs = {"bottom": P(), "tables": [P("table", None)] * 4, "top": P(), "out": P()}
+    arguments = (params, f32(2048, 16), i32(2048, 4, 8), f32(2048))
+    return lower(step, on, arguments, (specs, rows, rows, rows), (specs, None), donate=0)
+
+
+@models(grid={"on": mesh(data=4, tensor=2)})
+def paired(on: AbstractMesh) -> jax.stages.Lowered:
+    """Images and captions, each told from all others, with weights sharded, too."""
+
+    def loss(p: Tree, images: jax.Array, words: jax.Array) -> jax.Array:
+        a = jax.nn.gelu(images @ p["image_in"]) @ p["image_out"]
+        b = jax.nn.gelu(p["words"][words].mean(axis=1) @ p["text_in"]) @ p["text_out"]
+        a, b = (x / jnp.linalg.norm(x, axis=-1, keepdims=True) for x in (a, b))
+        logits = a @ b.T * jnp.exp(p["scale"])
+        own = jnp.arange(len(logits))[:, None]
+
+        def one_way(logits: jax.Array) -> jax.Array:
+            return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), own, 1))
+
+        return (one_way(logits) + one_way(logits.T)) / 2
+
+    params = {"image_in": f32(768, 2048), "text_in": f32(512, 2048), "words": f32(8192, 512)}
+    params |= {"image_out": f32(2048, 512), "text_out": f32(2048, 512), "scale": f32()}
+    specs = {"image_in": P(None, "tensor"), "text_in": P(None, "tensor"), "words": P("tensor")}
+    specs |= {"image_out": P("tensor"), "text_out": P("tensor"), "scale": P()}
+    state_specs = adam_state(specs, P())
+    return lower(
+        adam(loss),
+        on,
+        (adam_state(params, i32()), f32(1024, 768), i32(1024, 32)),
+        (state_specs, P("data"), P("data")),
+        (state_specs, None),
+        donate=0,
+    )

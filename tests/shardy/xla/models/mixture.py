@@ -117,3 +117,29 @@ def autoencoder(on: AbstractMesh) -> jax.stages.Lowered:
         (state_specs, None),
         donate=0,
     )
+
+
+@models(capacity={"on": mesh(data=2, expert=4)})
+def routed(on: AbstractMesh) -> jax.stages.Lowered:
+    """Tokens go to the best two experts as far as there is room; imbalance counts, too."""
+    tokens, capacity = 2048, 640
+
+    def loss(p: Tree, x: jax.Array) -> jax.Array:
+        gates = jax.nn.softmax(x @ p["gate"])
+        weights, best = jax.lax.top_k(gates, 2)
+        chosen = jax.nn.one_hot(best, EXPERTS)
+        place = jnp.cumsum(chosen.reshape(-1, EXPERTS), 0).reshape(chosen.shape) - 1
+        slots = jax.nn.one_hot(place.astype(jnp.int32), capacity)
+        kept = (place < capacity) * chosen
+        inside = jnp.einsum("tke,tkec,tw->ecw", kept, slots, x)
+        y = jax.nn.silu(jnp.einsum("ecw,ewi->eci", inside, p["up"]))
+        y = jnp.einsum("eci,eiw->ecw", y, p["down"])
+        y = jnp.einsum("tk,tke,tkec,ecw->tw", weights, kept, slots, y)
+        balance = jnp.sum(gates.mean(0) * chosen[:, 0].mean(0)) * EXPERTS
+        return jnp.mean(jnp.square(x + y)) + 0.01 * balance
+
+    params = {"gate": f32(WIDTH, EXPERTS)}
+    params |= {"up": f32(EXPERTS, WIDTH, INNER), "down": f32(EXPERTS, INNER, WIDTH)}
+    specs = {"gate": P(), "up": P("expert"), "down": P("expert")}
+    step = jax.value_and_grad(loss)
+    return lower(step, on, (params, f32(tokens, WIDTH)), (specs, P("data")), (None, specs))

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
 
@@ -135,6 +136,50 @@ def masked(on: AbstractMesh, tensor: Any = None, fsdp: Any = None) -> jax.stages
         on,
         (adam_state(params, i32()), tokens, tokens, f32(32, 128)),
         (state_specs, P("data"), P("data"), P("data")),
+        (state_specs, None),
+        donate=0,
+    )
+
+
+@models(tensor={"tensor": "tensor"})
+def chunked(tensor: str) -> jax.stages.Lowered:
+    """A state space by products within chunks and a scan over their states, trained."""
+    batch, time, heads, head, size, chunk, width = 8, 512, 16, 64, 32, 64, 512
+    count = time // chunk
+    is_before = np.tril(np.ones((chunk, chunk), bool))[..., None]
+
+    def loss(p: Tree, x: jax.Array) -> jax.Array:
+        z = layers.layer_norm(x, p["norm"])
+        rate = jax.nn.softplus(z @ p["rate"])
+        u = jnp.einsum("btw,whd->bthd", z, p["in"]) * rate[..., None]
+        parts = (u, z @ p["to"], z @ p["from"], -jnp.exp(p["decay"]) * rate)
+        u, to, out, log = (one.reshape(batch, count, chunk, *one.shape[2:]) for one in parts)
+        log = jnp.cumsum(log, axis=2)
+        between = log[:, :, :, None] - log[:, :, None]
+        within = jnp.exp(jnp.where(is_before, between, -jnp.inf))
+        y = jnp.einsum("bcqn,bcsn,bcqsh,bcshd->bcqhd", out, to, within, u)
+        states = jnp.einsum("bcsn,bcsh,bcshd->cbhnd", to, jnp.exp(log[:, :, -1:] - log), u)
+
+        def carry(state: jax.Array, one: Any) -> tuple[jax.Array, jax.Array]:
+            return state * jnp.exp(one[1])[..., None, None] + one[0], state
+
+        ends = jnp.moveaxis(log[:, :, -1], 1, 0)
+        _, states = jax.lax.scan(carry, jnp.zeros_like(states[0]), (states, ends))
+        y = y + jnp.einsum("bcqn,cbhnd,bcqh->bcqhd", out, states, jnp.exp(log))
+        y = jnp.einsum("bthd,hdw->btw", y.reshape(batch, time, heads, head), p["out"])
+        return jnp.mean(jnp.square(x + y))
+
+    params = {"norm": layers.norm_shapes(width), "in": f32(width, heads, head)}
+    params |= {"rate": f32(width, heads), "decay": f32(heads), "out": f32(heads, head, width)}
+    params |= {"to": f32(width, size), "from": f32(width, size)}
+    specs = {"norm": layers.norm_specs(), "in": P(None, tensor), "rate": P(None, tensor)}
+    specs |= {"decay": P(tensor), "out": P(tensor), "to": P(), "from": P()}
+    state_specs = adam_state(specs, P())
+    return lower(
+        adam(loss),
+        mesh(data=2, tensor=4),
+        (adam_state(params, i32()), f32(batch, time, width)),
+        (state_specs, P("data")),
         (state_specs, None),
         donate=0,
     )

@@ -172,3 +172,34 @@ def denoise(on: AbstractMesh, images: P) -> jax.stages.Lowered:
         (state_specs, None),
         donate=0,
     )
+
+
+@models(data={"on": mesh(data=8)})
+def encoded(on: AbstractMesh) -> jax.stages.Lowered:
+    """A variational autoencoder of convolutions, trained."""
+
+    def wider(x: jax.Array, w: jax.Array) -> jax.Array:
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=numbers)
+
+    def loss(p: Tree, images: jax.Array, noise: jax.Array) -> jax.Array:
+        y = jax.nn.relu(conv(jax.nn.relu(conv(images, p["c1"], 2)), p["c2"], 2))
+        y = y.reshape(len(y), -1)
+        mean, log = y @ p["mean"], y @ p["log"]
+        y = jax.nn.relu((mean + jnp.exp(log / 2) * noise) @ p["up"]).reshape(-1, 8, 8, 64)
+        y = wider(jax.nn.relu(wider(y, p["u1"])), p["u2"])
+        prior = jnp.mean(1 + log - mean**2 - jnp.exp(log)) / 2
+        return jnp.mean(jnp.square(y - images)) - prior
+
+    params = {"c1": f32(3, 3, 3, 32), "c2": f32(3, 3, 32, 64), "up": f32(128, 4096)}
+    params |= {"mean": f32(4096, 128), "log": f32(4096, 128)}
+    params |= {"u1": f32(3, 3, 64, 32), "u2": f32(3, 3, 32, 3)}
+    state_specs = adam_state(dict.fromkeys(params, P()), P())
+    return lower(
+        adam(loss),
+        on,
+        (adam_state(params, i32()), f32(64, 32, 32, 3), f32(64, 128)),
+        (state_specs, P("data"), P("data")),
+        (state_specs, None),
+        donate=0,
+    )
