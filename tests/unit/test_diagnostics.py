@@ -57,13 +57,8 @@ def test_well_annotated_programs(name: str) -> None:
 def test_the_example_is_well_annotated() -> None:
     root = Path(__file__).parents[2]
     example = Module.from_file(root / "examples" / "gpt_step.mlir").propagate()
-    # XLA warns of both, too: of the table that tokens look up, and of its gradient.
-    found = example.diagnostics("tpu-v5p")
-    assert [(each.code, each.value) for each in found] == [
-        ("rematerialization", "a value"),
-        ("rematerialization", "%3188"),
-    ]
-    assert example.diagnostics("tpu-v5p", ignore=["rematerialization"]) == ()
+    # XLA warns of the lookup and of its gradient while it tries ways that it then does not take.
+    assert example.diagnostics("tpu-v5p") == ()
 
 
 def test_a_large_replicated_argument() -> None:

@@ -79,15 +79,17 @@ impl Lowering<'_, '_, '_> {
         Some((known, placement))
     }
     /// Elements that a device sends to broadcast `held` again, as `target`, instead of by `plan`; none if it is no broadcast.
-    /// XLA's partitioner does so instead of gathers only.
+    /// XLA's partitioner does so instead of gathers and permutes only.
     pub(super) fn rebroadcast_elements(
         &mut self,
         held: Held,
         target: PlacementId,
         plan: &Plan,
     ) -> Option<i64> {
-        let gathers = |step: &Step| matches!(step, Step::AllGather { .. } | Step::Slice { .. });
-        if self.how.policy == Policy::Xla && !plan.steps.iter().all(|at| gathers(&at.step)) {
+        let sends_copies = |step: &Step| {
+            matches!(step, Step::AllGather { .. } | Step::Permute | Step::Slice { .. })
+        };
+        if self.how.policy == Policy::Xla && !plan.steps.iter().all(|at| sends_copies(&at.step)) {
             return None;
         }
         let (known, placement) = self.origin_at(held, target)?;

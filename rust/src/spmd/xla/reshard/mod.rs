@@ -52,19 +52,23 @@ pub fn plan(
     Some(plan)
 }
 
-/// The plan where terms of a reduction are held, and `target` is cut along digits that neither they nor `from` have: the
-/// partitioner adds up all, then goes on from the sum. `None` otherwise.
+/// The plan where terms of a reduction are held, and `target` is more than the shards of `from` cut along digits of the terms:
+/// the partitioner adds up all, then goes on from the sum. `None` otherwise.
 fn plan_of_sum(
     from: &Placement,
     target: &Placement,
     shape: &[i64],
     devices: &[Digit],
 ) -> Option<Plan> {
-    let held: Vec<Digit> = from.dims.iter().flatten().chain(&from.partial).copied().collect();
-    let wanted: Vec<Digit> = target.dims.iter().flatten().copied().collect();
-    let cuts = Cuts::of(held.iter().chain(&wanted).copied().collect::<Vec<_>>())?;
-    let held = cuts.split(&held);
-    if cuts.split(&wanted).iter().all(|digit| held.contains(digit)) {
+    let digits: Vec<Digit> = from.digits().chain(target.digits()).collect();
+    let cuts = Cuts::of(digits)?;
+    let terms = cuts.split(&from.partial);
+    let mut dims = from.dims.iter().zip(&target.dims);
+    if dims.all(|(own, wanted)| {
+        let wanted = cuts.split(wanted);
+        let more = wanted.strip_prefix(&cuts.split(own)[..]);
+        more.is_some_and(|more| more.iter().all(|digit| terms.contains(digit)))
+    }) {
         return None;
     }
     let sum = Placement { partial: Vec::new(), ..from.clone() };
