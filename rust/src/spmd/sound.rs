@@ -8,8 +8,8 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::ShardingId;
 use crate::ir::Program;
 
-/// The first sharding of a value, or of an argument or result of a function, with parts of an axis that do not lie apart.
-pub fn first_unsound(program: &Program) -> Option<ShardingId> {
+/// The shardings of values, and of arguments and results of functions.
+pub(super) fn used_shardings(program: &Program) -> BitSet<ShardingId> {
     let mut used = BitSet::new(program.shardings().len());
     let mut add = |id: ShardingId| {
         if id.is_some() {
@@ -22,6 +22,12 @@ pub fn first_unsound(program: &Program) -> Option<ShardingId> {
             .for_each(|index| add(program.func_arg_sharding(func, index)));
         program.func_results(func).iter().for_each(|port| add(port.sharding));
     }
+    used
+}
+
+/// The first used sharding with parts of an axis that do not lie apart.
+pub fn first_unsound(program: &Program) -> Option<ShardingId> {
+    let used = used_shardings(program);
     let mut shardings = used.iter();
     shardings.find(|&id| {
         let sharding = &program.shardings()[id];

@@ -10,35 +10,45 @@ use crate::ir::OpKind;
 
 impl Lowering<'_, '_, '_> {
     /// The placement to which the only user of `value` reshards it; `None` if it has other users, or that one does not.
-    pub(super) fn wanted_of(&mut self, mut value: ValueId) -> Option<PlacementId> {
+    pub(super) fn wanted_of(&mut self, value: ValueId) -> Option<PlacementId> {
         if self.how.policy != Policy::FewestBytes || self.how.one_by_one.is_some() {
             return None;
         }
+        // Reshards in a row are walked once: each hands on to the next one what was found.
+        let known = self.ahead.get(&value).copied();
+        let (wanted, last) = known.or_else(|| self.end_of_row(value))?;
+        if let Some((user, _)) = self.only_user(value).filter(|_| value != last) {
+            let next = self.emit.program.result(user, 0);
+            if next != last {
+                self.ahead.insert(next, (wanted, last));
+            }
+        }
+        Some(wanted)
+    }
+    /// The placement to which the reshards in a row behind `value` lead, and the result of the last one.
+    fn end_of_row(&mut self, mut value: ValueId) -> Option<(PlacementId, ValueId)> {
         let mut wanted = None;
         while let Some((user, index)) = self.only_user(value) {
             let kind = self.emit.program.kind(user);
             let result = match Treatment::of(kind) {
                 Treatment::Return => {
                     let expected = self.returns.last().and_then(|list| list.get(index));
-                    return expected.copied().or(wanted);
+                    wanted = expected.copied().or(wanted);
+                    break;
                 }
-                Treatment::Reshard
-                    if matches!(kind, OpKind::Reshard | OpKind::ShardingConstraint) =>
-                {
-                    0
-                }
+                Treatment::Reshard if is_reshard(kind) => 0,
                 Treatment::Barrier => index,
                 Treatment::Branches if kind == OpKind::While => index,
                 _ => break,
             };
             let Some(next) = self.emit.program.op_results(user).nth(result) else { break };
             wanted = Some(self.target(next));
-            if !matches!(kind, OpKind::Reshard | OpKind::ShardingConstraint) {
+            if !is_reshard(kind) {
                 break;
             }
             value = next;
         }
-        wanted
+        Some((wanted?, value))
     }
     /// The user of `value` in its block if it is the only one, and which operand of it `value` is.
     fn only_user(&self, value: ValueId) -> Option<(OpId, usize)> {
@@ -50,4 +60,8 @@ impl Lowering<'_, '_, '_> {
         let is_here = program.parent_block(user) == program.parent_block(op);
         (is_only && is_here).then(|| (user, program.operand_index(slot)))
     }
+}
+
+const fn is_reshard(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Reshard | OpKind::ShardingConstraint)
 }

@@ -143,6 +143,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     tasks: Vec<Task>,
     /// The placements to which terminators of the open regions reshard their operands.
     returns: Vec<Vec<PlacementId>>,
+    /// To what reshards in a row lead, and the result of the last one, for the results of those before it.
+    ahead: FxHashMap<ValueId, (PlacementId, ValueId)>,
     /// Ops that have become dead.
     dead: Vec<OpId>,
     /// Values whose shardings Shardy's pass drops.
@@ -202,6 +204,7 @@ pub(super) fn lower(
         functions: FxHashMap::default(),
         tasks: Vec::new(),
         returns: Vec::new(),
+        ahead: FxHashMap::default(),
         dead: Vec::new(),
         unsharded: Vec::new(),
         retyped: Vec::new(),

@@ -1,9 +1,10 @@
 //! The orders of devices that the shardings of a program are over.
 
 use super::super::devices::Devices;
+use super::super::sound::used_shardings;
 use crate::bitset::BitSet;
 use crate::error::Result;
-use crate::index::{MeshId, ShardingId};
+use crate::index::MeshId;
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
@@ -25,16 +26,10 @@ pub(super) fn orders(program: &Program, devices: &mut Devices) -> Result<Vec<Opt
 /// The meshes that values, and arguments and results of functions are sharded over.
 fn used_meshes(program: &Program) -> BitSet<MeshId> {
     let mut used = BitSet::new(program.meshes().len());
-    let mut add = |id: ShardingId| {
+    for id in used_shardings(program).iter() {
         if let Some(mesh) = program.mesh_of(id).get() {
             used.insert(mesh);
         }
-    };
-    program.value_ids().for_each(|value| add(program.sharding(value)));
-    for func in program.func_ids() {
-        (0..program.func_args(func).len())
-            .for_each(|index| add(program.func_arg_sharding(func, index)));
-        program.func_results(func).iter().for_each(|port| add(port.sharding));
     }
     used
 }
