@@ -14,10 +14,11 @@ from shardcore.errors import Diagnostic
 if TYPE_CHECKING:
     from shardcore._core import DimSharding, Mesh, Port, Result
 
-_HINT = (
-    "pad the dim or shard another; keep_non_divisible_on_io=True (--keep-non-divisible-on-io) "
-    "keeps it as it is written"
-)
+_KEEP = "keep_non_divisible_on_io=True (--keep-non-divisible-on-io) keeps it as it is written"
+_HINTS = {
+    "non-divisible": f"pad the dim or shard another; {_KEEP}",
+    "sub-axis": f"close the dim, or split the axis of the mesh in two; {_KEEP}",
+}
 
 
 def warnings(result: Result) -> tuple[Diagnostic, ...]:
@@ -60,4 +61,5 @@ def _warning(
         f"{name} is annotated with {wanted} in dim {number}, which {why}: "
         f"it keeps {kept or 'none of it'}"
     )
-    return Diagnostic(code, message, _HINT, severity="warning")
+    value = port.label or port.name
+    return Diagnostic(code, message, _HINTS[code], severity="warning", value=value)

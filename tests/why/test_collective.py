@@ -8,8 +8,12 @@ import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 import shardcore
+import shardcore.jax
+from jax.sharding import PartitionSpec as P
 from shardcore import Cost, LocationError, Module, ShardcoreError
 from shardcore.cli import main
 from shardcore.costs import CollectiveCost
@@ -107,6 +111,24 @@ def test_collectives_of_a_per_device_program_and_of_a_policy() -> None:
         for row in result.partition(policy).collectives:
             assert row.why.annotations
             assert row.why.edit is not None
+
+
+def test_a_result_that_is_computed_otherwise_than_it_is_sharded() -> None:
+    """The policy cuts the work in more parts, and gathers what is returned."""
+
+    def largest(x: jax.Array, w: jax.Array) -> jax.Array:
+        y = jnp.fft.fft(x).real
+        at = jnp.argmax(y, -1)
+        return jnp.take_along_axis(y, at[..., None], -1) * w
+
+    arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((8, 16, 32), (1,))]
+    specs = (P("data", None, "model"), P())
+    mesh = {"data": 2, "model": 4}
+    lowered = shardcore.jax.lower(largest, *arguments, mesh=mesh, in_shardings=specs)
+    cost = Module.parse(lowered.as_text()).propagate().cost("tpu-v5p", policy="least")
+    rows = cost.collectives
+    assert "func.return" in [row.cause for row in rows]
+    assert all([source.name for source in row.why.annotations] == ["%arg0"] for row in rows)
 
 
 def test_a_copy_that_was_pickled_does_not_know_its_program(cost: Cost) -> None:

@@ -97,6 +97,55 @@ def test_a_later_user_priority() -> None:
     assert [step.priority for step in why.axes[0].chain] == [1]
 
 
+COPIED = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = call @f(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = call @f(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+func.func private @f(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.slice %a [0:4, 0:8] : (tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"y"}, {?}]> : tensor<4x8xf32>
+  %2 = stablehlo.pad %1, %c, low = [0, 0], high = [4, 0], interior = [0, 0]
+    : (tensor<4x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+""".replace("  %2 =", "  %c = stablehlo.constant dense<0.0> : tensor<f32>\n  %2 =")
+
+
+def test_values_of_the_copies_of_a_function() -> None:
+    """Each copy is asked about, and named, as the completed program calls it."""
+    result = Module.parse(COPIED).propagate()
+    functions = set()
+    for value in values(result):
+        functions.add(value.function)
+        name = value.name if value.function == "main" else f"@{value.function} {value.name}"
+        for asked in (value, f"@{value.function} {value.name}"):
+            why = result.why(asked)
+            assert not check(value, why)
+            for axis in why.axes:
+                assert axis.chain == () or axis.chain[-1].value == name
+        for dim in range(2):
+            for axis_name in ("x", "y"):
+                if not any(
+                    axis.axis.name == axis_name and axis.dim == dim
+                    for axis in result.why(value).axes
+                ):
+                    absence = result.why_not(value, dim, axis_name)
+                    instead = absence.instead
+                    if absence.code == "taken" and absence.at[0] == name:
+                        assert instead is not None
+                        assert instead[0] == name
+                        assert instead[1] in [axis.dim for axis in result.why(name).axes]
+    assert functions == {"main", "f", "f_0"}
+    [why] = result.why("@f_0 %0", axis="y").axes
+    assert why.source.name == "@f %1"
+    assert [step.from_value for step in why.chain] == ["@f %1", "@f_0 %1"]
+
+
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(TEXT)

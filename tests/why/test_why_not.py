@@ -215,6 +215,14 @@ def test_the_way_there_is_searched() -> None:
     assert found.instead is not None
 
 
+def test_what_won_and_was_removed_by_the_export() -> None:
+    text = function([arg("a", "8x9", '{}, {"x", ?}')], "", "a", "8x9")
+    found = Module.parse(text).propagate().why_not("%a", 0, "x")
+    assert (found.code, found.instead, found.is_trimmed) == ("taken", ("%a", 1, ("x",)), True)
+    assert str(found).endswith('dim 1 of %a had "x", until the export removed it')
+    assert found.record()["instead"]["is_trimmed"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

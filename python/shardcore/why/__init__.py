@@ -156,6 +156,8 @@ class WhyNot:
     """The source line of the op."""
     instead: tuple[str, int, tuple[str, ...]] | None
     """What won instead: a tensor, its dim, and the axes that the dim has."""
+    is_trimmed: bool = False
+    """Whether the export removed axes of what won afterwards, from an input or output."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -170,7 +172,12 @@ class WhyNot:
             "op": self.op,
             "at": {"value": self.at[0], "dim": self.at[1]},
             "instead": instead
-            and {"value": instead[0], "dim": instead[1], "axes": list(instead[2])},
+            and {
+                "value": instead[0],
+                "dim": instead[1],
+                "axes": list(instead[2]),
+                "is_trimmed": self.is_trimmed,
+            },
         }
 
     def _repr_html_(self) -> str:
@@ -205,10 +212,12 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
     row = result._explainer.missing(number, is_result, dim, ref)
     if row is None:
         raise _mistake(f"{name} was made by the export", "ask for what it reshards")
-    instead = row["instead"]
+    instead, is_trimmed = row["instead"], False
     if instead is not None:
-        other, place, axes = instead
-        instead = (other, place, tuple(_axis_text(AxisRef.parse(each)) for each in axes))
+        other, place, texts = instead
+        axes = [AxisRef.parse(text) for text in texts]
+        instead = (other, place, tuple(map(_axis_text, axes)))
+        is_trimmed = _is_trimmed(result, other, place, axes)
     return WhyNot(
         row["code"],
         found.name,
@@ -219,7 +228,16 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
         row["op"],
         row["location"],
         instead,
+        is_trimmed,
     )
+
+
+def _is_trimmed(result: Result, name: str, dim: int, axes: list[AxisRef]) -> bool:
+    """Whether dim ``dim`` of the input or output ``name`` lost some of ``axes``."""
+    ports = [*result.arguments(), *result.results()]
+    found = next((port.sharding for port in ports if port.name == name), None)
+    dims = () if found is None else found.dims[dim : dim + 1]
+    return any(axis not in there.axes for there in dims for axis in axes)
 
 
 def _axis(axis: AxisRef | str) -> AxisRef:

@@ -129,7 +129,9 @@ def _tensors(trial: Trial, row: CollectiveCost) -> tuple[list[Found], list[int]]
     pairs = [(tensor, port) for tensor, port in zip(found, ports, strict=False)]
     moved = [pair for pair in pairs if _dims(pair[0].sharding) != _dims(pair[1].sharding)]
     fits = [pair for pair in moved if str(pair[0].sharding) == row.operand_sharding]
-    chosen = fits or moved
+    # What was computed otherwise than propagation has it is moved to where it is returned.
+    asked = [pair for pair in pairs if str(pair[1].sharding) == row.result_sharding]
+    chosen = fits or moved or asked or pairs
     tensors = [tensor for tensor, _ in chosen]
     tensors += [
         Found(port.name, port.label, port.sharding, None, len(port.shape or ()), port.index)

@@ -51,7 +51,8 @@ def absence(record: dict[str, Any]) -> str:
         lines.append(f"  at {record['op'].removeprefix('stablehlo.')}{where}")
     if instead:
         axes = ", ".join(f'"{axis}"' for axis in instead["axes"]) or "no axis"
-        lines.append(f"  dim {instead['dim']} of {instead['value']} has {axes}")
+        has = f"had {axes}, until the export removed it" if instead["is_trimmed"] else f"has {axes}"
+        lines.append(f"  dim {instead['dim']} of {instead['value']} {has}")
     return "\n".join(lines)
 
 

@@ -49,9 +49,14 @@ pub struct AxisSource {
 pub struct Explained(Tensors, Option<Neighbours>);
 
 impl Explained {
-    /// The explanation of `done`, which was made from `given`.
-    pub fn new(given: Arc<Program>, done: Program, explanation: Explanation) -> Self {
-        Self(Tensors::new(given, done, explanation), None)
+    /// The explanation of `done`, which was made from `given`, and of which `result` is the completed program.
+    pub fn new(
+        given: Arc<Program>,
+        done: Program,
+        explanation: Explanation,
+        result: &Program,
+    ) -> Self {
+        Self(Tensors::new(given, done, explanation, result), None)
     }
     /// Where the axes of `value` of `result`, the completed program, come from.
     pub fn value(&mut self, result: &Program, value: ValueId) -> Vec<AxisSource> {
@@ -217,7 +222,14 @@ impl Explained {
         let Path { source: start, axis, sharding, steps } = path;
         let (source, first) = self.0.source(start, &axis, sharding);
         // The chain goes on from the tensor as the steps call it.
-        let first = first.map(|step| Step { value: self.0.slot_name(start), ..step });
+        let name = self.0.slot_name(start);
+        let first = match first {
+            Some(step) => Some(Step { value: name, ..step }),
+            None if source.name == name => None,
+            None => {
+                Some(Step::made(source.name.clone(), name, "func.call", None, Direction::Forward))
+            }
+        };
         let chain = first.into_iter().chain(steps.iter().map(|step| self.0.step(step))).collect();
         Some((source, chain))
     }

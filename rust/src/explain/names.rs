@@ -1,9 +1,10 @@
 //! The names that values of the propagated program have in the given one.
 //!
 //! Import keeps the ids of what the program has. What it adds are data-flow edges, which stand for their owners,
-//! constraints, and clones, which have the text, or at least the names, of what they were cloned from.
+//! constraints, and clones, which have the text, or at least the names, of what they were cloned from. A value of a function
+//! of which the completed program has several copies is called as in its copy, `@helper_0 %12`.
 
-use crate::index::{FuncId, Id, OpId, ValueId};
+use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Payload, Program, ValueDef};
 use rustc_hash::FxHashMap;
 
@@ -13,10 +14,13 @@ pub(super) struct Names {
     /// Ops by the place where the text names their results.
     by_result: FxHashMap<u32, OpId>,
     functions: FxHashMap<String, FuncId>,
+    /// The copies of functions in the completed program, by their bodies.
+    copies: FxHashMap<BlockId, String>,
 }
 
 impl Names {
-    pub fn new(given: &Program) -> Self {
+    /// The names in `given` of the values of programs made of it, the completed one being `result`.
+    pub fn new(given: &Program, result: &Program) -> Self {
         let ops = given.pre_order(given.module_op());
         let ops = ops.filter_map(|op| Some((start(given, op)?, op))).collect();
         let by_result = given.pre_order(given.module_op());
@@ -24,10 +28,45 @@ impl Names {
         let functions = given.functions_in_order().into_iter();
         let functions =
             functions.map(|func| (given.str(given.func_name(func)).to_owned(), func)).collect();
-        Self { ops, by_result, functions }
+        let mut names = Self { ops, by_result, functions, copies: FxHashMap::default() };
+        for func in result.functions_in_order() {
+            let name = result.str(result.func_name(func));
+            if let (false, Some(body)) =
+                (names.functions.contains_key(name), result.func_body(func).get())
+            {
+                names.copies.insert(body, name.to_owned());
+            }
+        }
+        names
     }
     /// The name of `value` of `done`, as `"%12"`, or `"@helper %12"` in another function than the entry function.
     pub fn of(&self, given: &Program, done: &Program, value: ValueId) -> String {
+        let Some(copy) = self.copy(done, value) else {
+            return self.original(given, done, value);
+        };
+        let known = self.given_value(given, done, value);
+        let name = known.map_or_else(|| done.value_name(value), |known| given.value_name(known));
+        format!("@{copy} {name}")
+    }
+    /// The copy of a function that `value` of `done` is in.
+    fn copy(&self, done: &Program, value: ValueId) -> Option<&str> {
+        if self.copies.is_empty() {
+            return None;
+        }
+        let block_of = |op: OpId| done.parent_block(op).get();
+        let mut block = match done.def(value) {
+            ValueDef::Result(op) => block_of(op)?,
+            ValueDef::Arg(block) => block,
+        };
+        loop {
+            if let Some(name) = self.copies.get(&block) {
+                return Some(name);
+            }
+            block = block_of(done.block_parent_op(block))?;
+        }
+    }
+    /// The name in `given` of what `value` of `done` is, stands for, or was cloned from.
+    pub fn original(&self, given: &Program, done: &Program, value: ValueId) -> String {
         let Some(known) = self.given_value(given, done, value) else {
             return done.value_name(value);
         };

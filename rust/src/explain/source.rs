@@ -226,7 +226,7 @@ impl Tensors {
     }
 
     fn of(&self, slot: Slot, kind: Kind, sharding: ShardingId) -> (Source, Option<Step>) {
-        let name = self.slot_name(slot);
+        let name = self.original_name(slot);
         let known = match slot {
             Slot::Value(value) => self.names.given_value(&self.given, &self.done, value),
             Slot::FuncResult(..) => None,

@@ -54,8 +54,13 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
-    pub(super) fn new(given: Arc<Program>, done: Program, explanation: Explanation) -> Self {
-        let (names, calls) = (Names::new(&given), CallSites::new(&given));
+    pub(super) fn new(
+        given: Arc<Program>,
+        done: Program,
+        explanation: Explanation,
+        result: &Program,
+    ) -> Self {
+        let (names, calls) = (Names::new(&given, result), CallSites::new(&given));
         Self { given, done, explanation, names, calls }
     }
     /// The op whose region `value` is an argument of, or that makes it.
@@ -109,6 +114,13 @@ impl Tensors {
         match slot {
             Slot::Value(value) => self.names.of(&self.given, &self.done, value),
             Slot::FuncResult(_, index) => format!("result {index}"),
+        }
+    }
+    /// The name of `slot` in the program given, where it is annotated.
+    pub(super) fn original_name(&self, slot: Slot) -> String {
+        match slot {
+            Slot::Value(value) => self.names.original(&self.given, &self.done, value),
+            Slot::FuncResult(..) => self.slot_name(slot),
         }
     }
     /// The sharding that `slot` had before propagation.

@@ -80,7 +80,7 @@ impl Request {
         })?;
         let text = self.before.text().source();
         let explanation = explained.map_err(|error| raise(py, &error, text, &self.filename))?;
-        let explained = Explained::new(self.before.clone(), program, explanation);
+        let explained = Explained::new(self.before.clone(), program, explanation, &result);
         Ok(PyExplainer::new(explained, self.before.clone(), result))
     }
     /// Fails if `program`, a completed program, does not verify.
