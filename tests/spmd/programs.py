@@ -169,6 +169,17 @@ OPS = {
         ),
         [array(12, 6), array(5, 2, d=i32), array(5, 6)],
     ),
+    # XLA computes one window by a slice, and clamps only the sum of starts of a slice of a slice.
+    "one_window": (
+        lambda a, i: lax.gather(
+            a, i * 5, lax.GatherDimensionNumbers((0, 1), (), (0, 1)), (4, 3), mode="clip"
+        ),
+        [array(10, 8), array(2, d=i32)],
+    ),
+    "set_max": (
+        lambda a, i, u: a.at[i[0] * 2, i[1]].max(u[0], mode="drop"),
+        [array(10, 8), array(2, d=i32), array(8)],
+    ),
     "cache": (
         jax.vmap(lambda a, u, i: lax.dynamic_update_slice(a, u, (i, 0))),
         [array(4, 10, 6), array(4, 1, 6), array(4, d=i32)],

@@ -167,3 +167,22 @@ func.func @main(
     partitioned = module.propagate().partition(policy)
     assert "all_reduce" in {row.kind for row in partitioned.collectives}
     assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_slices_take_one_dim_whole_and_one_element_of_another(policy: str) -> None:
+    """The index of the dim that is taken whole is clamped to 0, on shards too."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<10x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+                %i: tensor<3x2xi32>)
+    -> (tensor<3x10x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}, {}]>}) {
+  %0 = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<
+      offset_dims = [1, 2], start_index_map = [0, 1], index_vector_dim = 1>,
+      slice_sizes = array<i64: 10, 1>}> : (tensor<10x8xf32>, tensor<3x2xi32>) -> tensor<3x10x1xf32>
+  return %0 : tensor<3x10x1xf32>
+}""")
+    a = np.arange(80, dtype=np.float32).reshape(10, 8)
+    indices = np.array([[-3, 2], [7, 6], [0, 9]], np.int32)
+    [found] = module.propagate().partition(policy).simulate(a, indices)
+    np.testing.assert_array_equal(found[:, :, 0], a[:, [2, 6, 7]].T)

@@ -104,12 +104,37 @@ fn window_size(work: &ByRule, dims: &IndexingDims, dim: usize) -> Option<i64> {
     work.shapes.get(work.results.len() + 1)?.get(*dims.window.get(place)?).copied()
 }
 
+/// Whether the slices of a gather take all of `dim` of its operand, and more than one element.
+fn is_taken_whole(work: &ByRule, indexed: &Indexed, dim: usize) -> bool {
+    indexed.sizes[dim] == work.shapes[0][dim] && indexed.sizes[dim] != 1
+}
+
 /// Whether the windows of a scatter cover all of `dim` of its operand.
 fn takes_in_all(work: &ByRule, dims: &IndexingDims, dim: usize) -> bool {
     window_size(work, dims, dim) == Some(work.shapes[0][dim])
 }
 
 impl Lowering<'_, '_, '_> {
+    /// Whether XLA computes a gather or scatter on shards by a slice of its one window. It merges a slice of a slice into
+    /// one, and clamps only the sum of their starts.
+    fn is_computed_by_slices(&self, indexed: &Indexed, indices: Held) -> bool {
+        let shape = self.emit.shape(indices.value);
+        let sizes = shape.iter().enumerate().filter(|&(dim, _)| dim != indexed.dims.index_vector);
+        self.how.one_by_one.is_none() && sizes.map(|(_, size)| size).product::<i64>() == 1
+    }
+    /// The start indices of the one slice that a gather takes, clamped as it clamps them.
+    fn within_dims(&mut self, work: &ByRule, indexed: &Indexed, indices: Held) -> Held {
+        let indices = self.with_wide_indices(indices);
+        let ty = self.emit.type_of(indices.value);
+        let last = |&dim: &usize| (work.shapes[0][dim] - indexed.sizes[dim]).max(0).to_string();
+        let lasts: Vec<String> = indexed.dims.index_map.iter().map(last).collect();
+        let list = self.emit.like(&[lasts.len() as i64], ty);
+        let last = self.emit.splat(&format!("[{}]", lasts.join(", ")), list);
+        let last = self.emit.reshape(last, &self.emit.shape(indices.value));
+        let zero = self.emit.scalar("0", ty);
+        let value = self.emit.op("stablehlo.clamp", &[zero, indices.value, last], ty, &[]);
+        Held { value, ..indices }
+    }
     /// The index of the first element of the shard along `dim` of a tensor with the placement of operand 0.
     pub(super) fn shard_start(&mut self, work: &ByRule, way: &Way, dim: usize) -> Option<ValueId> {
         let placement = self.placements[way.operands[0]].clone();
@@ -145,16 +170,19 @@ impl Lowering<'_, '_, '_> {
         let local = placement.local_shape(&work.shapes[0]);
         let mut sizes = indexed.sizes.clone();
         for (dim, digits) in placement.dims.iter().enumerate() {
-            if !digits.is_empty() && sizes[dim] == work.shapes[0][dim] && sizes[dim] != 1 {
+            if !digits.is_empty() && is_taken_whole(work, &indexed, dim) {
                 sizes[dim] = local[dim];
             }
         }
         self.emit.program.set_attr(op, "slice_sizes", &super::super::emit::int_array(&sizes));
+        let mut operands = operands.to_vec();
+        if self.is_computed_by_slices(&indexed, operands[1]) {
+            operands[1] = self.within_dims(work, &indexed, operands[1]);
+        }
         let has_terms = !self.placements[way.results[0]].partial.is_empty();
         if !has_terms {
-            return self.in_place(work, way, operands);
+            return self.in_place(work, way, &operands);
         }
-        let mut operands = operands.to_vec();
         operands[1] = self.with_wide_indices(operands[1]);
         let inside = self.localize_indices(work, way, &indexed, &mut operands[1]);
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
@@ -204,7 +232,11 @@ impl Lowering<'_, '_, '_> {
             } else {
                 indices.value
             };
-            let is_whole = !is_gather && takes_in_all(work, &indexed.dims, dim);
+            let is_whole = if is_gather {
+                is_taken_whole(work, indexed, dim)
+            } else {
+                takes_in_all(work, &indexed.dims, dim)
+            };
             let start = if is_whole { None } else { self.shard_start(work, way, dim) };
             let Some(start) = start else {
                 components.push(component);
@@ -275,6 +307,12 @@ impl Lowering<'_, '_, '_> {
             // Indices beyond the global dim may fall into the padding of the last shard.
             self.localize_indices(work, way, &indexed, &mut indices);
             operands[num_inputs] = indices;
+            if self.is_computed_by_slices(&indexed, indices) {
+                for input in &mut operands[..num_inputs] {
+                    let barrier = "stablehlo.optimization_barrier";
+                    input.value = self.emit.elementwise(barrier, &[input.value]);
+                }
+            }
         }
         let Some(reducers) = self.reducers_of_terms(work, way) else {
             return self.in_place(work, way, &operands);
