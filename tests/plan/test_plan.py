@@ -25,6 +25,21 @@ def test_an_mlp_is_sharded_by_its_batch_where_it_fits() -> None:
     assert plan.gap == pytest.approx(0, abs=1e-9)
 
 
+def test_of_plans_that_send_nothing_the_fastest_is_taken() -> None:
+    text = """
+    func.func @main(%x: tensor<4096x4096xf32>, %w: tensor<4096x512xf32>) -> tensor<4096x512xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<4096x4096xf32>, tensor<4096x512xf32>) -> tensor<4096x512xf32>
+      return %0 : tensor<4096x512xf32>
+    }
+    """
+    plan = shardcore.plan(Module.parse(text), CHIP, mesh={"a": 8}, minimize="bytes", seconds=60)
+    assert plan.value == 0
+    assert plan.kind != "replicated"
+    replicated = next(each for each in plan.alternatives if each.kind == "replicated")
+    assert replicated.reason == "the step is longer"
+
+
 def test_less_memory_gives_another_kind() -> None:
     kinds = [shardcore.plan(mlp(), CHIP, size, devices=16).kind for size in ("1GiB", "300MiB")]
     assert kinds[0] == "mixed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from typing import Any
 
 import pytest
 import shardcore
@@ -18,7 +19,7 @@ CHIP = "tpu-v5e"
 
 
 def without_paths(module: Module) -> Module:
-    return Module.parse(re.sub(r' loc\("[^"]*"\)', "", str(module)))
+    return Module.parse(re.sub(r' loc\("[^"]*"\)(?=[,)])', "", str(module)))
 
 
 def chain(layers: int, width: int = 4096) -> Module:
@@ -65,6 +66,44 @@ def test_classes_that_are_used_elsewhere_or_more_often_are_not_alike() -> None:
     uses.add("up", 1, (4, 0))
     uses.add("up", 1, (0, 3))
     assert list(uses.alike()) == [[1, 2]]
+
+
+def test_a_layer_that_lacks_few_of_the_places_of_others_is_alike() -> None:
+    """The first layer of a training step needs no gradient of what it takes."""
+    uses = Uses({1, 2, 3, 4})
+    for number in (1, 2, 3, 4):
+        for place in range(3 if number == 1 else 4):
+            uses.add("layer", place, (0, number))
+    uses.add("other", 0, (0, 4))
+    uses.add("other", 1, (0, 4))
+    assert list(uses.alike()) == [[1, 2, 3]]
+
+
+def training(layers: int) -> Module:
+    """A step of layers with experts: products with a batch dim of weights."""
+    jax = pytest.importorskip("jax")
+    from shardcore.jax import lower
+
+    def loss(params: Any, x: Any) -> Any:
+        for weights in params:
+            hidden = jax.nn.relu(jax.numpy.einsum("bd,edf->ebf", x, weights["up"]))
+            x = x + jax.numpy.einsum("ebf,efd->bd", hidden, weights["down"])
+        return jax.numpy.mean(x**2)
+
+    of = jax.ShapeDtypeStruct
+    weights = {"up": of((6, 256, 1024), "float32"), "down": of((6, 1024, 256), "float32")}
+    lowered = lower(jax.grad(loss), [weights] * layers, of((3072, 256), "float32"), mesh={"x": 1})
+    return Module.parse(lowered.as_text())
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_a_training_step_without_paths_costs_what_it_costs_with_them(layers: int) -> None:
+    plans = [
+        shardcore.plan(module, CHIP, devices=12, seconds=60)
+        for module in (training(layers), without_paths(training(layers)))
+    ]
+    assert plans[0].value == plans[1].value
+    assert len(plans[0].specs) == len(plans[1].specs)
 
 
 def test_classes_of_one_tensor_stay_apart() -> None:

@@ -50,7 +50,10 @@ def _reason(trial: Trial, best: Trial) -> str:
     if not trial.fits:
         return f"does not fit: {format_bytes(trial.rank[0])} too much"
     if trial.rank[1] == best.rank[1]:
-        return "as good" if trial.rank[:3] == best.rank[:3] else "sends more bytes"
+        if trial.rank[:3] == best.rank[:3]:
+            return "as good"
+        is_slower = (row.serial_seconds or 0.0) > (other.serial_seconds or 0.0)
+        return "the step is longer" if is_slower else "sends more bytes"
     if trial.rank[1] < best.rank[1]:
         if trial.mesh.num_devices != best.mesh.num_devices:
             return f"better, over {plural(trial.mesh.num_devices, 'device')}"

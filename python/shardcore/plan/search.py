@@ -32,6 +32,8 @@ _EACH_MESH = 1
 """The layouts of each of these sorts that are evaluated over each mesh."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
+_STARTS_BY_BYTES = 3
+"""Those that it starts from where not the step but memory or bytes are least."""
 _MOST_STARTS = 8
 """The evaluations that it starts from while nothing fits."""
 _CANDIDATES_SHARE = 0.5
@@ -64,9 +66,10 @@ class Search:
             if not any(trial.fits for trial in tried):
                 self._run(layout.mesh, [self._lean(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
+        enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES
         for count, start in enumerate(_apart(starts)[:_MOST_STARTS]):
             best = self._trials.best
-            if count >= _STARTS and best is not None and (best.fits or best.is_hopeless):
+            if count >= enough and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
 

@@ -39,7 +39,8 @@ class Trial:
     shardings: Shardings
     row: Evaluation
     rank: tuple[float, float, float, int]
-    """The bytes over the limit, the objective, the bytes sent, the number of annotations."""
+    """The bytes over the limit; the objective; of equals the step, or the bytes sent where the step
+    is the objective; the number of annotations."""
 
     @property
     def fits(self) -> bool:
@@ -53,10 +54,12 @@ class Trial:
         return peak is not None and self.rank[0] * _HOPELESS > peak
 
     def is_better_than(self, other: Trial) -> bool:
-        """Whether it fits better, or the objective is smaller by enough to be worth a change."""
+        """Whether it fits better, or the objective, or what decides among equals, is smaller by
+        enough to be worth a change."""
         if self.rank[0] != other.rank[0]:
             return self.rank[0] < other.rank[0]
-        return self.rank[1] < other.rank[1] * (1 - _WORTHWHILE)
+        place = 1 if self.rank[1] != other.rank[1] else 2
+        return self.rank[place] < other.rank[place] * (1 - _WORTHWHILE)
 
     def is_as_good_as(self, other: Trial) -> bool:
         """Whether it fits if ``other`` does, and neither takes longer nor sends more."""
@@ -103,6 +106,11 @@ class Trials:
         self._known: dict[tuple[Mesh, Shardings], Trial] = {}
         self.best: Trial | None = None
         """The best so far."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the step is minimized."""
+        return self._figure == OBJECTIVES["time"]
 
     @property
     def all(self) -> list[Trial]:
@@ -183,7 +191,8 @@ class Trials:
         if row.error is not None or figure is None or row.peak_bytes is None:
             return Trial(mesh, shardings, row, (math.inf, math.inf, math.inf, count))
         excess = max(row.peak_bytes - self._limit, 0.0)
-        return Trial(mesh, shardings, row, (excess, float(figure), row.comm_bytes or 0, count))
+        second = row.comm_bytes if self.is_timed else row.serial_seconds
+        return Trial(mesh, shardings, row, (excess, float(figure), float(second or 0), count))
 
 
 def dims_of(port: Port | None, role: Role) -> Dims:
