@@ -1590,7 +1590,10 @@ class Figures:
         """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 
     def memory(self) -> list[int]:
-        """Bytes of arguments, outputs, donated outputs, and at the peak."""
+        """Bytes of arguments, outputs, and donated outputs."""
+
+    def peak_bytes(self) -> int:
+        """The most bytes that are live at once."""
 
     def host_bytes(self) -> int:
         """Bytes that XLA allocates where the program runs on hosts."""

@@ -18,7 +18,7 @@ from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_k
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
 from shardcore.costs.rates import Rates
-from shardcore.costs.records import LoopTrips, PeakOp, UncountedOp
+from shardcore.costs.records import LoopTrips, UncountedOp
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.partition.counted import counted
@@ -108,8 +108,7 @@ def timed(
     traffic = [(row.kind, row.run.bytes) for row in sent]
     runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
     step = _step(figures, work, sent, runs, rates)
-    arguments, outputs, aliased, peak = figures.memory()
-    at = figures.peak_op()
+    arguments, outputs, aliased = figures.memory()
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
     rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
@@ -127,8 +126,6 @@ def timed(
         argument_bytes=arguments,
         output_bytes=outputs,
         alias_bytes=aliased,
-        peak_bytes=peak,
-        peak_op=None if at is None else PeakOp(**at),
         compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
         comm_seconds=step.communication,
         step_seconds=step.seconds,

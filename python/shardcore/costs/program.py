@@ -51,10 +51,6 @@ class Cost:
     output_bytes: int
     alias_bytes: int
     """Bytes of outputs that take the memory of donated arguments."""
-    peak_bytes: int
-    """The most bytes that are live at once, arguments included, as XLA assigns memory on hosts."""
-    peak_op: PeakOp | None
-    """The op at which that many bytes are live."""
     compute_seconds: float
     """Seconds of all ops: the sum of their roofline times at the peak of the chip."""
     comm_seconds: float
@@ -69,8 +65,8 @@ class Cost:
     exposed_seconds: float
     """The part of :attr:`step_seconds` in which nothing is computed, but a collective awaited."""
     rows: Rows
-    """What :attr:`collectives`, :attr:`ops`, :attr:`live_at_peak` and :attr:`least_peak_bytes` are
-    made from."""
+    """What :attr:`collectives`, :attr:`ops`, :attr:`peak_bytes`, :attr:`live_at_peak` and
+    :attr:`least_peak_bytes` are made from."""
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
@@ -81,6 +77,18 @@ class Cost:
     is_saturated: bool = False
     """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that are live at once, arguments included, as XLA assigns memory on hosts.
+        They are counted when somebody asks for them first.
+        """
+        return self.rows.peak_bytes
+
+    @property
+    def peak_op(self) -> PeakOp | None:
+        """The op at which that many bytes are live."""
+        return self.rows.peak_op
 
     @property
     def least_peak_bytes(self) -> int:

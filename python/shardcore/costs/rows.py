@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
-from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, TimedStep
+from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
 
 if TYPE_CHECKING:
@@ -93,6 +93,17 @@ class Rows:
         return tuple(sorted(found, key=lambda row: -row.seconds))
 
     @cached_property
+    def peak_bytes(self) -> int:
+        """The most bytes that are live at once, arguments included."""
+        return self._figures.peak_bytes()
+
+    @cached_property
+    def peak_op(self) -> PeakOp | None:
+        """The op at which that many bytes are live."""
+        at = self._figures.peak_op()
+        return None if at is None else PeakOp(**at)
+
+    @cached_property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
         """The values that are live at the peak: arguments first, then others in program order."""
         return tuple(LiveValue(**row) for row in self._figures.live_at_peak())
@@ -169,7 +180,8 @@ class Rows:
         return first, again
 
     def _key(self) -> tuple[Any, ...]:
-        return self.collectives, self.ops, self.live_at_peak, self.least_peak_bytes
+        peak = self.peak_bytes, self.peak_op, self.live_at_peak, self.least_peak_bytes
+        return self.collectives, self.ops, *peak
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rows) and (self is other or self._key() == other._key())
@@ -185,6 +197,8 @@ class Rows:
 def _rows(
     collectives: tuple[CollectiveCost, ...],
     ops: tuple[OpCost, ...],
+    peak_bytes: int,
+    peak_op: PeakOp | None,
     live_at_peak: tuple[LiveValue, ...],
     least_peak_bytes: int,
     steps: tuple[TimedStep, ...],
@@ -196,6 +210,7 @@ def _rows(
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
     vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
+    vars(rows).update(peak_bytes=peak_bytes, peak_op=peak_op)
     vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
     vars(rows).update(lifetimes=lifetimes, least_peak_bytes=least_peak_bytes)
     vars(rows).update(host_peak_bytes=host_peak_bytes)

@@ -5,6 +5,7 @@ use crate::ir::{OpKind, Payload, Program};
 use rustc_hash::FxHashMap;
 
 /// The functions of a module by name.
+#[derive(Clone, Debug, Default)]
 pub struct Calls {
     by_name: FxHashMap<StrId, FuncId>,
     /// Whether there are calls at all.

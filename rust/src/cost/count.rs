@@ -6,7 +6,7 @@ use super::donation::donated_of_entry;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
-use super::host::{host_order, host_peak};
+use super::host::host_order;
 use super::inline::Inlined;
 use super::local::Local;
 use super::memory::{Liveness, Memory};
@@ -17,7 +17,6 @@ use super::work::unit::Unit;
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Sequence, Uncounted};
-use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
@@ -199,22 +198,17 @@ impl<'a> Count<'a> {
         let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));
         Sequence { steps: order.steps(&live), least_peak_bytes }
     }
-    /// Adds the figures of memory.
+    /// Adds the figures of arguments and results, and of loops.
     fn finish(mut self, entry: FuncId) -> ProgramCost {
         let donated = donated_of_entry(self.program, &mut self.works.tensors, entry);
         self.cost.memory = Memory::of_ports(self.program, &mut self.works, entry, &donated);
-        let host = host_peak(self.program, &mut self.works, &self.execution, entry, &donated);
-        let memory = &mut self.cost.memory;
-        memory.peak_bytes = memory.argument_bytes.saturating_add(host.bytes);
-        memory.peak_op = host.op;
-        memory.peak_loc = host.op.map_or(Span::EMPTY, |op| self.program.loc(op));
-        memory.live = host.live;
-        self.cost.loops = self.execution.loops;
+        self.cost.loops = std::mem::take(&mut self.execution.loops);
         let rows = self.cost.ops.iter();
         let mut figures =
             rows.flat_map(|row| [row.work.flops, row.work.transcendentals, row.traffic, row.count]);
         self.cost.is_saturated =
             self.works.tensors.are_saturated() || figures.any(|figure| figure == u128::MAX);
+        self.cost.execution = self.execution;
         self.cost
     }
 }

@@ -26,6 +26,7 @@ pub struct Loop {
 }
 
 /// The number of runs of each block of a program.
+#[derive(Clone, Debug, Default)]
 pub struct Execution {
     times: Vec<u128>,
     /// The number of runs of each block if each loop runs its body once.

@@ -27,8 +27,21 @@ pub struct Live {
     pub bytes: u128,
 }
 
-/// Memory of one device.
+/// The most memory that one device takes at once.
 #[derive(Clone, Debug, Default)]
+pub struct Peak {
+    /// The most bytes that are live at once, as XLA assigns memory on hosts ([`super::host`]).
+    pub bytes: u128,
+    /// The op at which that many bytes are live.
+    pub op: Option<OpId>,
+    /// The location of that op, as that of an [`super::OpRow`].
+    pub loc: Span,
+    /// The values that are live at that op, in the order of their definition.
+    pub live: Vec<Live>,
+}
+
+/// Memory of the arguments and the results on one device.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     /// Bytes of the arguments.
     pub argument_bytes: u128,
@@ -36,14 +49,6 @@ pub struct Memory {
     pub output_bytes: u128,
     /// Bytes of results that take the memory of arguments.
     pub alias_bytes: u128,
-    /// The most bytes that are live at once, as XLA assigns memory on hosts ([`super::host`]).
-    pub peak_bytes: u128,
-    /// The op at which that many bytes are live.
-    pub peak_op: Option<OpId>,
-    /// The location of that op, as that of an [`super::OpRow`].
-    pub peak_loc: Span,
-    /// The values that are live at that op, in the order of their definition.
-    pub live: Vec<Live>,
 }
 
 impl Memory {

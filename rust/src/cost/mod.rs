@@ -53,10 +53,11 @@ use count::Count;
 use dataflow::Dataflow;
 use donation::donated_of_entry;
 use execution::{Execution, Loop};
+use host::host_peak;
 use host::lifetimes::{allocated, lifetimes, Lifetimes};
 use inline::Inlined;
 use local::Local;
-use memory::Memory;
+use memory::{Memory, Peak};
 use steps::Step;
 use work::estimate::Estimates;
 use work::unit::Unit;
@@ -114,8 +115,10 @@ pub struct ProgramCost {
     pub uncounted: Vec<Uncounted>,
     /// The loops, in program order.
     pub loops: Vec<Loop>,
-    /// Memory.
+    /// Memory of arguments and results.
     pub memory: Memory,
+    /// How often the blocks of the program run, in which calls are inlined; the peak of memory is computed from it.
+    pub execution: Execution,
     /// Which ops need which, for schedules.
     pub flow: Dataflow,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
@@ -158,12 +161,30 @@ fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) 
     for row in &mut cost.collectives {
         row.op = originals.op(row.op);
     }
-    let memory = &mut cost.memory;
-    memory.peak_op = memory.peak_op.map(|op| originals.op(op));
-    for live in &mut memory.live {
+    cost
+}
+
+/// The most memory that the program of `local` takes at once, given the execution of its [`local_cost`]. It is not a part of
+/// the cost because it takes longer than all of that, and not all ask for it.
+pub fn local_peak(local: Local<'_>, execution: &Execution) -> Peak {
+    inlined_peak(&Inlined::new(local.program), execution)
+}
+
+fn inlined_peak(inlined: &Inlined<'_>, execution: &Execution) -> Peak {
+    let (program, originals) = (&*inlined.program, &inlined.originals);
+    let Some(entry) = program.entry_function() else { return Peak::default() };
+    // No estimate of work changes what is in memory.
+    let mut works = Works::new(program);
+    let donated = donated_of_entry(program, &mut works.tensors, entry);
+    let arguments = Memory::of_ports(program, &mut works, entry, &[]).argument_bytes;
+    let host = host_peak(program, &mut works, execution, entry, &donated);
+    let mut live = host.live;
+    for live in &mut live {
         live.value = originals.value(live.value);
     }
-    cost
+    let loc = host.op.map_or(Span::EMPTY, |op| program.loc(op));
+    let op = host.op.map(|op| originals.op(op));
+    Peak { bytes: arguments.saturating_add(host.bytes), op, loc, live }
 }
 
 /// The bytes that XLA allocates for the program of `local` where it runs on hosts.

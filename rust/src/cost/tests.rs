@@ -31,17 +31,18 @@ fn flops(cost: &ProgramCost) -> u128 {
 
 #[test]
 fn a_dot_is_two_flops_a_pair() {
-    let cost = cost_of(
-        "func.func @main(%a: tensor<4x16xf32>, %b: tensor<16x4xf32>) -> tensor<4x4xf32> {
+    let text = "func.func @main(%a: tensor<4x16xf32>, %b: tensor<16x4xf32>) -> tensor<4x4xf32> {
           %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
             : (tensor<4x16xf32>, tensor<16x4xf32>) -> tensor<4x4xf32>
           return %0 : tensor<4x4xf32>
-        }",
-    );
+        }";
+    let cost = cost_of(text);
     assert_eq!(flops(&cost), 2 * 4 * 4 * 16);
     assert_eq!(cost.memory.argument_bytes, 4 * 16 * 4 + 16 * 4 * 4);
     assert_eq!(cost.memory.output_bytes, 4 * 4 * 4);
-    assert_eq!(cost.memory.peak_bytes, 4 * 16 * 4 + 16 * 4 * 4 + 4 * 4 * 4);
+    let program = signed(text);
+    let peak = local_peak(local(&program), &cost.execution);
+    assert_eq!(peak.bytes, 4 * 16 * 4 + 16 * 4 * 4 + 4 * 4 * 4);
 }
 
 /// `@f0` negates; each next function calls the one before twice.
@@ -70,20 +71,18 @@ fn doubling(depth: usize) -> String {
 fn calls_cost_the_same_inlined_or_not() {
     let program = signed(&doubling(6));
     for limit in [0, 10, 100, usize::MAX] {
-        let cost = inlined_cost(
-            local(&program),
-            &Inlined::with_limit(&program, limit),
-            &Estimates::default(),
-        );
+        let inlined = Inlined::with_limit(&program, limit);
+        let cost = inlined_cost(local(&program), &inlined, &Estimates::default());
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
-        assert!(cost.memory.peak_bytes >= 64, "limit {limit}");
+        let peak = inlined_peak(&inlined, &cost.execution);
+        assert!(peak.bytes >= 64, "limit {limit}");
         // What is reported is of the program itself.
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
-        assert!(cost.memory.live.iter().all(|live| live.value.index() < program.num_value_ids()));
+        assert!(peak.live.iter().all(|live| live.value.index() < program.num_value_ids()));
     }
     let inlined = local_cost(local(&program), &Estimates::default());
-    assert_eq!(inlined.memory.peak_bytes, 64);
+    assert_eq!(local_peak(local(&program), &inlined.execution).bytes, 64);
 }
 
 #[test]

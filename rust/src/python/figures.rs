@@ -12,11 +12,13 @@ use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::combine::{combined, Candidate};
+use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
 use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
-use crate::cost::{local_cost, local_host_bytes, local_lifetimes, sequence, ProgramCost, Sequence};
+use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_peak, sequence};
+use crate::cost::{ProgramCost, Sequence};
 use crate::index::{Id, MeshId, OpId, SignatureId, StrId};
 use crate::ir::Program;
 use pyo3::exceptions::PyValueError;
@@ -85,6 +87,7 @@ pub struct PyFigures {
     estimates: Estimates,
     cost: ProgramCost,
     sequence: OnceLock<Sequence>,
+    peak: OnceLock<Peak>,
     work: Kinds<WorkKey>,
     traffic: Kinds<TrafficKey>,
 }
@@ -101,12 +104,18 @@ impl PyFigures {
         let traffic = Kinds::of(
             collectives.map(|row| (row.kind, row.mesh, row.axes.clone(), row.devices, row.bytes)),
         );
-        Self { program, origin, estimates, cost, sequence: OnceLock::new(), work, traffic }
+        let (sequence, peak) = (OnceLock::new(), OnceLock::new());
+        Self { program, origin, estimates, cost, sequence, peak, work, traffic }
     }
     /// What depends on the order of the ops.
     fn sequence(&self, py: Python<'_>) -> &Sequence {
         let make = || sequence(self.origin.local(&self.program), &self.estimates);
         py.detach(|| self.sequence.get_or_init(make))
+    }
+    /// The most memory that is taken at once.
+    fn peak(&self, py: Python<'_>) -> &Peak {
+        let make = || local_peak(self.origin.local(&self.program), &self.cost.execution);
+        py.detach(|| self.peak.get_or_init(make))
     }
     /// The collectives that may run as one with others, given the most bytes of a set by kind.
     fn candidates(&self, most: &HashMap<String, u128>) -> Vec<Option<Candidate>> {
@@ -179,10 +188,14 @@ pub(super) fn program_figures(
 
 #[pymethods]
 impl PyFigures {
-    /// Bytes of arguments, outputs, donated outputs, and at the peak.
-    fn memory(&self) -> [u128; 4] {
+    /// Bytes of arguments, outputs, and donated outputs.
+    fn memory(&self) -> [u128; 3] {
         let memory = &self.cost.memory;
-        [memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.peak_bytes]
+        [memory.argument_bytes, memory.output_bytes, memory.alias_bytes]
+    }
+    /// The most bytes that are live at once. They are computed when asked for.
+    fn peak_bytes(&self, py: Python<'_>) -> u128 {
+        self.peak(py).bytes
     }
     /// The bytes that XLA allocates where the program runs on hosts. They are computed when asked for.
     fn host_bytes(&self, py: Python<'_>) -> u128 {
@@ -315,7 +328,7 @@ impl PyFigures {
     }
     /// The fields of the values that are live at the peak.
     fn live_at_peak<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.tables(py).list(self.cost.memory.live.iter(), Tables::live)
+        self.tables(py).list(self.peak(py).live.iter(), Tables::live)
     }
     /// The ops that run at each moment, and the values in memory, with the first and the last moment of each. They are computed
     /// when asked for.
@@ -335,8 +348,8 @@ impl PyFigures {
     }
     /// The fields of the op at which most bytes are live; `None` if there is none.
     fn peak_op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let memory = &self.cost.memory;
+        let peak = self.peak(py);
         let mut tables = self.tables(py);
-        memory.peak_op.map(|op| tables.peak_op(op, memory.peak_loc)).transpose()
+        peak.op.map(|op| tables.peak_op(op, peak.loc)).transpose()
     }
 }
