@@ -133,6 +133,11 @@ def test_propagate_takes_options(run, tmp_path: Path) -> None:
     [
         (["propagate", "missing.mlir"], 1, "error[io]: missing.mlir: No such file or directory"),
         (["propagate", "."], 1, "error[io]: .: Is a directory"),
+        (
+            ["check", "MLP", "--expect", "missing.toml"],
+            1,
+            "error[io]: missing.toml: No such file or directory\n  help: --update writes it",
+        ),
         (["opt", "missing.mlir"], 1, "error[io]: missing.mlir: No such file or directory"),
         (["propagate", "MLP", "-o", "no/such/dir"], 1, "error[io]: no/such/dir: No such file"),
         ([], 2, "required: COMMAND"),

@@ -222,6 +222,30 @@ def test_proof_finds_a_wrong_collective() -> None:
     proof = shardcore.prove(bad)
     assert not proof.is_proven
     assert "NOT proven" in str(proof)
+    assert "amplifies" not in str(proof)
+
+
+def test_a_program_that_amplifies_rounding_is_told_from_a_wrong_one() -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=4]>
+    func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+        %w: tensor<64x8xf32>) -> tensor<8x8xf32> {
+      %0 = stablehlo.tanh %a : tensor<8x64xf32>
+      %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+        : (tensor<8x64xf32>, tensor<64x8xf32>) -> tensor<8x8xf32>
+      %2 = stablehlo.constant dense<1.0e5> : tensor<8x8xf32>
+      %3 = stablehlo.multiply %1, %2 : tensor<8x8xf32>
+      %4 = stablehlo.sine %3 : tensor<8x8xf32>
+      return %4 : tensor<8x8xf32>
+    }
+    """
+    proof = shardcore.prove(Module.parse(text).propagate().partition())
+    [difference] = proof.differences
+    assert difference.largest <= 10 * difference.rounding
+    assert "the program amplifies rounding" in str(proof)
+    assert proof.record()["differences"][0]["rounding"] == difference.rounding
+    exact = Module.parse(text.replace("f32", "f64")).propagate().partition()
+    assert shardcore.prove(exact).is_proven
 
 
 def test_simulation_takes_and_gives_global_arrays() -> None:

@@ -72,6 +72,7 @@ def test_one_axis_and_one_dim(result: Result) -> None:
     [
         (("%77",), "no value %77"),
         (("params['x']",), "no value params['x']"),
+        (("params['b']['v']",), "did you mean \"params['b']['w']\""),
         (("%0", "nodel"), "%0 has no axis nodel"),
         (("%0", "data", 1), "%0 has no axis data on dim 1"),
         (("%0", None, 7), "%0 has no axis on dim 7"),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shardcore.cli.options import print_json, print_text, progress_bar, read_module, warn
+from shardcore.errors import Diagnostic, ExpectationError
 
 
 def add(commands: Any) -> None:
@@ -45,7 +46,12 @@ def run(options: argparse.Namespace) -> int:
     with progress_bar() as progress:
         result = module.propagate(legalize_chlo=options.legalize_chlo, progress=progress)
     warn(result)
-    found = result.check(options.expect, update=options.update)
+    try:
+        found = result.check(options.expect, update=options.update)
+    except FileNotFoundError as error:
+        message = f"{options.expect}: {error.strerror}"
+        hint = "--update writes it, with what the program has now"
+        raise ExpectationError(Diagnostic("io", message, hint)) from None
     if options.json:
         print_json({"ok": found.ok, **asdict(found)})
     else:

@@ -68,7 +68,10 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
         for row in comparison.lines[:top]
     )
     columns = ("line", ">compute", ">collectives", ">bytes", "number of collectives")
-    parts += [paragraph("\nlines that changed", is_title=True), table(columns, lines)]
+    parts += [
+        paragraph("\nlines that changed", is_title=True),
+        table(columns, lines, wrapped=columns[-1:]),
+    ]
     if len(comparison.lines) > top:
         parts.append(paragraph(f"... {len(comparison.lines) - top} lines more"))
     return parts

@@ -43,10 +43,11 @@ def plan_parts(plan: Plan) -> list[Part]:
     parts.append(paragraph(f"\n{count}", is_title=True))
     if rows:
         columns = ("target", "JAX", "sdy", *(["source"] if plan.places else []))
-        parts.append(table(columns, [row[: len(columns)] for row in rows]))
+        cells = [row[: len(columns)] for row in rows]
+        parts.append(table(columns, cells, wrapped=columns[:3]))
     if plan.alternatives:
         parts.append(paragraph("\nothers", is_title=True))
-        parts.append(table(COLUMNS, _alternatives(plan)))
+        parts.append(table(COLUMNS, _alternatives(plan), wrapped=COLUMNS[-1:]))
     return parts
 
 

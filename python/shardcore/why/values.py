@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from shardcore._core import Port, Result
 
 
+_MOST_NEAR = 3
+"""The paths that an error suggests."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A value, or a result of the entry function."""
@@ -63,9 +67,22 @@ def find(result: Result, asked: Value | str) -> Found:
     number = explainer.find(name if name.startswith("%") else f"%{name}", function)
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
+        if not name.startswith("%") and function is None:
+            hint = _near(result, name) or hint
         message = f"the completed program has no value {asked}"
         raise LocationError(Diagnostic("unknown-location", message, hint))
     return value(result, asked.strip(), None, number)
+
+
+def _near(result: Result, name: str) -> str | None:
+    """The paths that ``name`` may have been meant to be."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import close_names
+
+    ports = [*result.arguments(), *result.results()]
+    close = close_names(name, [port.label for port in ports if port.label], _MOST_NEAR)
+    listed = ", ".join(f'"{path}"' for path in close)
+    return f"did you mean {listed}?" if close else None
 
 
 def value(result: Result, name: str, label: str | None, number: int) -> Found:
