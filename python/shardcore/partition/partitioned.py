@@ -222,14 +222,15 @@ def partition(
         result: a program whose shardings are complete.
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` makes up to four plans and takes the one that sends the fewest bytes
+            shows). ``least`` makes up to five plans and takes the one that sends the fewest bytes
             in total: the way that sends the fewest bytes for each op, with results resharded to
             their shardings; the same with results that stay as they are computed until an op needs
-            them otherwise; that of ``shardy``; and, where values are resharded for calls, one for
-            the program completed once its calls are inlined. On each it runs the passes that
-            merge, hoist and fuse collectives. ``xla`` chooses as XLA's SPMD partitioner does for
-            products, convolutions, elementwise ops, reductions, gathers, scatters, reshapes, slices
-            and concatenations, and takes the way that sends the fewest bytes for other ops.
+            them otherwise; that of ``shardy``; and, where values are resharded for calls, the
+            first two for the program completed once its calls are inlined. On each it runs the
+            passes that merge, hoist and fuse collectives. ``xla`` chooses as XLA's SPMD
+            partitioner does for products, convolutions, elementwise ops, reductions, gathers,
+            scatters, reshapes, slices and concatenations, and takes the way that sends the fewest
+            bytes for other ops.
         progress: called from time to time with the name of the current step and the fraction of the
             work that is done, from 0 to 1.
         replicates_unknown: let every device compute the ops of which nothing is known, on all of
@@ -263,6 +264,7 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
         inlined = result._inlined()
         if inlined is not None:
             yield lower(inlined, keep_results=True)
+            yield lower(inlined)
 
     best: Partitioned | None = None
     for plan in plans():

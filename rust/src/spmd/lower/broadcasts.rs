@@ -1,4 +1,5 @@
-//! Broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again.
+//! Broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again. A value that is a slice
+//! of a larger shard counts as a broadcast of that along no dim: the larger one need not be gathered again.
 
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
@@ -45,6 +46,25 @@ impl Lowering<'_, '_, '_> {
             None => Broadcast { operand, dims },
         };
         self.broadcasts.insert(result.shard(), new);
+    }
+    /// Records `number`, a scalar, under `broadcast`.
+    pub(super) fn note_broadcast_of(&mut self, number: Held, broadcast: Held) {
+        self.broadcasts
+            .insert(broadcast.shard(), Broadcast { operand: number, dims: Rc::from([]) });
+    }
+    /// Records `held`, the larger shard, under `slice`.
+    pub(super) fn note_slice(&mut self, held: Held, slice: Held) {
+        let is_kept =
+            self.how.policy == Policy::FewestBytes && self.how.results == Results::AsComputed;
+        if !is_kept || slice.shard() == held.shard() {
+            return;
+        }
+        let known = self.broadcasts.get(&held.shard()).cloned();
+        let new = known.unwrap_or_else(|| {
+            let rank = self.placements[held.placement].dims.len();
+            Broadcast { operand: held, dims: (0..rank as i64).collect() }
+        });
+        self.broadcasts.insert(slice.shard(), new);
     }
     /// The origins of those of `operands` that are broadcasts.
     pub(super) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
@@ -100,7 +120,13 @@ impl Lowering<'_, '_, '_> {
         let (known, placement) = self.origin_at(held, target)?;
         let operand = self.reshard(known.operand, placement);
         let local = self.local_type(held.global, target);
-        let value = self.emit.broadcast(operand.value, &known.dims, local);
+        let is_slice = known.operand.global == held.global
+            && known.dims.iter().enumerate().all(|(dim, &to)| dim as i64 == to);
+        let value = if is_slice {
+            operand.value
+        } else {
+            self.emit.broadcast(operand.value, &known.dims, local)
+        };
         let new = Held { value, placement: target, is_zero_padded: false, ..held };
         self.broadcasts.insert(new.shard(), known);
         Some(new)

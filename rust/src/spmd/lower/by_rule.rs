@@ -1,8 +1,10 @@
 //! Lowers ops by their sharding rules; those without a rule are computed on replicated operands.
 
 use super::super::digits::{total_size, Digit};
+use super::super::emit::zero;
 use super::super::outcome::OutcomeKind;
 use super::super::placement::{Placement, PlacementId};
+use super::super::reducer::Reducer;
 use super::super::ways::Way;
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -18,7 +20,11 @@ impl Lowering<'_, '_, '_> {
             return Ok(());
         }
         self.check_known(op)?;
-        if self.leave_to_concatenations(op) || self.lower_empty(op) || self.lower_as_shardy(op) {
+        if self.leave_to_concatenations(op)
+            || self.lower_empty(op)
+            || self.lower_as_shardy(op)
+            || self.lower_sum_of_none(op)
+        {
             return Ok(());
         }
         self.capture(op);
@@ -67,6 +73,44 @@ impl Lowering<'_, '_, '_> {
         self.dead.push(op);
         true
     }
+    /// Lowers `op` if it is a reduction of no elements, which is the initial value, or a product that adds up none.
+    fn lower_sum_of_none(&mut self, op: OpId) -> bool {
+        let program = &*self.emit.program;
+        let operands: Vec<ValueId> = program.operands(op).collect();
+        let results: Vec<ValueId> = program.op_results(op).collect();
+        let is_empty = |&value: &ValueId| self.is_empty(self.global_type(value));
+        let has_initial_values = match program.kind(op) {
+            OpKind::Reduce if operands[..results.len()].iter().all(is_empty) => true,
+            OpKind::DotGeneral | OpKind::Dot if operands.iter().any(is_empty) => false,
+            _ => return false,
+        };
+        let targets: Vec<PlacementId> = results.iter().map(|&it| self.target(it)).collect();
+        if targets.iter().any(|&target| !self.placements[target].partial.is_empty()) {
+            return false;
+        }
+        self.note(op, OutcomeKind::Local, Arc::default());
+        for (index, (&result, &placement)) in results.iter().zip(&targets).enumerate() {
+            let global = self.emit.program.type_of(result);
+            let replicated = self.placements.replicated(0);
+            let element = if has_initial_values {
+                let initial = self.held(operands[results.len() + index]);
+                self.reshard(initial, replicated)
+            } else {
+                let zero = zero(self.emit.element(global));
+                let value = self.emit.scalar(zero, global);
+                let global = self.emit.type_of(value);
+                let (placement, reducer) = (replicated, Reducer::Add);
+                Held { value, global, placement, reducer, is_zero_padded: true }
+            };
+            let local = self.local_type(global, placement);
+            let value = self.emit.broadcast(element.value, &[], local);
+            let new = Held { value, global, placement, is_zero_padded: false, ..element };
+            self.note_broadcast_of(element, new);
+            self.set_held(result, new);
+        }
+        self.dead.push(op);
+        true
+    }
     /// The outcome of `work` under `way`, with the reason.
     pub(super) fn outcome_of(&mut self, work: &ByRule, way: &Way) -> (OutcomeKind, Arc<str>) {
         let mut gathered: Vec<String> = Vec::new();
@@ -77,13 +121,15 @@ impl Lowering<'_, '_, '_> {
                 (0..placement.dims.len()).map(|dim| placement.num_shards(dim)).product()
             };
             // If the number of shards stays the same, dims are exchanged instead of gathered.
-            let dims = if num_shards(to) < num_shards(from) { 0..from.dims.len() } else { 0..0 };
-            for dim in dims {
-                if total_size(&to.dims[dim]) < total_size(&from.dims[dim]) {
-                    gathered.push(format!("operand {index} dim {dim}"));
+            let has_fewer = num_shards(to) < num_shards(from);
+            let mut grown = Vec::new();
+            for dim in 0..from.dims.len() {
+                if has_fewer && total_size(&to.dims[dim]) < total_size(&from.dims[dim]) {
+                    grown.push(format!("operand {index} dim {dim}"));
                 }
             }
             if from != to && self.reshard_elements(*held, placement) > 0 {
+                gathered.append(&mut grown);
                 sent.push(format!("operand {index}"));
             }
         }

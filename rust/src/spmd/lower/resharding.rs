@@ -3,7 +3,7 @@
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
-use super::super::reshard::{plan, shard_elements, Plan, PlanKey, Traveller};
+use super::super::reshard::{neutral, plan, shard_elements, Plan, PlanKey, Traveller};
 use super::super::steps::Step;
 use super::super::xla;
 use super::{Held, Lowering};
@@ -72,7 +72,11 @@ impl<'p> Lowering<'p, '_, '_> {
             let ops = (first, self.next_op_id());
             self.steps.push(Step { ops, before, after: target, rematerializes: false });
         }
-        Held { value, placement: target, is_zero_padded: false, ..held }
+        let new = Held { value, placement: target, is_zero_padded: false, ..held };
+        if plan.sent() == 0 {
+            self.note_slice(held, new);
+        }
+        new
     }
     /// What emits the steps of a reshard of a value of `shape`, whose terms `reducer` adds.
     fn traveller<'t>(&'t mut self, shape: &'t [i64], reducer: Reducer) -> Traveller<'t, 'p> {
@@ -91,7 +95,10 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         let shape = self.shape_of(held.global).unwrap_or_default();
         let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
-        let known = PlanKey { from: held.placement, to: target, shape, devices };
+        let spreads = self.how.policy == Policy::FewestBytes
+            && self.how.one_by_one.is_none()
+            && neutral(self.emit.element(held.global)).is_some();
+        let known = PlanKey { from: held.placement, to: target, shape, spreads, devices };
         let plan = if let Some(plan) = self.known_plans.get(&known) {
             Arc::clone(plan)
         } else {
@@ -102,7 +109,7 @@ impl<'p> Lowering<'p, '_, '_> {
             } else {
                 xla::reshard::plan(from, &to, &known.shape, &known.devices)
             };
-            let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape)));
+            let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape, spreads)));
             self.known_plans.insert(known, Arc::clone(&new));
             new
         };

@@ -7,12 +7,12 @@ use super::super::placement::Placement;
 use super::search::{nested, straight, Plan};
 
 /// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
-/// `target` is unreduced only over digits over which `from` is.
-pub fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
+/// `target` is unreduced only over digits over which `from` is. With `spreads`, elements may be added to zeros.
+pub fn plan(from: &Placement, target: &Placement, shape: &[i64], spreads: bool) -> Plan {
     if from == target {
         return Plan::default();
     }
-    nested(from, target, shape).unwrap_or_else(|| {
+    nested(from, target, shape, spreads).unwrap_or_else(|| {
         let all = straight(from, target, shape);
         let less = through_common(from, target, shape);
         less.filter(|plan| plan.sent() < all.sent()).unwrap_or(all)
@@ -45,8 +45,8 @@ fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option
         }
     }
     let between = Placement { order: from.order, dims, partial: Vec::new() }.merged();
-    let mut plan = nested(from, &between, shape)?;
-    plan.steps.extend(nested(&between, target, shape)?.steps);
+    let mut plan = nested(from, &between, shape, false)?;
+    plan.steps.extend(nested(&between, target, shape, false)?.steps);
     Some(plan)
 }
 
@@ -65,7 +65,7 @@ mod tests {
     fn only_parts_that_do_not_nest_are_gathered() {
         // An axis of 12, then one of 2: the major 6 of the one to its major 4, whose major 2 stays.
         let (from, to) = (place(&[&[(4, 6)], &[]]), place(&[&[(6, 4)], &[(1, 2)]]));
-        let plan = plan(&from, &to, &[24, 8]);
+        let plan = plan(&from, &to, &[24, 8], true);
         let gathers = plan.steps.iter().filter_map(|reached| match &reached.step {
             Step::AllGather { digits, .. } => Some(digits.clone()),
             _ => None,
@@ -79,7 +79,7 @@ mod tests {
     fn terms_are_reduced_first() {
         let (mut from, to) = (place(&[&[(3, 2)]]), place(&[&[(2, 3)]]));
         from.partial = vec![Digit { stride: 6, size: 2 }];
-        let plan = plan(&from, &to, &[6]);
+        let plan = plan(&from, &to, &[6], true);
         assert_eq!(plan.steps.last().unwrap().placement, to);
         assert!(matches!(plan.steps[0].step, Step::AllReduce { .. }));
     }

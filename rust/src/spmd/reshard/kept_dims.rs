@@ -48,6 +48,7 @@ impl KeptDims {
             match &mut reached.step {
                 Step::Slice { dim, .. }
                 | Step::AllGather { dim, .. }
+                | Step::Spread { dim, .. }
                 | Step::ReduceScatter { dim, .. } => *dim = self.kept[*dim],
                 Step::AllToAll { from, to, .. } => {
                     (*from, *to) = (self.kept[*from], self.kept[*to]);

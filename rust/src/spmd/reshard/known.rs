@@ -17,6 +17,8 @@ pub struct PlanKey {
     pub to: PlacementId,
     /// Its shape.
     pub shape: Vec<i64>,
+    /// Whether elements may be added to zeros.
+    pub spreads: bool,
     /// The digits of devices where XLA's partitioner decides, which looks at those that are replicated, too; else none.
     pub devices: Vec<Digit>,
 }

@@ -33,6 +33,7 @@ impl Traveller<'_, '_> {
                 let gathered = self.collectives.all_gather(self.emit, input, *dim, (order, digits));
                 self.cut(gathered, *dim, after[*dim])
             }
+            Step::Spread { dim, digits } => self.spread(input, *dim, (order, digits), &after),
             Step::AllToAll { from, to, digits } => {
                 let input = self.padded(input, *to, after[*to] * total_size(digits));
                 let dims = (*to, *from);
@@ -84,6 +85,29 @@ impl Traveller<'_, '_> {
         starts[dim] = Some(self.emit.times(number, shape[dim]));
         self.emit.dynamic_slice(input, &starts, shape)
     }
+    /// The elements along `dim` of the devices that differ in `digits`, one each, and none of those behind the last.
+    fn spread(
+        &mut self,
+        input: ValueId,
+        dim: usize,
+        (order, digits): (u32, &[Digit]),
+        shape: &[i64],
+    ) -> ValueId {
+        let like = self.emit.type_of(input);
+        let text = self.emit.element(like);
+        let reducer = if text == "i1" { Reducer::Or } else { Reducer::Add };
+        let neutral = neutral(text).unwrap_or("0");
+        let neutral = self.emit.scalar(neutral, like);
+        let ty = self.emit.like(shape, like);
+        let dims: Vec<i64> = (0..shape.len() as i64).collect();
+        let repeated = self.emit.broadcast(input, &dims, ty);
+        let number = self.emit.number(order, digits);
+        let places = self.emit.indices(shape, dim, None);
+        let number = self.emit.broadcast(number, &[], self.emit.type_of(places));
+        let is_own = self.emit.compare("EQ", places, number);
+        let terms = self.emit.masked(is_own, repeated, neutral);
+        self.collectives.all_reduce(self.emit, terms, reducer, (order, digits))
+    }
     /// `input` with zeros at the end of `dim` up to `size`.
     fn padded(&mut self, input: ValueId, dim: usize, size: i64) -> ValueId {
         let shape = self.emit.shape(input);
@@ -111,6 +135,17 @@ fn changed_digits(from: &Placement, to: &Placement) -> Vec<Digit> {
         }
     }
     digits
+}
+
+/// The text of what leaves all elements of type `element` as they are if it is added, or combined by "or" where these are
+/// booleans; `None` if the type is not one that all runtimes add up over devices.
+pub fn neutral(element: &str) -> Option<&'static str> {
+    match element {
+        "i1" => Some("false"),
+        "i8" | "i16" | "i32" | "i64" | "ui8" | "ui16" | "ui32" | "ui64" => Some("0"),
+        "bf16" | "f16" | "f32" | "f64" => Some("-0.000000e+00"),
+        _ => None,
+    }
 }
 
 /// Elements of a shard.

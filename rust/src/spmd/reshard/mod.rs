@@ -9,6 +9,6 @@ mod search;
 
 pub use apart::plan;
 pub use known::{KnownPlans, PlanKey};
-pub use lower::{shard_elements, Traveller};
+pub use lower::{neutral, shard_elements, Traveller};
 pub use moves::{Position, Reached, Step};
 pub use search::Plan;

@@ -26,6 +26,14 @@ pub enum Step {
         /// The minor digits of that dim.
         digits: Vec<Digit>,
     },
+    /// Devices that differ in `digits`, all those of `dim`, each put their one element of `dim` among zeros, and add them
+    /// up. The dim has fewer elements than half of the devices, so that gathering their shards sends more.
+    Spread {
+        /// The dim that grows.
+        dim: usize,
+        /// Its digits.
+        digits: Vec<Digit>,
+    },
     /// Devices that differ in `digits`, the minor ones of dim `from`, exchange parts along `to`.
     AllToAll {
         /// The dim that grows.
@@ -65,6 +73,15 @@ pub struct Reached {
 /// Whether consecutive shards of `fine` parts of a dim of `size` form the shards of `coarse` parts.
 fn nests(size: i64, coarse: i64, fine: i64) -> bool {
     coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
+}
+
+/// The elements that a device sends to reduce `elements` with others, saturating.
+pub(super) fn all_reduced(elements: i64, devices: i64) -> i64 {
+    // Of many elements the fraction that one device reduces is exact enough.
+    match elements.checked_mul(2 * (devices - 1)) {
+        Some(sent) => sent / devices,
+        None => 2 * (elements / devices).saturating_mul(devices - 1),
+    }
 }
 
 /// A placement of a tensor of shape `shape`, from which steps lead to others.
@@ -128,6 +145,18 @@ impl<'a> Position<'a> {
         let sent = self.elements().saturating_mul(parts - 1);
         Some(Reached { step: Step::AllGather { dim, digits }, placement, sent })
     }
+    /// The all-reduce of all elements of `dim` among devices of which more than half have none; `None` if fewer do.
+    pub fn spread(&self, dim: usize) -> Option<Reached> {
+        let devices = self.at.num_shards(dim);
+        if !self.at.partial.is_empty() || devices <= self.shape[dim].saturating_mul(2) {
+            return None;
+        }
+        let mut placement = self.at.clone();
+        let digits = std::mem::take(&mut placement.dims[dim]);
+        let elements = self.elements().saturating_mul(self.shape[dim]);
+        let sent = all_reduced(elements, devices);
+        Some(Reached { step: Step::Spread { dim, digits }, placement, sent })
+    }
     /// The all-to-all of the last `count` digits of dim `from` to dim `to`; `None` where shards do not nest.
     pub fn all_to_all(&self, from: usize, to: usize, count: usize) -> Option<Reached> {
         let own = &self.at.dims[from];
@@ -148,6 +177,8 @@ impl<'a> Position<'a> {
 pub(super) struct Moves<'a> {
     pub from: Position<'a>,
     pub target: &'a Placement,
+    /// Whether elements may be added to zeros.
+    pub spreads: bool,
 }
 
 /// The most digits of a dim for which all orders are tried.
@@ -165,6 +196,9 @@ impl Moves<'_> {
                 for to in (0..self.from.at.dims.len()).filter(|&to| to != dim) {
                     reached.extend(self.from.all_to_all(dim, to, count));
                 }
+            }
+            if self.spreads {
+                reached.extend(self.from.spread(dim));
             }
             self.add_permutes(dim, &mut reached);
             self.add_swaps(dim, &mut reached);
@@ -184,7 +218,7 @@ impl Moves<'_> {
         let devices = total_size(partial);
         let mut placement = self.from.at.clone();
         placement.partial.clear();
-        let sent = 2 * (self.from.elements() / devices).saturating_mul(devices - 1);
+        let sent = all_reduced(self.from.elements(), devices);
         reached.push(Reached {
             step: Step::AllReduce { digits: partial.clone() },
             placement,

@@ -8,7 +8,7 @@ use super::super::digits::Cuts;
 use super::super::placement::Placement;
 use super::kept_dims::KeptDims;
 use super::lower::shard_elements;
-use super::moves::{Moves, Position, Reached, Step};
+use super::moves::{all_reduced, Moves, Position, Reached, Step};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,10 +39,16 @@ impl Plan {
 }
 
 /// The plan between placements whose sub-axes nest; `None` where they do not.
-pub(super) fn nested(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+pub(super) fn nested(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    spreads: bool,
+) -> Option<Plan> {
     let cuts = Cuts::of(from.digits().chain(target.digits()))?;
     let (from, target) = (from.split(&cuts), target.split(&cuts));
-    let mut plan = search(&from, &target, shape).unwrap_or_else(|| straight(&from, &target, shape));
+    let mut plan =
+        search(&from, &target, shape, spreads).unwrap_or_else(|| straight(&from, &target, shape));
     plan.merge();
     Some(plan)
 }
@@ -53,6 +59,7 @@ fn merge(reached: &mut Reached) {
     match &mut reached.step {
         Step::Slice { digits, .. }
         | Step::AllGather { digits, .. }
+        | Step::Spread { digits, .. }
         | Step::AllToAll { digits, .. }
         | Step::AllReduce { digits }
         | Step::ReduceScatter { digits, .. } => {
@@ -80,16 +87,21 @@ fn missing(at: &Placement, wanted: i64, (shape, others): (&[i64], i64)) -> i64 {
 }
 
 /// The shortest plan, found over the dims that matter.
-fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+fn search(from: &Placement, target: &Placement, shape: &[i64], spreads: bool) -> Option<Plan> {
     let dims = KeptDims::of(from, target, shape);
     let (from, target) = (dims.placement(from), dims.placement(target));
-    let mut plan = shortest(&from, &target, (&dims.choose(shape), dims.others))?;
+    let mut plan = shortest(&from, &target, (&dims.choose(shape), dims.others), spreads)?;
     dims.widen(&mut plan.steps);
     Some(plan)
 }
 
 /// The shortest plan for a tensor of shape `shape`, and `others` elements along other dims.
-fn shortest(from: &Placement, target: &Placement, (shape, others): (&[i64], i64)) -> Option<Plan> {
+fn shortest(
+    from: &Placement,
+    target: &Placement,
+    (shape, others): (&[i64], i64),
+    spreads: bool,
+) -> Option<Plan> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut numbers: FxHashMap<Placement, usize> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
@@ -109,7 +121,8 @@ fn shortest(from: &Placement, target: &Placement, (shape, others): (&[i64], i64)
             return None;
         }
         let at = nodes[number].placement.clone();
-        for reached in (Moves { from: Position { at: &at, shape, others }, target }).list() {
+        let from = Position { at: &at, shape, others };
+        for reached in (Moves { from, target, spreads }).list() {
             let sends = u32::from(!matches!(reached.step, Step::Slice { .. }));
             let cost = (cost.0.saturating_add(reached.sent), cost.1 + sends, cost.2 + 1);
             let next = nodes.len();
@@ -182,7 +195,7 @@ pub(super) fn straight(from: &Placement, target: &Placement, shape: &[i64]) -> P
     if !at.partial.is_empty() && target.partial.is_empty() {
         let digits = std::mem::take(&mut at.partial);
         let devices = super::super::digits::total_size(&digits);
-        let sent = 2 * (elements(&at) / devices).saturating_mul(devices - 1);
+        let sent = all_reduced(elements(&at), devices);
         steps.push(Reached { step: Step::AllReduce { digits }, placement: at.clone(), sent });
     }
     let differs = |at: &Placement, dim: usize| at.dims[dim] != target.dims[dim];
@@ -210,7 +223,7 @@ mod tests {
     use super::*;
 
     fn planned_between(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
-        nested(from, target, shape).unwrap()
+        nested(from, target, shape, false).unwrap()
     }
 
     // Mesh "x"=2, "y"=4.
@@ -227,6 +240,7 @@ mod tests {
         let name = |reached: &Reached| match reached.step {
             Step::Slice { .. } => "slice",
             Step::AllGather { .. } => "all_gather",
+            Step::Spread { .. } => "spread",
             Step::AllToAll { .. } => "all_to_all",
             Step::Permute => "permute",
             Step::AllReduce { .. } => "all_reduce",
@@ -298,6 +312,17 @@ mod tests {
         assert_eq!(plan_to(&[&[X], &[]]), ["reduce_scatter"]);
         assert_eq!(plan_to(&[&[], &[]]), ["all_reduce"]);
         assert_eq!(plan_to(&[&[], &[Y, X]]), ["slice", "reduce_scatter"]);
+    }
+
+    #[test]
+    fn few_elements_are_added_to_zeros() {
+        let (from, to) = (place(&[&[], &[X, Y]]), place(&[&[], &[]]));
+        let plan_of = |size| nested(&from, &to, &[8, size], true).unwrap();
+        // 24 elements, of which each device sends 7/8 twice; a gather sends 8 seven times.
+        assert_eq!((names(&plan_of(3)), plan_of(3).sent()), (vec!["spread"], 42));
+        assert_eq!((names(&plan_of(4)), plan_of(4).sent()), (vec!["all_gather"], 56));
+        let slower = nested(&from, &to, &[8, 3], false).unwrap();
+        assert!(slower.sent() > 42);
     }
 
     #[test]
