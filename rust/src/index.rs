@@ -150,10 +150,19 @@ impl<I: Id> DoubleEndedIterator for IdRange<I> {
 impl<I: Id> ExactSizeIterator for IdRange<I> {}
 
 /// A vector indexed by one kind of id.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct IdVec<I, T> {
     items: Vec<T>,
     ids: PhantomData<fn(I) -> I>,
+}
+
+/// Clones have room for a quarter more: tables are copied to be edited, and the first item would copy them once more.
+impl<I, T: Clone> Clone for IdVec<I, T> {
+    fn clone(&self) -> Self {
+        let mut items = Vec::with_capacity(self.items.len() + self.items.len() / 4);
+        items.extend_from_slice(&self.items);
+        Self { items, ids: PhantomData }
+    }
 }
 
 impl<I: Id, T> IdVec<I, T> {

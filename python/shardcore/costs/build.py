@@ -103,11 +103,13 @@ def timed(
     """
     figures = local.figures
     rates = Rates(chip)
-    work = [(kind, *rates.peak(kind)) for kind in work_kinds(figures)]
+    kinds = work_kinds(figures)
+    times = [rates.times(kind) for kind in kinds]
+    work = [(kind, *at[:2]) for kind, at in zip(kinds, times, strict=True)]
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.run.bytes) for row in sent]
     runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
-    step = _step(figures, work, sent, runs, rates)
+    step = _step(figures, work, [achieved for *_, achieved in times], sent, runs, rates.chip)
     arguments, outputs, aliased = figures.memory()
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
     rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest)
@@ -190,15 +192,15 @@ class _Step:
 def _step(
     figures: Figures,
     work: Sequence[tuple[WorkKind, float, float]],
+    seconds: list[float],
     sent: Sequence[_Sent],
     runs: Runs,
-    rates: Rates,
+    chip: Hardware,
 ) -> _Step:
-    """Schedule the program, and bound its time from both sides; from above as if no collectives
-    ran as one.
+    """Schedule the program, whose kinds of ops take these ``seconds``, and bound its time from both
+    sides; from above as if no collectives ran as one.
     """
-    shares = rates.chip.achieved
-    seconds = [rates.achieved(kind) for kind, *_ in work]
+    shares = chip.achieved
     transfers = [
         (run.achieved, run.stream if run.overlaps else 0, float(run.chunks)) for run in runs.runs
     ]

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardcore._core import AxisRef, Figures, Mesh
 
 
-@dataclass(frozen=True)
-class WorkKind:
+class WorkKind(NamedTuple):
     """Ops that take equally long. All figures are of one run of one of them."""
 
     dtype: str | None
@@ -26,14 +25,13 @@ class WorkKind:
     bytes: int
     """Bytes read from and written to memory, with ops fused."""
     is_collective: bool
-    count: int
+    count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such ops."""
     count_counting_loops_once: int
     """Number of runs if each loop ran its body once."""
 
 
-@dataclass(frozen=True)
-class TrafficKind:
+class TrafficKind(NamedTuple):
     """Collectives that take equally long; see :class:`~shardcore.costs.CollectiveCost`."""
 
     kind: str
@@ -44,7 +42,7 @@ class TrafficKind:
     devices: int
     """How many devices talk to each other; 1 where that is not known."""
     bytes: int
-    count: int
+    count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such collectives."""
 
 

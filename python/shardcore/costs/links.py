@@ -58,10 +58,17 @@ _MOST_RATES = 1 << 12
 """The most rates that are kept for other programs."""
 
 
+_KnownTransfers = dict[tuple[str, Mesh, tuple[AxisRef, ...], int], Transfer]
+"""Runs of collectives: their kinds, the meshes and axes along which they run, and their bytes."""
+
+_MOST_TRANSFERS = 1 << 14
+"""The most runs that are kept for other programs."""
+
+
 @lru_cache(maxsize=16)
-def _known_rates(*_: Hashable) -> _KnownRates:
-    """The rates that are known for a chip, a topology and options."""
-    return {}
+def _known(*_: Hashable) -> tuple[_KnownRates, _KnownTransfers]:
+    """The rates and runs that are known for a chip, a topology and options."""
+    return {}, {}
 
 
 class Links:
@@ -81,8 +88,7 @@ class Links:
         self._mapping = parse_mapping([mapping]) if isinstance(mapping, str) else mapping
         self._options = options or TimeOptions()
         self._topologies: dict[Mesh, Topology] = {}
-        self._rates: _KnownRates | None = None
-        self._known: dict[tuple[str, Mesh, tuple[AxisRef, ...], int], Transfer] = {}
+        self._shared: tuple[_KnownRates, _KnownTransfers] | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -145,35 +151,45 @@ class Links:
         Raises:
             CalculusError, VerificationError: as for :meth:`topology`.
         """
+        topology = self.topology(mesh)
+        _, transfers = self._known()
         key = (kind, mesh, axes, num_bytes)
-        if key not in self._known:
-            self._known[key] = self._transfer(OPS[kind], mesh, axes, num_bytes)
-        return self._known[key]
+        found = transfers.get(key)
+        if found is None:
+            if len(transfers) >= _MOST_TRANSFERS:
+                transfers.clear()
+            found = transfers[key] = self._transfer(OPS[kind], topology, axes, num_bytes)
+        return found
+
+    def _known(self) -> tuple[_KnownRates, _KnownTransfers]:
+        """What is known for the same chip, topology and options; there is a topology, so that the
+        mapping is one.
+        """
+        if self._shared is None:
+            items = None if self._mapping is None else self._mapping.items()
+            mapping = None if items is None else tuple((name, tuple(on)) for name, on in items)
+            self._shared = _known(self._chip, self._shape, mapping, self._options, self._slices)
+        return self._shared
 
     def _rates_of(
         self, op: str, axes: tuple[AxisRef, ...], topology: Topology
     ) -> tuple[Rates, Rates]:
-        if self._rates is None:
-            # There is a topology, so the mapping is one.
-            items = None if self._mapping is None else self._mapping.items()
-            mapping = None if items is None else tuple((name, tuple(on)) for name, on in items)
-            self._rates = _known_rates(
-                self._chip, self._shape, mapping, self._options, self._slices
-            )
+        rates, _ = self._known()
         key = (op, topology.mesh, axes)
-        found = self._rates.get(key)
+        found = rates.get(key)
         if found is None:
-            if len(self._rates) >= _MOST_RATES:
-                self._rates.clear()
+            if len(rates) >= _MOST_RATES:
+                rates.clear()
             exact = replace(self._options, exact=True)
-            found = self._rates[key] = (
+            found = rates[key] = (
                 rates_of(op, axes, topology, self._options),
                 rates_of(op, axes, topology, exact),
             )
         return found
 
-    def _transfer(self, op: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int) -> Transfer:
-        topology = self.topology(mesh)
+    def _transfer(
+        self, op: str, topology: Topology, axes: tuple[AxisRef, ...], num_bytes: int
+    ) -> Transfer:
         rates, exact = self._rates_of(op, axes, topology)
         sent = wire_bytes(op, num_bytes, rates.devices)
         shares = self._chip.achieved

@@ -137,6 +137,15 @@ struct Stream {
 }
 
 impl Stream {
+    /// Adds a task that can start at `ready`.
+    fn add(&mut self, ready: f64, task: u32) {
+        // A stream is never free earlier than it is now.
+        if ready <= self.free {
+            self.now.push(Reverse(task));
+        } else {
+            self.later.push(Reverse((Seconds(ready), task)));
+        }
+    }
     /// When it starts its next task.
     fn next_start(&self) -> Option<f64> {
         if !self.now.is_empty() {
@@ -202,17 +211,16 @@ impl Run<'_> {
         self.expose_tail(end, block.times);
         end
     }
-    /// Seconds of `task` by itself, its stream, and whether it runs alone.
-    fn cost(&self, task: &Task) -> (f64, usize, bool) {
+    /// Seconds of `task` by itself, and whether it runs alone.
+    fn cost(&self, task: &Task) -> (f64, bool) {
         if let Some(row) = task.collective {
-            let transfer = self.times.transfers[row as usize];
-            return (transfer.seconds, transfer.stream, false);
+            return (self.times.transfers[row as usize].seconds, false);
         }
         let own = task.row.map_or(0.0, |row| self.times.computations[row as usize].seconds);
         let bodies = self.flow.bodies(task);
         let inside: f64 =
             bodies.iter().map(|&(block, times)| self.block_seconds[block as usize] * times).sum();
-        (own + inside, 0, !bodies.is_empty())
+        (own + inside, !bodies.is_empty())
     }
     /// Puts a task that can start on its stream; one that takes no time is done at once.
     fn release(&mut self, task: u32) {
@@ -222,9 +230,10 @@ impl Run<'_> {
             let state = &mut self.states[task as usize];
             let known = &self.flow.tasks[task as usize];
             if !is_free(self.flow, known) {
-                let ready = Seconds(state.ready);
-                let (_, stream, _) = self.cost(known);
-                self.streams[stream].later.push(Reverse((ready, task)));
+                let ready = state.ready;
+                let stream =
+                    known.collective.map_or(0, |row| self.times.transfers[row as usize].stream);
+                self.streams[stream].add(ready, task);
                 continue;
             }
             (state.start, state.end) = (state.ready, state.ready);
@@ -235,7 +244,7 @@ impl Run<'_> {
     /// Runs `task` on a stream from `start`.
     fn place(&mut self, task: u32, at: usize, start: f64, times: f64) {
         let known = self.flow.tasks[task as usize];
-        let (mut seconds, _, is_alone) = self.cost(&known);
+        let (mut seconds, is_alone) = self.cost(&known);
         let mut start = start;
         let mut waits_for = self.states[task as usize].waits_for;
         if is_alone {

@@ -38,6 +38,19 @@ const BYTES_PER_OP: usize = 1 << 11;
 /// are collectives.
 type WorkKey = (StrId, Unit, Work, u128, bool);
 
+/// What ops that take equally long have in common, as Python has it, and how often they run.
+type WorkRow<'a> = (
+    Option<&'a str>,
+    &'static str,
+    Option<(u128, u128, u128, u128)>,
+    u128,
+    u128,
+    u128,
+    bool,
+    u128,
+    u128,
+);
+
 /// What one run of the custom calls of a signature costs: the number of the signature, flops, transcendentals, bytes.
 type GivenEstimate = (usize, u128, u128, Option<u128>);
 
@@ -211,11 +224,7 @@ impl PyFigures {
     }
     /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, bytes,
     /// whether they are collectives, how often they run, and how often if each loop ran once.
-    #[allow(clippy::type_complexity)] // It is a tuple in Python.
-    fn work(
-        &self,
-    ) -> Vec<(Option<&str>, &'static str, Option<[u128; 4]>, u128, u128, u128, bool, u128, u128)>
-    {
+    fn work(&self) -> Vec<WorkRow<'_>> {
         let counts = self.cost.ops.iter().map(|row| [row.count, row.once]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
         let row = |(&(element, unit, work, bytes, is_collective), [count, once]): (
@@ -224,7 +233,10 @@ impl PyFigures {
         )| {
             let dtype = element.get().map(|id| self.program.strings().get(id));
             let sizes = match unit {
-                Unit::Product(sizes) => Some(sizes.as_array()),
+                Unit::Product(sizes) => {
+                    let [batch, rows, columns, summed] = sizes.as_array();
+                    Some((batch, rows, columns, summed))
+                }
                 _ => None,
             };
             let Work { flops, transcendentals } = work;

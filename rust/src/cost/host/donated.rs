@@ -7,7 +7,6 @@
 
 use super::graph::{Graph, Item, Kernel, Read, NONE};
 use super::order::breadth_first;
-use std::collections::BTreeMap;
 
 /// `graph` with copies of those arguments that need one, where results take the memory of `donated` arguments.
 pub fn with_copies(graph: Graph, donated: &[(usize, u32)]) -> Graph {
@@ -26,8 +25,8 @@ struct Pair {
     kernel: u32,
 }
 
-/// The arguments that are copied, each with the first kernel that reads it.
-fn copied(graph: &Graph, donated: &[(usize, u32)]) -> BTreeMap<u32, u32> {
+/// The arguments that are copied, each behind the first kernel that reads it, in order.
+fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(u32, u32)> {
     let pairs = donated.iter().filter_map(|&(result, argument)| {
         let output = graph.returned.get(result).filter(|&&item| item != NONE)?;
         let output = graph.stored_as(*output);
@@ -35,10 +34,10 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> BTreeMap<u32, u32> {
         (kernel != NONE).then_some(Pair { argument, output, kernel })
     });
     let pairs: Vec<Pair> = pairs.collect();
-    let mut copied = BTreeMap::new();
     if pairs.is_empty() {
-        return copied;
+        return Vec::new();
     }
+    let mut is_copied = vec![false; graph.items.len()];
     let order = breadth_first(graph);
     let mut pair_of = vec![NONE; graph.items.len()];
     for pairs in pairs.chunks(u128::BITS as usize) {
@@ -64,7 +63,7 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> BTreeMap<u32, u32> {
                     is_before
                 };
                 if !is_safe {
-                    copied.insert(argument, NONE);
+                    is_copied[argument as usize] = true;
                 }
             }
         }
@@ -72,13 +71,16 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> BTreeMap<u32, u32> {
             pair_of[pair.argument as usize] = NONE;
         }
     }
+    let mut copied = Vec::new();
     for kernel in 0..graph.kernels.len() as u32 {
         for read in graph.reads(kernel) {
-            if let Some(first) = copied.get_mut(&graph.stored_as(read.item)) {
-                *first = kernel.min(*first);
+            let argument = graph.stored_as(read.item);
+            if std::mem::take(&mut is_copied[argument as usize]) {
+                copied.push((kernel, argument));
             }
         }
     }
+    copied.sort_unstable();
     copied
 }
 
@@ -91,11 +93,8 @@ fn is_in_place(graph: &Graph, pair: Pair, read: Read) -> bool {
     is_elementwise || output.over != NONE && graph.stored_as(output.over) == pair.argument
 }
 
-/// `graph` with a copy of each of `copied` before the first kernel that reads it.
-fn add_copies(graph: &Graph, copied: &BTreeMap<u32, u32>) -> Graph {
-    let mut before: Vec<(u32, u32)> =
-        copied.iter().map(|(&item, &kernel)| (kernel, item)).collect();
-    before.sort_unstable();
+/// `graph` with copies of arguments, each before the first kernel that reads it: `before` has pairs of these, in order.
+fn add_copies(graph: &Graph, before: &[(u32, u32)]) -> Graph {
     let mut items = graph.items.clone();
     let mut copy_of = vec![NONE; items.len()];
     for (&(_, argument), copy) in before.iter().zip(items.len() as u32..) {

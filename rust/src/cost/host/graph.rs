@@ -109,8 +109,9 @@ pub struct Builder<'p, 'w, 'a> {
     num_walks: u32,
     copies: FxHashMap<(ValueId, DimOrder), u32>,
     reads: Vec<(u32, Read)>,
-    /// The values that a walk has yet to visit; a field to reuse its memory.
+    /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
     stack: Vec<(ValueId, bool)>,
+    operand_copies: Vec<u32>,
     graph: Graph,
 }
 
@@ -136,6 +137,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             copies: FxHashMap::default(),
             reads: Vec::new(),
             stack: Vec::new(),
+            operand_copies: Vec::new(),
             graph: Graph::default(),
         }
     }
@@ -222,6 +224,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let kernel = self.kernel(op, is_elementwise, true);
         self.graph.ops.push((op, kernel));
         self.read_operands(kernel, op, &copies);
+        self.operand_copies = copies;
         for (index, value) in program.op_results(op).enumerate() {
             if program.kind(op) == OpKind::While && is_only_read(program, op, index) {
                 let item = self.item(program.operand(op, index));
@@ -272,6 +275,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.graph.ops.push((op, kernel));
         let copies = self.copies_for(op);
         self.read_operands(kernel, op, &copies);
+        self.operand_copies = copies;
         let value = self.program.result(op, 0);
         let whole = self.whole_bytes(op);
         let item = self.make(value, whole, kernel);
@@ -284,7 +288,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
     fn copies_for(&mut self, op: OpId) -> Vec<u32> {
         let program = self.program;
-        let mut copies = Vec::new();
+        let mut copies = std::mem::take(&mut self.operand_copies);
+        copies.clear();
+        if self.works.movement(op) != Movement::Opaque {
+            // Others read their operands as they are.
+            return copies;
+        }
         for (index, value) in program.operands(op).enumerate() {
             let value = self.storage.equal.first(value);
             let order = self.layouts.order(program, self.works, op, index);

@@ -150,10 +150,11 @@ fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
         _ => (&dims.rhs_batching, &dims.rhs_contracting),
     };
     let is_free = |dim: &usize| !batch.contains(dim) && !contracting.contains(dim);
-    let free: Vec<usize> = (0..rank).filter(is_free).collect();
-    if batch.iter().copied().eq(0..batch.len()) && free.len() <= 1 && contracting.len() == 1 {
+    let is_matrix = || (0..rank).filter(is_free).nth(1).is_none();
+    if contracting.len() == 1 && batch.iter().copied().eq(0..batch.len()) && is_matrix() {
         return None;
     }
+    let free: Vec<usize> = (0..rank).filter(is_free).collect();
     let (first, second) = if index == 0 { (&free, contracting) } else { (contracting, &free) };
     Some(batch.iter().chain(first).chain(second).copied().collect())
 }
