@@ -92,13 +92,15 @@ impl Lowering<'_, '_, '_> {
         let held = self.keep(value, placement);
         self.settle_held(op, value, held, target);
     }
-    /// Reshards `held`, which stands for `value`, a result of `op`, to `target` behind the op.
+    /// Reshards `held`, which stands for `value`, a result of `op`, to `target` behind the op. What led from `value` to
+    /// `held` may have led to `target` already.
     pub fn settle_held(&mut self, op: OpId, value: ValueId, held: Held, target: PlacementId) {
-        if held.placement != target {
+        if held.placement != target || held.value != value {
             self.emit.go_after(op);
+            let first = self.held(value);
+            self.note_sent(op, first, target);
             let new = self.reshard(held, target);
             self.set_held(value, new);
-            self.note_sent(op, held, target);
         }
     }
 
