@@ -89,6 +89,9 @@ pub fn remove(from: &mut Vec<Digit>, digit: Digit) -> Option<()> {
 #[derive(Clone, Debug, Default)]
 pub struct Cuts(Vec<i64>);
 
+/// The largest prime into which digits are cut.
+const LARGEST_PRIME: i64 = 97;
+
 impl Cuts {
     /// The cuts of all `digits`; `None` where sub-axes do not nest, as those of size 2 and 3 of an axis of 6, or where two
     /// cannot be sharded along at once, as the digits of size 4 of `<["a"=3, "b"=4]>` and of size 2 of `<["c"=2, "d"=6]>`:
@@ -119,6 +122,26 @@ impl Cuts {
         }
         parts.reverse();
         parts
+    }
+    /// The cuts with parts of prime size, the major ones the smallest; large primes are not looked for.
+    #[must_use]
+    pub fn into_primes(self) -> Self {
+        let mut cuts = self.0.clone();
+        for pair in self.0.windows(2) {
+            let (start, mut end) = (pair[0], pair[1]);
+            let mut prime = 2;
+            while prime <= LARGEST_PRIME && end / start > prime {
+                if (end / start) % prime == 0 {
+                    end /= prime;
+                    cuts.push(end);
+                } else {
+                    prime += 1;
+                }
+            }
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        Self(cuts)
     }
     /// The cuts inside `digit`; there are none in a digit of size 1, which ends where it starts.
     fn inside(&self, digit: Digit) -> &[i64] {

@@ -132,6 +132,7 @@ impl Lowering<'_, '_, '_> {
         let all = Digit { stride: 1, size: self.emit.devices.count() };
         let used = given.iter().flat_map(|(_, digits)| digits.iter().flatten().copied());
         let cuts = Cuts::of(used.chain([all]).filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
+        let cuts = cuts.into_primes();
         let tensors =
             given.map(|(_, digits)| digits.iter().map(|digits| cuts.split(digits)).collect());
         let product = self.product(work);
@@ -264,8 +265,16 @@ impl Lowering<'_, '_, '_> {
         let elements = |tensor: usize| {
             work.shapes[tensor].iter().fold(1i64, |product, &size| product.saturating_mul(size))
         };
+        let factors = |tensor: &TensorMapping| {
+            tensor.dims.iter().flatten().map(|factor| factor.index()).collect::<Vec<usize>>()
+        };
         Product {
             classes: (0..rule.num_factors()).map(class).collect(),
+            factors: [
+                factors(&rule.operands[0]),
+                factors(&rule.operands[1]),
+                factors(&rule.results[0]),
+            ],
             elements: [elements(0), elements(1), elements(2)],
             bits: [
                 self.bits(work.operands[0].global),

@@ -3,7 +3,7 @@
 //! XLA has no list of ways. Each of its handlers starts from the sharding of one tensor of the op, the *leader*: most
 //! reshard operands to what the sharding of the result says, reductions compute on operands as they lie and
 //! reshard the result. [`leader`] says which tensor that is; [`product`] decides for products, which look at all three
-//! tensors ([`shards`]).
+//! tensors ([`shards`]), and at how they are sharded within groups of devices ([`within`]).
 //!
 //! [`reshard`] says by which steps it leads a tensor from one sharding to another, where all digits of devices count, those
 //! that are replicated included ([`tiles`]).
@@ -16,3 +16,4 @@ pub mod product;
 pub mod reshard;
 pub mod shards;
 mod tiles;
+mod within;

@@ -9,16 +9,18 @@
 //!
 //! Source: `dot_handler.cc`, `PartitionDot`.
 
-use super::super::digits::{total_size, Digit};
+use super::super::digits::total_size;
 use super::super::ways::FactorDigits;
 use super::shards::Tensor::{Left, Result, Right};
-use super::shards::{Class, Decision, Shards, Tensor};
+use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 
 /// A product, as far as the choice depends on it.
 #[derive(Debug)]
 pub struct Product {
     /// By factor.
     pub classes: Vec<Class>,
+    /// The factors of the dims of the left operand, the right one, and the result, in the order of dims.
+    pub factors: [Vec<usize>; 3],
     /// Elements of the left operand, the right one, and the result.
     pub elements: [i64; 3],
     /// The bits of an element of each.
@@ -41,18 +43,21 @@ impl Product {
         if let Some(way) = self.base_case(&shards, false) {
             return Some(shards.done(way));
         }
-        let groups = self
-            .batch_groups(&shards, as_they_lie)
-            .or_else(|| self.free_groups(&shards, as_they_lie));
-        if let Some(groups) = groups {
-            shards.group(&groups);
+        if let Some((groups, within)) = self.batch_groups(&shards, as_they_lie) {
+            shards.group(&groups, within);
+            return Some(self.decide(&shards));
+        }
+        if let Some(groups) = self.free_groups(&shards, as_they_lie) {
+            shards.group(&groups, [None, None]);
             return Some(self.decide(&shards));
         }
         if let Some(groups) = self.contracted_groups(&shards, as_they_lie) {
             let result = shards.of(Result).clone();
             let free = shards.replicated(Result);
-            shards.group(&groups);
-            if let Some(within) = self.result_within(&shards, &result, &free, &groups) {
+            let elsewhere = self.within_copies(&shards, &groups);
+            shards.group(&groups, [None, None]);
+            let within = || self.result_within(&shards, &result, &free, &groups);
+            if let Some(within) = elsewhere.or_else(within) {
                 shards.tensors[Result as usize] = within;
             }
             return Some(self.decide(&shards));
@@ -116,8 +121,8 @@ impl Product {
         None
     }
 
-    /// Groups along batch dims.
-    fn batch_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<(usize, Vec<Digit>)>> {
+    /// Groups along batch dims, and how operands are sharded within them where that is known.
+    fn batch_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<(Vec<Group>, Within)> {
         let count = |tensor| self.count(shards, tensor, Class::Batch);
         let of_result = count(Result);
         if of_result == 1 || (count(Left) != of_result && count(Right) != of_result) {
@@ -129,19 +134,23 @@ impl Product {
         });
         let is_alike = self.are_alike(shards, Left, Right, Class::Batch);
         if same_counts && (is_alike || !as_they_lie) {
-            return Some(shards.along(self.larger(shards), &dims));
+            return Some((shards.along(self.larger(shards), &dims), [None, None]));
         }
-        let fits = |operand| {
-            shards.num_shards(operand) == 1 || self.are_alike(shards, operand, Result, Class::Batch)
-        };
-        if as_they_lie && !(fits(Left) && fits(Right)) {
-            return None;
+        let mut within = [None, None];
+        for operand in [Left, Right] {
+            if shards.num_shards(operand) > 1 {
+                let own = self.within_batch(shards, operand)?;
+                let is_there = || self.are_alike(shards, operand, Result, Class::Batch);
+                if as_they_lie && !(is_there() && own == self.but_batch(shards.of(operand))) {
+                    return None;
+                }
+                within[operand as usize] = Some(own);
+            }
         }
-        Some(shards.along(Result, &dims))
+        Some((shards.along(Result, &dims), within))
     }
-
     /// Groups along dims of one operand that the result shards as often.
-    fn free_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<(usize, Vec<Digit>)>> {
+    fn free_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<Group>> {
         let count = |tensor, class| self.count(shards, tensor, class);
         let fits = |operand, class| {
             count(operand, class) > 1 && count(operand, class) == count(Result, class)
@@ -176,11 +185,7 @@ impl Product {
     }
 
     /// Groups along contracted dims that both operands shard as often.
-    fn contracted_groups(
-        &self,
-        shards: &Shards,
-        as_they_lie: bool,
-    ) -> Option<Vec<(usize, Vec<Digit>)>> {
+    fn contracted_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<Group>> {
         let count = |tensor| self.count(shards, tensor, Class::Contracted);
         if count(Left) == 1 || count(Right) == 1 {
             return None;
@@ -197,65 +202,6 @@ impl Product {
         is_possible.then(|| shards.along(self.larger(shards), &dims))
     }
 
-    /// How the result is sharded within groups along contracted dims, where that is not what is left of `result`, its
-    /// digits before; `free` are those of its copies then.
-    ///
-    /// What groups are along has to be copies, or all shards of some dims; else the result is whole within a group.
-    fn result_within(
-        &self,
-        shards: &Shards,
-        result: &FactorDigits,
-        free: &[Digit],
-        groups: &[(usize, Vec<Digit>)],
-    ) -> Option<FactorDigits> {
-        let taken: Vec<Digit> = groups.iter().flat_map(|(_, digits)| digits).copied().collect();
-        let count = total_size(&taken);
-        let has_copies = !free.is_empty() && total_size(free) % count == 0;
-        if has_copies || result.iter().all(Vec::is_empty) {
-            return None;
-        }
-        // The result is cut finer than the only operand that is sharded: as that one.
-        let is_whole = |operand| shards.num_shards(operand) == 1;
-        if is_whole(Left) != is_whole(Right) {
-            let operand = shards.of(if is_whole(Left) { Right } else { Left });
-            let of_result = |factor: usize| self.classes[factor].is_in(Result);
-            let own: FactorDigits = (0..operand.len())
-                .map(|factor| if of_result(factor) { operand[factor].clone() } else { Vec::new() })
-                .collect();
-            if result.iter().zip(&own).all(|(digits, own)| digits.starts_with(own)) {
-                return Some(own);
-            }
-        }
-        let is_taken = |digits: &[Digit]| digits.iter().all(|digit| taken.contains(digit));
-        let whole = result.iter().map(Vec::as_slice).chain([free]);
-        let found: usize = whole.filter(|digits| is_taken(digits)).map(<[Digit]>::len).sum();
-        if found == taken.len() {
-            return None;
-        }
-        let along = |class| {
-            let dims = self.factors(class);
-            (dims.iter().map(|&factor| total_size(&result[factor])).product::<i64>() == count)
-                .then_some(dims)
-        };
-        let dims =
-            along(Class::Left).or_else(|| along(Class::Right)).or_else(|| along(Class::Batch));
-        let Some(dims) = dims else {
-            return Some(vec![Vec::new(); result.len()]);
-        };
-        // Groups are made along these dims; what other dims had of the digits moves to theirs.
-        let instead: Vec<Digit> =
-            dims.iter().flat_map(|&factor| &result[factor]).copied().collect();
-        let moved = |digit: &Digit| match taken.iter().position(|other| other == digit) {
-            Some(place) => instead.get(place).filter(|other| other.size == digit.size).copied(),
-            None => Some(*digit),
-        };
-        let within = |factor: usize| {
-            let is_left = !dims.contains(&factor);
-            result[factor].iter().filter(|_| is_left).filter_map(moved).collect()
-        };
-        Some((0..result.len()).map(within).collect())
-    }
-
     /// The way so far with what `tensor` has for factors of these classes.
     fn taken(&self, shards: &Shards, tensor: Tensor, classes: &[Class]) -> FactorDigits {
         let mut way = shards.way.clone();
@@ -266,15 +212,15 @@ impl Product {
         }
         way
     }
-    fn factors(&self, class: Class) -> Vec<usize> {
+    pub(super) fn factors(&self, class: Class) -> Vec<usize> {
         (0..self.classes.len()).filter(|&factor| self.classes[factor] == class).collect()
     }
     /// How many shards `tensor` has along dims of `class`.
-    fn count(&self, shards: &Shards, tensor: Tensor, class: Class) -> i64 {
+    pub(super) fn count(&self, shards: &Shards, tensor: Tensor, class: Class) -> i64 {
         let factors = self.factors(class).into_iter();
         factors.map(|factor| total_size(&shards.of(tensor)[factor])).product()
     }
-    fn are_alike(&self, shards: &Shards, a: Tensor, b: Tensor, class: Class) -> bool {
+    pub(super) fn are_alike(&self, shards: &Shards, a: Tensor, b: Tensor, class: Class) -> bool {
         let mut factors = self.factors(class).into_iter();
         factors.all(|factor| shards.of(a)[factor] == shards.of(b)[factor])
     }
@@ -287,7 +233,7 @@ impl Product {
         whole / (shards.num_shards(tensor) * groups).max(1)
     }
     /// The operand of which a device holds more; of equal ones the right one.
-    fn larger(&self, shards: &Shards) -> Tensor {
+    pub(super) fn larger(&self, shards: &Shards) -> Tensor {
         if self.local_bits(shards, Left) > self.local_bits(shards, Right) {
             Left
         } else {

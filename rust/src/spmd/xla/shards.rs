@@ -40,6 +40,11 @@ pub(super) enum Tensor {
 
 use Tensor::{Left, Result, Right};
 
+/// A factor and the digits along which groups are made of it.
+pub(super) type Group = (usize, Vec<Digit>);
+/// For each operand its digits by factor within groups, where these are known.
+pub(super) type Within = [Option<FactorDigits>; 2];
+
 /// How tensors are sharded within a group of devices, and what groups are along.
 #[derive(Clone, Debug)]
 pub struct Shards {
@@ -76,7 +81,7 @@ impl Shards {
         self.of(tensor).iter().map(|digits| total_size(digits)).product()
     }
     /// What `tensor` has for the factors `dims`.
-    pub(super) fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<(usize, Vec<Digit>)> {
+    pub(super) fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<Group> {
         dims.iter().map(|&factor| (factor, self.of(tensor)[factor].clone())).collect()
     }
     /// The decision for `way` within these groups.
@@ -99,11 +104,32 @@ impl Shards {
         let used = |digit: &Digit| self.of(tensor).iter().flatten().any(|other| other == digit);
         self.devices.iter().copied().filter(|digit| !used(digit)).collect()
     }
+    /// `digits` in those of devices; `None` where they are not whole ones.
+    pub(super) fn cut(&self, digits: &[Digit]) -> Option<Vec<Digit>> {
+        let mut found = Vec::new();
+        for all in digits {
+            let is_part = |digit: &&Digit| {
+                digit.stride >= all.stride && digit.stride * digit.size <= all.stride * all.size
+            };
+            let mut parts: Vec<Digit> = self.devices.iter().filter(is_part).copied().collect();
+            parts.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
+            if total_size(&parts) != all.size {
+                return None;
+            }
+            found.extend(parts);
+        }
+        Some(found)
+    }
     /// Splits the devices of a group along `digits` of each factor. Factors that have some are done with; what tensors
-    /// have of these digits on other dims is gathered, or moved to devices that held copies.
-    pub(super) fn group(&mut self, digits: &[(usize, Vec<Digit>)]) {
+    /// have of these digits on other dims is gathered, or moved to devices that held copies. Operands that have digits in
+    /// `within` are resharded to these at once.
+    pub(super) fn group(&mut self, digits: &[Group], mut within: Within) {
         let taken: Vec<Digit> = digits.iter().flat_map(|(_, digits)| digits).copied().collect();
         for tensor in [Left, Right, Result] {
+            if let Some(own) = within.get_mut(tensor as usize).and_then(Option::take) {
+                self.reshard_within(tensor, digits, own);
+                continue;
+            }
             let free = self.replicated(tensor);
             let free: Vec<Digit> =
                 free.into_iter().filter(|digit| !taken.contains(digit)).collect();
@@ -145,5 +171,22 @@ impl Shards {
         for (factor, digits) in digits {
             self.way[*factor].extend(digits);
         }
+    }
+    /// Reshards `operand` to groups along `digits` and its own digits within them.
+    fn reshard_within(&mut self, operand: Tensor, digits: &[Group], own: FactorDigits) {
+        let before = self.way.iter().flatten().copied().collect::<Vec<_>>();
+        let mut target = self.way.clone();
+        for (factor, digits) in digits {
+            target[*factor].extend(digits);
+        }
+        let add = |to: &FactorDigits, more: &FactorDigits| -> FactorDigits {
+            to.iter().zip(more).map(|(a, b)| a.iter().chain(b).copied().collect()).collect()
+        };
+        let (target, had) = (add(&target, &own), add(&self.way, self.of(operand)));
+        if target != had {
+            self.stages[operand as usize] = Some(before);
+            self.through[operand as usize].push(target);
+        }
+        self.tensors[operand as usize] = own;
     }
 }
