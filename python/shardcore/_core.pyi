@@ -1604,7 +1604,7 @@ class Figures:
     def work(
         self,
     ) -> list[
-        tuple[str | None, str, tuple[int, int, int, int] | None, int, int, int, bool, int, int]
+        tuple[str | None, str, tuple[int, int, int, int] | None, int, int, int, int, bool, int, int]
     ]:
         """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""
 

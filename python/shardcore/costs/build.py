@@ -121,7 +121,7 @@ def timed(
         policy=local.policy,
         flops=sum(kind.flops * kind.count for kind, *_ in work),
         flops_counting_loops_once=sum(
-            kind.flops * kind.count_counting_loops_once for kind, *_ in work
+            (kind.flops + kind.host_flops) * kind.count_counting_loops_once for kind, *_ in work
         ),
         transcendentals=sum(kind.transcendentals * kind.count for kind, *_ in work),
         hbm_bytes=sum(kind.bytes * kind.count for kind, *_ in work),

@@ -22,6 +22,8 @@ class WorkKind(NamedTuple):
     """Of a product: batch, rows, columns, and the size that is summed over."""
     flops: int
     transcendentals: int
+    host_flops: int
+    """Flops that XLA for hosts computes in addition."""
     bytes: int
     """Bytes read from and written to memory, with ops fused."""
     is_collective: bool

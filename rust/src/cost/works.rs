@@ -121,8 +121,8 @@ impl<'a> Works<'a> {
                 if tensor.dims.is_none() {
                     return Outcome::Unknown(DYNAMIC);
                 }
-                let once =
-                    Work { flops: u128::from(flops), transcendentals: u128::from(transcendentals) };
+                let [flops, transcendentals] = [flops, transcendentals].map(u128::from);
+                let once = Work { transcendentals, ..Work::of_flops(flops) };
                 Outcome::Counted(once.times(tensor.elements))
             }
             Measure::Shapes(measure) => match self.measured(op, measure) {
@@ -187,13 +187,14 @@ impl<'a> Works<'a> {
         let view = SignatureView::of(self.program, id, &shapes);
         call_target(&view).map(str::to_owned)
     }
-    /// One flop for each element that an `all_reduce` reduces, as XLA counts it.
+    /// One flop for each element that an `all_reduce` or a `reduce_scatter` reduces, as XLA counts the former.
     fn sums(&mut self, op: OpId) -> Work {
-        if !self.program.op_name(op).ends_with(".all_reduce") {
+        let name = self.program.op_name(op);
+        if !name.ends_with(".all_reduce") && !name.ends_with(".reduce_scatter") {
             return Work::default();
         }
-        let results = self.program.op_results(op);
-        let elements: u128 = results.map(|value| self.tensors.of(value).elements).sum();
+        let operands = self.program.operands(op);
+        let elements: u128 = operands.map(|value| self.tensors.of(value).elements).sum();
         Work::of_flops(elements)
     }
     /// The work of one run of each region of `op`, on scalars.

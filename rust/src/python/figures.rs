@@ -46,6 +46,7 @@ type WorkRow<'a> = (
     u128,
     u128,
     u128,
+    u128,
     bool,
     u128,
     u128,
@@ -192,7 +193,7 @@ pub(super) fn program_figures(
     let origin = Arc::clone(&origin.get().0);
     room(py, program.num_op_ids().saturating_mul(BYTES_PER_OP), "counting the program")?;
     let given = estimates.into_iter().map(|(id, flops, transcendentals, bytes)| {
-        let work = Work { flops, transcendentals };
+        let work = Work { transcendentals, ..Work::of_flops(flops) };
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
@@ -222,8 +223,8 @@ impl PyFigures {
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }
-    /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, bytes,
-    /// whether they are collectives, how often they run, and how often if each loop ran once.
+    /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, flops of
+    /// hosts alone, bytes, whether they are collectives, how often they run, and how often if each loop ran once.
     fn work(&self) -> Vec<WorkRow<'_>> {
         let counts = self.cost.ops.iter().map(|row| [row.count, row.once]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
@@ -239,9 +240,9 @@ impl PyFigures {
                 }
                 _ => None,
             };
-            let Work { flops, transcendentals } = work;
-            let name = unit.as_str();
-            (dtype, name, sizes, flops, transcendentals, bytes, is_collective, count, once)
+            let Work { flops, transcendentals, only_on_hosts } = work;
+            let (name, hosts) = (unit.as_str(), only_on_hosts);
+            (dtype, name, sizes, flops, transcendentals, hosts, bytes, is_collective, count, once)
         };
         keys.map(row).collect()
     }

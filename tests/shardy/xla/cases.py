@@ -7,19 +7,11 @@ differ: an explanation that is no longer needed fails.
 from __future__ import annotations
 
 HALO = "slices along a sharded dim: XLA exchanges some of their halos twice"
-SCATTERED = (
-    "hosts have no reduce-scatter: XLA writes an all-reduce, and counts a FLOP for each of its "
-    "elements"
-)
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
 STACKED = "XLA converts what the forward loop stacks to f32 before the backward loop"
 FOLDED = "a transpose that XLA folds into the product that reads it is counted"
 HALO_BUFFERS = "the slices along a sharded dim that XLA exchanges are copies"
 REMAT = "XLA for hosts drops the barriers of remat and merges what is computed twice"
-GROUPS = (
-    "a convolution with batch groups, the gradient of one with feature groups: XLA for hosts "
-    "computes all pairs of groups and keeps the diagonal"
-)
 TOP_K = (
     "XLA for hosts has one `top_k` for the whole operand and gathers all rows for it; here each "
     "device takes the best of its own rows"
@@ -30,7 +22,7 @@ Differences = dict[str, str]
 CASES: dict[str, Differences] = {
     "mlp-train-megatron": {},
     "mlp-train-only-batch": {},
-    "mlp-train-fsdp": {"flops": SCATTERED},
+    "mlp-train-fsdp": {},
     "gpt-data": {},
     "gpt-fsdp": {"flops": BF16},
     "gpt-tensor": {"collective_permute": HALO, "flops": BF16},
@@ -43,8 +35,8 @@ CASES: dict[str, Differences] = {
     "encoder-decoder-tensor": {},
     "lstm-data": {},
     "lstm-hidden": {},
-    "state-space-data": {"flops": GROUPS},
-    "state-space-width": {"flops": GROUPS, "host_peak_bytes": HALO_BUFFERS},
+    "state-space-data": {},
+    "state-space-width": {"host_peak_bytes": HALO_BUFFERS},
     "unet-data": {},
     "decode-step-tensor": {"all_gather": TOP_K},
     "decode-step-data": {"all_gather": TOP_K, "host_peak_bytes": FOLDED},

@@ -10,13 +10,12 @@ TOP_K = "XLA for hosts gathers all rows for top-k; here each device takes the be
 HALO = "slices along a sharded dim: XLA exchanges some of their halos twice"
 ONE_SHARD = "the last of the stages: XLA masks it and adds up, here it is moved"
 SPATIAL = "convolutions along a sharded dim: which FLOPs at their borders differ is not known"
-SCATTERED = "hosts have no reduce-scatter: XLA counts a FLOP for each element of an all-reduce"
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
+MASKS = "XLA computes the mask of a pad for each element of a shard, here along its dim"
 REMAT = "XLA for hosts drops the barriers of remat and merges what is computed twice"
-GROUPED = "XLA for hosts computes all pairs of the groups of a convolution"
 
 CASES: dict[str, dict[str, str]] = {
-    "embedding-fsdp": {"flops": SCATTERED},
+    "waves-grid": {"flops": MASKS},
     "pipeline-train": {
         "all_gather": ONE_SHARD,
         "all_reduce": ONE_SHARD,
@@ -26,13 +25,11 @@ CASES: dict[str, dict[str, str]] = {
     "retrieve-corpus": {"flops": TOP_K},
     "sample-vocabulary": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "residual-rows": {"flops": SPATIAL},
-    "mlp-train-fsdp": {"flops": SCATTERED},
     "gpt-fsdp": {"flops": BF16},
     "gpt-tensor": {"flops": BF16, "sent_bytes": HALO, "collective_permute": HALO},
     "gpt-scan-data": {"flops": BF16},
     "remat-nothing-saved": {"flops": REMAT},
-    "state-space-data": {"flops": GROUPED},
-    "state-space-width": {"flops": GROUPED, "collective_permute": HALO},
+    "state-space-width": {"collective_permute": HALO},
     "decode-step-tensor": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "decode-step-data": {"sent_bytes": TOP_K, "all_gather": TOP_K},
 }

@@ -167,5 +167,7 @@ pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
     let features =
         product([kernel.get(dims.kernel_input_feature)?, result.get(dims.output_feature)?]);
     let images = product([input.get(dims.input_batch)?]) / groups;
-    Some(multiply_adds(pairs.saturating_mul(features).saturating_mul(images)))
+    let work = multiply_adds(pairs.saturating_mul(features).saturating_mul(images));
+    // Hosts have no groups of images: all pairs of groups are computed, and the diagonal is kept.
+    Some(Work { only_on_hosts: work.flops.saturating_mul(groups - 1), ..work })
 }

@@ -34,6 +34,7 @@ pub fn estimate(view: &SignatureView<'_>) -> Option<Estimate> {
         })
     };
     let flops = number("flops")?;
-    let work = Work { flops, transcendentals: number("transcendentals").unwrap_or(0) };
+    let transcendentals = number("transcendentals").unwrap_or(0);
+    let work = Work { transcendentals, ..Work::of_flops(flops) };
     Some(Estimate { work, bytes: number("bytes_accessed") })
 }

@@ -53,7 +53,7 @@ pub(super) fn fft(view: &SignatureView<'_>) -> Option<Work> {
 /// A transcendental for each random number.
 pub(super) fn random(view: &SignatureView<'_>) -> Option<Work> {
     let last = view.num_results().checked_sub(1)?;
-    Some(Work { flops: 0, transcendentals: product(view.result(last)?) })
+    Some(Work { transcendentals: product(view.result(last)?), ..Work::default() })
 }
 
 /// A few passes over the data: normalising, and sums for mean, variance and gradients.

@@ -27,12 +27,14 @@ pub struct Work {
     pub flops: u128,
     /// Exponentials, logarithms, roots, trigonometric functions.
     pub transcendentals: u128,
+    /// Operations that XLA for hosts computes in addition, where it has another way than other backends.
+    pub only_on_hosts: u128,
 }
 
 impl Work {
     /// `flops` without transcendentals.
     pub const fn of_flops(flops: u128) -> Self {
-        Self { flops, transcendentals: 0 }
+        Self { flops, transcendentals: 0, only_on_hosts: 0 }
     }
     /// This work done `count` times.
     #[must_use]
@@ -40,6 +42,7 @@ impl Work {
         Self {
             flops: self.flops.saturating_mul(count),
             transcendentals: self.transcendentals.saturating_mul(count),
+            only_on_hosts: self.only_on_hosts.saturating_mul(count),
         }
     }
     /// The sum of both.
@@ -48,6 +51,7 @@ impl Work {
         Self {
             flops: self.flops.saturating_add(other.flops),
             transcendentals: self.transcendentals.saturating_add(other.transcendentals),
+            only_on_hosts: self.only_on_hosts.saturating_add(other.only_on_hosts),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! concatenated dim are not sliced first: each shard fetches the elements from the operand of the slice.
 
 use super::super::digits::{total_size, Digit};
-use super::super::movement::{pieces_of, Extent, Fetch, Schedule};
+use super::super::movement::{pieces_of, Extent, Fetch, Rounds, Schedule};
 use super::super::outcome::OutcomeKind;
 use super::super::ways::Way;
 use super::geometry::ints;
@@ -31,6 +31,21 @@ fn cut_dim(program: &Program, op: OpId, shape: &[i64]) -> Option<(usize, i64)> {
     let mut cut = (0..shape.len()).filter(|&dim| starts[dim] != 0 || limits[dim] != shape[dim]);
     let (dim, None) = (cut.next()?, cut.next()) else { return None };
     strides.iter().all(|&stride| stride == 1).then_some((dim, starts[dim]))
+}
+
+/// Whether `work`, a concatenation along `dim`, puts parts of one tensor side by side that XLA's partitioner moves to where
+/// they belong: two parts that change places, or the whole tensor with parts of it on both sides.
+pub(super) fn turns_around(work: &ByRule, dim: usize) -> bool {
+    let ([first, ..], [(_, target)]) = (work.operands, work.results) else { return false };
+    if first.placement != *target {
+        return false;
+    }
+    let len = work.shapes[0][dim];
+    match work.facts {
+        [start, left, 0, right, 1] => start == right && left + right == len,
+        [_, _, 0, middle, _, _, 1] => *middle == len,
+        _ => false,
+    }
 }
 
 impl Lowering<'_, '_, '_> {
@@ -65,12 +80,12 @@ impl Lowering<'_, '_, '_> {
         true
     }
     /// Replaces operands of a concatenation that are slices by the operands of these; returns for each its start and
-    /// its length.
+    /// its length, and 1 behind these if they are of one tensor.
     pub(super) fn parts(&mut self, op: OpId, operands: &mut [Held]) -> Vec<i64> {
         let Some(dim) = concatenated_dim(self.emit.program, op) else { return Vec::new() };
         let values: Vec<ValueId> = self.emit.program.operands(op).collect();
         let mut parts = Vec::with_capacity(2 * values.len());
-        for (&value, held) in values.iter().zip(operands) {
+        for (&value, held) in values.iter().zip(operands.iter_mut()) {
             let ty = self.emit.program.type_of(value);
             let known = self.slices.get(&value).copied();
             let ty = if known.is_some() { ty } else { held.global };
@@ -84,6 +99,9 @@ impl Lowering<'_, '_, '_> {
             };
             parts.extend([start, len]);
         }
+        if operands.iter().all(|held| held.value == operands[0].value) {
+            parts.push(1);
+        }
         parts
     }
     /// The digits of the concatenated dim under `way`, and the schedule by which each shard fetches its window.
@@ -95,6 +113,8 @@ impl Lowering<'_, '_, '_> {
             return None;
         }
         let size = self.result_shape(work, way, 0)[dim];
+        // Parts of one tensor are fetched from it alike.
+        let is_one = work.facts.len() % 2 == 1;
         let mut pieces = Vec::new();
         let mut end = 0;
         for (input, part) in work.facts.chunks_exact(2).enumerate() {
@@ -104,10 +124,11 @@ impl Lowering<'_, '_, '_> {
             let shift = start - end;
             let starts: Vec<i64> =
                 (0..total_size(&digits)).map(|number| number * size + shift).collect();
+            let input = if is_one { 0 } else { input };
             pieces.extend(pieces_of(input, extent, &starts, size));
             end += len;
         }
-        Some((dim, digits, Schedule::of(&pieces)))
+        Some((dim, digits, Schedule::of(&pieces, Rounds::Fewest)))
     }
     /// Bits that a device sends for a concatenation, and the dim.
     pub(super) fn bits_of_parts(&self, work: &ByRule, way: &Way) -> Option<(i64, usize)> {
@@ -145,6 +166,7 @@ impl Lowering<'_, '_, '_> {
             order: way.order,
             digits: &digits,
             dim,
+            rounds: Rounds::Fewest,
         };
         let value = fetch.window(&values, &schedule, size);
         self.replace(work, way, &[value]);

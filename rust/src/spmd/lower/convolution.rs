@@ -90,7 +90,7 @@ impl Lowering<'_, '_, '_> {
         };
         let zero = super::super::emit::zero(self.emit.element(operands[0].global));
         let zero = self.emit.scalar(zero, operands[0].global);
-        self.move_operands(way, &moves, &mut operands, |_| Some(zero));
+        self.move_operands(work.op, way, &moves, &mut operands, |_| Some(zero));
         let rank = dims.input_spatial.len();
         let mut windows = window_dims(self.emit.program, op, rank);
         for step in &moves {

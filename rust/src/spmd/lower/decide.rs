@@ -7,6 +7,7 @@ use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
 use super::super::xla::leader::without_what_xla_gathers;
 use super::abilities::{abilities, without_fetches};
+use super::concatenate::{concatenated_dim, turns_around};
 use super::decisions::Decision;
 use super::shared_decisions::SharedKey;
 use super::way_rule::way_rule;
@@ -135,8 +136,12 @@ impl Lowering<'_, '_, '_> {
         }
         if self.how.policy == Policy::Xla {
             let (kind, name) = (self.emit.program.kind(op), self.emit.program.op_name(op));
-            for ability in &mut decision.abilities {
-                *ability = without_what_xla_gathers(kind, name, *ability);
+            let work = ByRule::of(&decision, op, tensors);
+            let turned = concatenated_dim(self.emit.program, op);
+            if !turned.is_some_and(|dim| turns_around(&work, dim)) {
+                for ability in &mut decision.abilities {
+                    *ability = without_what_xla_gathers(kind, name, *ability);
+                }
             }
             let work = ByRule::of(&decision, op, tensors);
             for factor in windows::over_all(self.emit.program, &work) {

@@ -86,7 +86,7 @@ impl Lowering<'_, '_, '_> {
             operands[1..].iter().map(|held| Some(held.value)).collect();
         let mut shape = self.result_shape(work, way, 0);
         let moves = self.moves(work, way);
-        self.move_operands(way, &moves, &mut operands, |_| None);
+        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
         for step in &moves {
             let own = operands[1 + step.dim].value;
             starts[step.dim] = Some(self.emit.scalar("0", self.emit.type_of(own)));

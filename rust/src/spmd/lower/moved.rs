@@ -10,7 +10,7 @@ impl Lowering<'_, '_, '_> {
         let [mut starts, mut limits, mut strides] =
             ["start_indices", "limit_indices", "strides"].map(|name| self.ints(work.op, name));
         let moves = self.moves(work, way);
-        self.move_operands(way, &moves, &mut operands, |_| None);
+        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
         let local = self.emit.shape(operands[0].value);
         for (dim, digits) in self.placements[way.operands[0]].dims.iter().enumerate() {
             if !digits.is_empty() {
@@ -29,7 +29,7 @@ impl Lowering<'_, '_, '_> {
             .map(|name| self.ints(work.op, name));
         let moves = self.moves(work, way);
         let fill = operands[1].value;
-        self.move_operands(way, &moves, &mut operands, |_| Some(fill));
+        self.move_operands(work.op, way, &moves, &mut operands, |_| Some(fill));
         for step in &moves {
             for list in &mut edges {
                 list[step.dim] = 0;
@@ -42,7 +42,7 @@ impl Lowering<'_, '_, '_> {
     /// Reverses the window of each shard.
     pub(super) fn reverse_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let moves = self.moves(work, way);
-        self.move_operands(way, &moves, &mut operands, |_| None);
+        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
         self.in_place(work, way, &operands);
     }
 }

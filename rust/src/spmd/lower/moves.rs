@@ -1,13 +1,14 @@
 //! Moves: the elements that an op on shards fetches from other shards, dim by dim.
 
 use super::super::digits::{total_size, Digit};
-use super::super::movement::{Fetch, Windows};
+use super::super::movement::{Fetch, Rounds, Windows};
+use super::super::policy::Policy;
 use super::super::ways::{Ability, Way};
 use super::convolution::is_spatial;
 use super::geometry::{Geometries, Geometry};
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::{FactorId, Id, ValueId};
+use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::OpKind;
 
 /// The elements that are fetched along one dim of an operand.
@@ -97,10 +98,21 @@ impl Lowering<'_, '_, '_> {
         let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
         (self.bits_moved(work, way, &moves), moves.iter().map(place).collect())
     }
+    /// How pieces that are moved for `op` are sorted into rounds. XLA's partitioner exchanges halos one distance after the
+    /// other; it turns the order of shards in one permute.
+    pub(super) fn rounds(&self, op: OpId) -> Rounds {
+        let is_reverse = self.emit.program.op_name(op) == "stablehlo.reverse";
+        if self.how.policy == Policy::Xla && !is_reverse {
+            Rounds::ByDistance
+        } else {
+            Rounds::Fewest
+        }
+    }
     /// Bits that a device sends for `moves`.
     fn bits_moved(&self, work: &ByRule, way: &Way, moves: &[Move]) -> i64 {
         let mut shapes: Vec<Option<Vec<i64>>> = vec![None; work.operands.len()];
         let mut bits = 0i64;
+        let rounds = self.rounds(work.op);
         for step in moves {
             let shape = shapes[step.operand].get_or_insert_with(|| {
                 self.placements[way.operands[step.operand]].local_shape(&work.shapes[step.operand])
@@ -110,7 +122,7 @@ impl Lowering<'_, '_, '_> {
             }
             let others = shape.iter().enumerate().filter(|&(dim, _)| dim != step.dim);
             let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
-            let sent = step.windows.schedule(shape[step.dim]).sent();
+            let sent = step.windows.schedule(shape[step.dim], rounds).sent();
             shape[step.dim] = step.windows.size;
             let width = self.bits(work.operands[step.operand].global);
             bits = bits.saturating_add(sent.saturating_mul(others).saturating_mul(width));
@@ -120,11 +132,13 @@ impl Lowering<'_, '_, '_> {
     /// Runs `moves`: operands are replaced by their windows. Positions without elements have the operand's `fill`.
     pub(super) fn move_operands(
         &mut self,
+        op: OpId,
         way: &Way,
         moves: &[Move],
         operands: &mut [Held],
         fill: impl Fn(usize) -> Option<ValueId>,
     ) {
+        let rounds = self.rounds(op);
         for step in moves {
             let value = operands[step.operand].value;
             let mut fetch = Fetch {
@@ -133,6 +147,7 @@ impl Lowering<'_, '_, '_> {
                 order: way.order,
                 digits: &step.digits,
                 dim: step.dim,
+                rounds,
             };
             let value = match step.thinned {
                 Some(thinned) => fetch.thin(value, thinned.phase, thinned.stride),

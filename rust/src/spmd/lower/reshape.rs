@@ -6,7 +6,7 @@
 //! 2 rows, the intervals from 0, 8 and 16 on. The second shard fetches element 8, the third one 16 and 17.
 
 use super::super::digits::{total_size, Digit};
-use super::super::movement::{Fetch, Windows};
+use super::super::movement::{Fetch, Rounds, Windows};
 use super::super::ways::{Ability, Way};
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -148,7 +148,7 @@ impl Lowering<'_, '_, '_> {
         for Interval { group, windows, .. } in &intervals {
             let others = shape.iter().enumerate().filter(|(other, _)| other != group);
             let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
-            let own = windows.schedule(shape[*group]).sent();
+            let own = windows.schedule(shape[*group], Rounds::Fewest).sent();
             sent = sent.saturating_add(own.saturating_mul(others));
             shape[*group] = windows.size;
             let dims = &groups(&work.shapes[0], &work.shapes[1])[*group].operand;
@@ -173,6 +173,7 @@ impl Lowering<'_, '_, '_> {
                 order: way.order,
                 digits,
                 dim: *group,
+                rounds: Rounds::Fewest,
             };
             value = windows.take(&mut fetch, value, None);
         }

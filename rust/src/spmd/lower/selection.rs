@@ -6,7 +6,7 @@
 //! shard 1          2 3 4 5 6            fetches 2 and 6, for the windows from 2 and from 4 on
 //! ```
 
-use super::super::movement::{Fetch, Windows};
+use super::super::movement::{Fetch, Rounds, Windows};
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
 use super::geometry::window_dims;
@@ -171,7 +171,9 @@ impl Lowering<'_, '_, '_> {
         let moves = self.moves_of_selection(work, way);
         let (global, target) = work.results[0];
         let identity = self.emit.scalar(&identity, global);
-        self.move_operands(way, &moves, &mut operands, |index| (index == 1).then_some(identity));
+        self.move_operands(work.op, way, &moves, &mut operands, |index| {
+            (index == 1).then_some(identity)
+        });
         self.set_operands(work.op, operands.iter().map(|held| held.value));
         let result = self.emit.program.result(work.op, 0);
         let shape = self.emit.shape(operands[0].value);
@@ -186,6 +188,7 @@ impl Lowering<'_, '_, '_> {
                 order: way.order,
                 digits: &self.placements[way.operands[0]].dims[windows.dim],
                 dim: windows.dim,
+                rounds: Rounds::Fewest,
             };
             let low = windows.leads().map(|lead| -lead).max().unwrap_or(0).max(0);
             let end = windows.leads().map(|lead| lead + windows.shard).max().unwrap_or(0);

@@ -40,7 +40,9 @@ impl Lowering<'_, '_, '_> {
         }
         let inits: Vec<_> = operands.iter().map(|held| held.value).collect();
         let num_inputs = operands.len() / 2;
-        self.move_operands(way, &moves, &mut operands, |index| Some(inits[num_inputs + index]));
+        self.move_operands(work.op, way, &moves, &mut operands, |index| {
+            Some(inits[num_inputs + index])
+        });
         let rank = work.shapes[0].len();
         let mut windows = window_dims(self.emit.program, work.op, rank);
         for step in &moves {

@@ -83,6 +83,9 @@ impl Lowering<'_, '_, '_> {
     /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
     /// dim that they divide evenly.
     fn elsewhere_by_result(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+        if work.abilities.contains(&Ability::Moved) {
+            return None;
+        }
         let factors = Factors { rule: work.rule, abilities: work.abilities };
         let placement = &self.placements[work.results.first()?.1];
         let ways = factors.elsewhere(work.rule.results.first()?, placement);

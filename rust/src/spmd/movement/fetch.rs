@@ -4,7 +4,7 @@ use super::super::collectives::Collectives;
 use super::super::digits::{number_at, total_size, Digit};
 use super::super::emit::Emitter;
 use super::pieces::Piece;
-use super::schedule::{Round, Schedule};
+use super::schedule::{Round, Rounds, Schedule};
 use crate::index::ValueId;
 
 /// Fetches along one dim.
@@ -19,6 +19,8 @@ pub struct Fetch<'a, 'p> {
     pub digits: &'a [Digit],
     /// The dim.
     pub dim: usize,
+    /// How pieces are sorted.
+    pub rounds: Rounds,
 }
 
 /// A number that each shard has.

@@ -26,5 +26,5 @@ pub mod windows;
 
 pub use fetch::Fetch;
 pub use pieces::{pieces_of, Extent, Piece};
-pub use schedule::Schedule;
+pub use schedule::{Rounds, Schedule};
 pub use windows::Windows;

@@ -3,7 +3,8 @@
 //! In a round a shard sends at most one piece and gets at most one: it is one collective permute, of as many elements
 //! as the longest piece of the round has. Two schedules are tried: a round for each distance between shards, which is
 //! best where all shards send alike, and a round for each colour of an edge colouring of the graph of sources and
-//! targets, which needs as many colours as the most pieces that a shard sends or gets (Kőnig).
+//! targets, which needs as many colours as the most pieces that a shard sends or gets (Kőnig). XLA's partitioner has the
+//! first one always.
 
 use super::pieces::Piece;
 use std::collections::BTreeMap;
@@ -28,6 +29,16 @@ impl Round {
     }
 }
 
+/// How pieces are sorted into rounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rounds {
+    /// As few elements are sent as can be.
+    #[default]
+    Fewest,
+    /// The pieces of a round go over the same distance.
+    ByDistance,
+}
+
 /// Rounds in order: those of local pieces come first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
@@ -37,11 +48,15 @@ pub struct Schedule {
 
 impl Schedule {
     /// The rounds of `pieces`.
-    pub fn of(pieces: &[Piece]) -> Self {
+    pub fn of(pieces: &[Piece], sorted: Rounds) -> Self {
         let (local, sent): (Vec<Piece>, Vec<Piece>) =
             pieces.iter().partition(|piece| piece.source == piece.target);
         let mut rounds = by_key(&local, |piece| (piece.input, 0), true);
         let by_distance = by_key(&sent, |piece| (piece.input, piece.source - piece.target), false);
+        if sorted == Rounds::ByDistance {
+            rounds.extend(by_distance);
+            return Self { rounds };
+        }
         let by_colour = colours(sent);
         let total = |rounds: &[Round]| rounds.iter().map(Round::len).sum::<i64>();
         let is_better =
@@ -156,7 +171,7 @@ mod tests {
     #[test]
     fn a_halo_is_a_round_a_side() {
         let extent = Extent { low: 0, high: 12, shard: 3 };
-        let schedule = Schedule::of(&pieces_of(0, extent, &[-1, 2, 5, 8], 5));
+        let schedule = Schedule::of(&pieces_of(0, extent, &[-1, 2, 5, 8], 5), Rounds::Fewest);
         let lens: Vec<(i64, bool)> =
             schedule.rounds.iter().map(|round| (round.len(), round.is_local)).collect();
         assert_eq!(lens, [(3, true), (1, false), (1, false)]);
@@ -164,9 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn by_distance_two_shards_exchange_halos_in_two_rounds() {
+        let extent = Extent { low: 0, high: 8, shard: 4 };
+        let pieces = pieces_of(0, extent, &[-1, 3], 6);
+        assert_eq!(Schedule::of(&pieces, Rounds::Fewest).sent(), 1);
+        assert_eq!(Schedule::of(&pieces, Rounds::ByDistance).sent(), 2);
+    }
+
+    #[test]
     fn a_reversal_is_one_round() {
         let extent = Extent { low: 0, high: 12, shard: 3 };
-        let schedule = Schedule::of(&pieces_of(0, extent, &[9, 6, 3, 0], 3));
+        let schedule = Schedule::of(&pieces_of(0, extent, &[9, 6, 3, 0], 3), Rounds::Fewest);
         assert_eq!(schedule.sent(), 3);
     }
 
@@ -176,7 +199,7 @@ mod tests {
         let extent = Extent { low: 0, high: 64, shard: 16 };
         let mut pieces = pieces_of(0, extent, &[0, 32, 64, 96], 32);
         pieces.extend(pieces_of(1, extent, &[-64, -32, 0, 32], 32));
-        assert_eq!(Schedule::of(&pieces).sent(), 32);
+        assert_eq!(Schedule::of(&pieces, Rounds::Fewest).sent(), 32);
     }
 
     #[test]

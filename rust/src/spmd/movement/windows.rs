@@ -2,7 +2,7 @@
 
 use super::fetch::Fetch;
 use super::pieces::{pieces_of, Extent};
-use super::schedule::Schedule;
+use super::schedule::{Rounds, Schedule};
 use crate::index::ValueId;
 
 /// The windows of a dim. Element `i` of the dim is at position `i * dilation`; positions between elements, before the
@@ -32,11 +32,11 @@ impl Windows {
         (firsts, count)
     }
     /// The schedule of the fetches, for shards of `shard` elements.
-    pub fn schedule(&self, shard: i64) -> Schedule {
+    pub fn schedule(&self, shard: i64, sorted: Rounds) -> Schedule {
         let (firsts, count) = self.fetched();
         let end = -(-self.end).div_euclid(self.dilation);
         let extent = Extent { low: 0, high: self.elements.min(end), shard };
-        Schedule::of(&pieces_of(0, extent, &firsts, count))
+        Schedule::of(&pieces_of(0, extent, &firsts, count), sorted)
     }
     /// Whether some window has positions without elements.
     pub fn has_gaps(&self) -> bool {
@@ -53,7 +53,8 @@ impl Windows {
     ) -> ValueId {
         let shard = fetch.emit.shape(input)[fetch.dim];
         let (firsts, count) = self.fetched();
-        let mut value = fetch.window(&[input], &self.schedule(shard), count);
+        let schedule = self.schedule(shard, fetch.rounds);
+        let mut value = fetch.window(&[input], &schedule, count);
         if let Some(fill) = fill {
             value = self.filled(fetch, value, (&firsts, count), fill);
         }
@@ -119,6 +120,6 @@ mod tests {
     fn nothing_is_fetched_for_padding() {
         // The first column of 8, whose two shards have one element and none.
         let column = Windows { elements: 8, dilation: 1, starts: vec![0, 1], size: 1, end: 1 };
-        assert_eq!(column.schedule(4).sent(), 0);
+        assert_eq!(column.schedule(4, Rounds::Fewest).sent(), 0);
     }
 }

@@ -128,13 +128,17 @@ impl Indexed {
         let [operand, indices, slices] = &groups.tensors;
         let own = |digits| self.of_roles(digits, |other| other == role);
         let mut along = match role {
-            // The finer one.
-            Role::Batch
-                if total_size(&own(operand).concat()) >= total_size(&own(indices).concat()) =>
-            {
-                own(operand)
+            Role::Batch => {
+                let [first, second] = [operand, indices].map(|digits| (own(digits), digits));
+                let size = |digits: &FactorDigits| total_size(&digits.concat());
+                let is_finer = size(&first.0) >= size(&second.0);
+                let (finer, coarser) = if is_finer { (first, second) } else { (second, first) };
+                if !self.can_be_as_fine(groups, &finer.0, &coarser.0, coarser.1) {
+                    return None;
+                }
+                finer.0
             }
-            Role::Batch | Role::Index => own(indices),
+            Role::Index => own(indices),
             Role::Window | Role::Indexed | Role::Other => own(operand),
         };
         if role == Role::Index {
@@ -147,6 +151,34 @@ impl Indexed {
             }
         }
         (!is_whole(&along)).then_some(along)
+    }
+    /// Whether a tensor that is sharded by `digits`, and along batch dims by `own`, can be sharded along these by `wanted`:
+    /// devices that have copies of it are dealt to them.
+    fn can_be_as_fine(
+        &self,
+        groups: &Groups,
+        wanted: &FactorDigits,
+        own: &FactorDigits,
+        digits: &FactorDigits,
+    ) -> bool {
+        let sizes = || wanted.iter().zip(own).map(|(w, o)| (total_size(w), total_size(o)));
+        let are_equal = total_size(&wanted.concat()) == total_size(&own.concat());
+        if are_equal || is_whole(digits) {
+            return true;
+        }
+        let ratio = || sizes().map(|(wanted, own)| wanted / own).product::<i64>();
+        sizes().all(|(wanted, own)| wanted % own == 0) && self.copies(groups, digits) % ratio() == 0
+    }
+    /// The devices that are left within groups.
+    fn devices_left(&self, groups: &Groups) -> Vec<Digit> {
+        let before = groups.way.concat();
+        self.parts.iter().copied().filter(|digit| !before.contains(digit)).collect()
+    }
+    /// How many devices of a group have a copy of a shard.
+    fn copies(&self, groups: &Groups, digits: &FactorDigits) -> i64 {
+        let mut free = self.devices_left(groups);
+        free.retain(|digit| !digits.iter().flatten().any(|other| other == digit));
+        total_size(&free)
     }
     /// `digits` of the factors whose roles `are_kept`.
     fn of_roles(&self, digits: &FactorDigits, are_kept: impl Fn(Role) -> bool) -> FactorDigits {
@@ -172,12 +204,9 @@ impl Indexed {
         if is_whole(digits) {
             return whole;
         }
-        let before = groups.way.concat();
-        let devices: Vec<Digit> =
-            self.parts.iter().copied().filter(|digit| !before.contains(digit)).collect();
+        let devices = self.devices_left(groups);
         let is_used = |digit: &Digit| digits.iter().flatten().any(|other| other == digit);
-        let copies =
-            total_size(&devices.iter().copied().filter(|it| !is_used(it)).collect::<Vec<_>>());
+        let copies = self.copies(groups, digits);
         let count = total_size(taken);
         let mut counts: Vec<i64> = digits.iter().map(|digits| total_size(digits)).collect();
         if copies == 1 || copies % count != 0 {
@@ -306,6 +335,37 @@ mod tests {
         assert_eq!(sum.way, tokens());
         let terms: Vec<&[Digit]> = sum.behind.iter().map(|(_, terms)| &terms[..]).collect();
         assert_eq!(terms, [&[DATA, TENSOR][..], &[DATA]]);
+    }
+    #[test]
+    fn batch_dims_are_taken_only_where_both_tensors_can_be_cut_along_them() {
+        let batch = |indices: [Vec<Digit>; 4]| {
+            let operand = || [vec![DATA, TENSOR], Vec::new(), Vec::new(), Vec::new()];
+            let tensor = |dims: &[usize], shape: &[i64]| Tensor {
+                dims: dims.iter().map(|&factor| vec![factor]).collect(),
+                shape: shape.to_vec(),
+                bits: 32,
+            };
+            let indexed = Indexed {
+                roles: vec![Role::Batch, Role::Indexed, Role::Index, Role::Window],
+                tensors: [
+                    tensor(&[0, 1, 3], &[8, 4096, 64]),
+                    tensor(&[2, 0], &[1024, 8]),
+                    tensor(&[2, 0, 3], &[1024, 8, 64]),
+                ],
+                is_scatter: false,
+                devices: vec![Digit { stride: 1, size: 8 }],
+                parts: vec![DATA, TENSOR],
+            };
+            let wanted = [Vec::new(), Vec::new(), vec![DATA, TENSOR], Vec::new()];
+            let tensors = [operand(), indices, wanted.clone()].map(Vec::from);
+            let groups = Groups { tensors, result: wanted.into(), way: vec![Vec::new(); 4] };
+            indexed.decide(groups).way
+        };
+        let whole = batch([const { Vec::new() }; 4]);
+        assert_eq!(whole[0], [DATA, TENSOR]);
+        // All devices are along another dim of the indices: the operand is gathered.
+        let rows = batch([Vec::new(), Vec::new(), vec![DATA, TENSOR], Vec::new()]);
+        assert_eq!((rows[0].len(), rows[2].len()), (0, 2));
     }
     #[test]
     fn features_come_first_and_indices_are_gathered_for_them() {
