@@ -222,3 +222,28 @@ func.func @main(%a: tensor<6x0xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"
     partitioned = module.propagate().partition()
     assert partitioned.sent_bytes == 0
     assert shardcore.prove(partitioned).is_proven
+
+
+def test_windows_that_are_not_divided_evenly_exchange_rows() -> None:
+    """Seven windows of two rows: shards of seven rows share one, of which each fetches a row."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<14x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %b: tensor<7x6xf32>)
+    -> (tensor<14x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.select_and_scatter"(%a, %b, %zero) <{
+      window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 2, 1>}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %1 = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }, {
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %1 = stablehlo.add %p, %q : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<14x6xf32>, tensor<7x6xf32>, tensor<f32>) -> tensor<14x6xf32>
+  return %0 : tensor<14x6xf32>
+}""")
+    partitioned = module.propagate().partition()
+    assert partitioned.sent_bytes <= 2 * 6 * 4
+    assert shardcore.prove(partitioned).is_proven

@@ -54,9 +54,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// Records `held`, the larger shard, under `slice`.
     pub(super) fn note_slice(&mut self, held: Held, slice: Held) {
-        let is_kept =
-            self.how.policy == Policy::FewestBytes && self.how.results == Results::AsComputed;
-        if !is_kept || slice.shard() == held.shard() {
+        if self.how.policy != Policy::FewestBytes || slice.shard() == held.shard() {
             return;
         }
         let known = self.broadcasts.get(&held.shard()).cloned();
@@ -64,7 +62,9 @@ impl Lowering<'_, '_, '_> {
             let rank = self.placements[held.placement].dims.len();
             Broadcast { operand: held, dims: (0..rank as i64).collect() }
         });
-        self.broadcasts.insert(slice.shard(), new);
+        if slice.shard() != new.operand.shard() {
+            self.broadcasts.insert(slice.shard(), new);
+        }
     }
     /// The origins of those of `operands` that are broadcasts.
     pub(super) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
@@ -128,7 +128,10 @@ impl Lowering<'_, '_, '_> {
             self.emit.broadcast(operand.value, &known.dims, local)
         };
         let new = Held { value, placement: target, is_zero_padded: false, ..held };
-        self.broadcasts.insert(new.shard(), known);
+        // No value is a part of itself.
+        if new.shard() != known.operand.shard() {
+            self.broadcasts.insert(new.shard(), known);
+        }
         Some(new)
     }
 }

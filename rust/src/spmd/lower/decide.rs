@@ -12,7 +12,7 @@ use super::decisions::Decision;
 use super::shared_decisions::SharedKey;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
-use super::{dynamic, joined, log_add_exp, reshape, windows, Held, Lowering};
+use super::{dynamic, joined, log_add_exp, reshape, selection, windows, Held, Lowering};
 use crate::index::{Id, OpId};
 use crate::ir::OpKind;
 use std::sync::Arc;
@@ -152,6 +152,9 @@ impl Lowering<'_, '_, '_> {
         if self.emit.program.kind(op) == OpKind::Reshape {
             return Some(self.or_by_intervals(decision, op, tensors));
         }
+        if self.emit.program.kind(op) == OpKind::SelectAndScatter {
+            return Some(self.or_by_elements(decision, op, tensors));
+        }
         Some(decision)
     }
     /// `decision` with the way that is chosen by its rule and abilities.
@@ -162,6 +165,24 @@ impl Lowering<'_, '_, '_> {
         let outcome = self.outcome_of(&work, &way);
         let results = self.results_taken(&work, &way);
         Decision { way, results, outcome, ..decision }
+    }
+    /// `decision` about a `select_and_scatter`, or that by which shards have as many elements, if that sends less.
+    fn or_by_elements(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
+        let can_fetch = self.how.policy != Policy::Xla
+            && self.how.one_by_one.is_none()
+            && !self.emit.devices.are_unlisted();
+        let rule = selection::by_elements(&decision.rule, &decision.shapes).filter(|_| can_fetch);
+        let Some(rule) = rule else { return decision };
+        let sent = self.bits_sent(&ByRule::of(&decision, op, tensors), &decision.way, i64::MAX);
+        let mut other = Decision { rule, ..decision.clone() };
+        other.abilities = abilities(self.emit.program, &ByRule::of(&other, op, tensors));
+        let other = self.decided(other, op, tensors);
+        let by_elements = self.bits_sent(&ByRule::of(&other, op, tensors), &other.way, sent);
+        if by_elements < sent {
+            other
+        } else {
+            decision
+        }
     }
     /// `decision` about a reshape, or that by which shards fetch intervals, if that sends less.
     fn or_by_intervals(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// How an op is computed on shards.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::spmd) struct Decision {
     pub rule: OpShardingRule,
     /// The shapes of operands, then results.

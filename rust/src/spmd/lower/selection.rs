@@ -54,6 +54,22 @@ pub(super) fn part_windows(
     }
 }
 
+/// `rule`, of a `select_and_scatter`, with as many elements of the operand in each shard instead of as many windows, where
+/// windows partition a dim; `None` if they partition none.
+pub(super) fn by_elements(rule: &OpShardingRule, shapes: &[Vec<i64>]) -> Option<OpShardingRule> {
+    let mut new = rule.clone();
+    for (dim, own) in rule.operands[0].dims.iter().enumerate() {
+        let (elements, windows) = (shapes[0][dim], shapes[1][dim]);
+        if let &[factor] = &own[..] {
+            let size = &mut new.factor_sizes[factor.index()];
+            if *own == rule.operands[1].dims[dim] && *size == windows && windows < elements {
+                *size = elements;
+            }
+        }
+    }
+    (new.factor_sizes != rule.factor_sizes).then_some(new)
+}
+
 /// The reducer of `work`, and the text of its identity.
 fn reducer_of(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
     let Type::RankedTensor { element, .. } = &program.types()[work.results[0].0] else {
@@ -70,15 +86,17 @@ pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]
         return;
     }
     let (operand, source) = (&work.rule.operands[0], &work.rule.operands[1]);
-    let windows = window_dims(program, work.op, work.shapes[0].len());
-    for (dim, (own, window)) in operand.dims.iter().zip(&windows).enumerate() {
+    let all = window_dims(program, work.op, work.shapes[0].len());
+    for (dim, (own, window)) in operand.dims.iter().zip(&all).enumerate() {
         let (&[factor], Some(size)) = (&own[..], window.size) else { continue };
         if *own != source.dims[dim] || abilities[factor.index()] != Ability::Whole {
             continue;
         }
-        if is_partition(window, size, work.shapes[0][dim], work.shapes[1][dim]) {
+        let (elements, windows) = (work.shapes[0][dim], work.shapes[1][dim]);
+        let has_whole_windows = work.rule.factor_sizes[factor.index()] == windows;
+        if has_whole_windows && is_partition(window, size, elements, windows) {
             abilities[factor.index()] = Ability::Parts;
-        } else if work.shapes[1][dim] > 0 && reducer_of(program, work).is_some() {
+        } else if windows > 0 && reducer_of(program, work).is_some() {
             abilities[factor.index()] = Ability::Moved;
         }
     }
