@@ -42,7 +42,8 @@ class Cost:
     flops: int
     """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
     flops_counting_loops_once: int
-    """``flops`` if each loop ran its body once, as in XLA's own analysis."""
+    """``flops`` if each loop ran its body once, with those of hosts alone, as in XLA's own analysis
+    on hosts."""
     transcendentals: int
     """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
     hbm_bytes: int
