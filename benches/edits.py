@@ -1,9 +1,10 @@
 """How long do edits of a session take, beside runs from scratch and Shardy inside jaxlib?
 
-For the GPT step: milliseconds from an edit of one argument, and of one role in all layers, until
-shardings can be read, and until the cost is known, as median and 99th percentile; and rows a second
-of ``Session.evaluate``. From scratch are a new run of shardcore on the program, parsed already, and
-one of jaxlib. Run it with `python -m benches.edits [--layers N ...]`.
+For the GPT step: milliseconds from an edit of one argument, and of one role in all layers, each of
+four roles in turn, until shardings can be read, and until the cost is known, as median and 99th
+percentile; and rows a second of ``Session.evaluate``. From scratch are a new run of shardcore on
+the program, parsed already, and one of jaxlib. Run it with
+`python -m benches.edits [--layers N ...]`.
 """
 
 from __future__ import annotations
@@ -34,19 +35,25 @@ def milliseconds(runs: int, run: Callable[[int], object]) -> tuple[float, float]
     return statistics.median(times), times[min(len(times) - 1, len(times) * 99 // 100)]
 
 
-def role(arguments: list[Port]) -> list[str]:
-    """The weights of one role: those of the type of the third argument."""
-    return [port.name for port in arguments if port.type == arguments[2].type]
+def roles(arguments: list[Port], layers: int) -> list[list[str]]:
+    """The weights of each role: those of one type of matrices that all layers have."""
+    by_type: dict[str, list[str]] = {}
+    for port in arguments:
+        by_type.setdefault(port.type, []).append(port.name)
+    return [names for ty, names in by_type.items() if ty.count("x") == 2 and len(names) >= layers]
 
 
-def edit(targets: list[str], number: int) -> dict[str, object]:
-    """Another sharding of ``targets`` for each number."""
-    return dict.fromkeys(targets, SHARDINGS[number % len(SHARDINGS)])
+def edit(choices: list[list[str]], number: int) -> dict[str, object]:
+    """Another role for each number; when all had their turn, another sharding."""
+    turn, role = divmod(number, len(choices))
+    return dict.fromkeys(choices[role], SHARDINGS[turn % len(SHARDINGS)])
 
 
-def rows_a_second(session: Session, targets: list[str], rows: int, hardware: str | None) -> float:
+def rows_a_second(
+    session: Session, choices: list[list[str]], rows: int, hardware: str | None
+) -> float:
     """Rows a second of one role each."""
-    edits = [edit(targets, number) for number in range(rows)]
+    edits = [edit(choices, number) for number in range(rows)]
     start = time.perf_counter()
     list(session.evaluate(edits, hardware))
     return rows / (time.perf_counter() - start)
@@ -57,23 +64,23 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
     text = gpt(layers)
     module = Module.parse(text)
     session, reference = module.session(), Reference()
-    targets = role(module.arguments())
+    choices = roles(module.arguments(), layers)
     fewer = max(3, runs // 20)
 
-    def read(names: list[str]) -> Callable[[int], object]:
+    def read(of: list[list[str]]) -> Callable[[int], object]:
         def run(number: int) -> Any:
-            session.set(edit(names, number))
+            session.set(edit(of, number))
             return [port.sharding for port in session.result.arguments()[:4]]
 
         return run
 
     def cost(number: int) -> object:
-        session.set(edit(targets, number))
+        session.set(edit(choices, number))
         return session.cost(HARDWARE).step_seconds_upper
 
     def timed(run: Callable[[int], object], times: int) -> tuple[float, float]:
         session.reset()
-        milliseconds(len(SHARDINGS), run)
+        milliseconds(len(choices) * len(SHARDINGS), run)
         return milliseconds(times, run)
 
     def theirs(_: int) -> None:
@@ -81,14 +88,14 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
         reference.run(parsed, PIPELINE)
 
     return {
-        "one argument": timed(read(targets[:1]), runs),
-        "one role": timed(read(targets), runs),
+        "one argument": timed(read([choices[0][:1]]), runs),
+        "one role": timed(read(choices), runs),
         "one role, with cost": timed(cost, fewer),
         "from scratch": milliseconds(fewer, lambda _: module.propagate()),
         "from scratch, with cost": milliseconds(fewer, lambda _: module.propagate().cost(HARDWARE)),
         "jaxlib, with parsing": milliseconds(3, theirs),
-        "rows a second": (rows_a_second(session, targets, runs, None),),
-        "rows a second, with cost": (rows_a_second(session, targets, fewer, HARDWARE),),
+        "rows a second": (rows_a_second(session, choices, runs, None),),
+        "rows a second, with cost": (rows_a_second(session, choices, fewer, HARDWARE),),
     }
 
 
