@@ -21,6 +21,7 @@ use crate::sharding::TensorSharding;
 use crate::verify::verify_made;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ struct KeptRun {
     is_edited: bool,
     prepared: Arc<Prepared>,
     replayers: Mutex<Replayers>,
+    /// Whether so much is remembered of its replays that another run is due.
+    is_full: AtomicBool,
     /// The originals of the clones in the program, if its calls were inlined.
     originals: Option<Arc<Originals>>,
 }
@@ -57,6 +60,9 @@ impl KeptRun {
         let (prepared, options) = (self.prepared.clone(), self.options.clone());
         let originals = self.originals.clone();
         Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
+    }
+    fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
     }
     fn replayers(&self) -> MutexGuard<'_, Replayers> {
         self.replayers.lock().unwrap_or_else(PoisonError::into_inner)
@@ -105,21 +111,31 @@ pub(super) struct SessionRuns {
     pub as_xla: Runs,
 }
 
-/// The runs of one form of the program, of which one is kept.
+/// The runs of one form of the program, of which some are kept.
 #[derive(Default)]
 pub(super) struct Runs {
     kept: Mutex<Kept>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 enum Kept {
-    /// No run was made yet.
-    #[default]
-    Nothing,
-    Run(Arc<KeptRun>),
+    /// The runs, the one that was used last at the end.
+    Runs(Vec<Arc<KeptRun>>),
     /// The program has something that replays do not cover.
     NotCovered,
 }
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Runs(Vec::new())
+    }
+}
+
+/// The most runs that are kept, and the most values in all of them; one run is always kept.
+const MOST_KEPT: (usize, usize) = (4, 1 << 19);
+
+/// The number of annotations up to which the run that was used last is taken without a look at others.
+const NEAR: usize = 2;
 
 /// What replays lead to, and how to make the completed program of it.
 #[derive(Clone)]
@@ -160,6 +176,25 @@ impl Runs {
             std::mem::replace(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner), next);
         drop(old);
     }
+    /// Keeps `run` as the one that was used last.
+    fn use_run(&self, run: Arc<KeptRun>) {
+        let Kept::Runs(mut runs) = self.kept() else { return };
+        if runs.last().is_some_and(|last| Arc::ptr_eq(last, &run)) {
+            return;
+        }
+        runs.retain(|other| {
+            !Arc::ptr_eq(other, &run)
+                && !other.is_full()
+                && other.options == run.options
+                && other.version == run.version
+                && other.annotations != run.annotations
+        });
+        let size = run.prepared.imported().num_value_ids().max(1);
+        let most = (MOST_KEPT.1 / size).clamp(1, MOST_KEPT.0);
+        runs.push(run);
+        runs.drain(..runs.len().saturating_sub(most));
+        self.keep(Kept::Runs(runs));
+    }
 
     /// What `annotated` leads to; `None` if a run of its own has to say that.
     pub fn outcome(
@@ -171,14 +206,21 @@ impl Runs {
         let version = registry_version();
         match self.kept() {
             Kept::NotCovered => return Ok(None),
-            Kept::Run(kept) if kept.options == *options && kept.version == version => {
-                match replay(py, &kept, annotated)? {
-                    Replay::Done(outcome) => return Ok(Some(outcome)),
-                    Replay::Busy => return Ok(None),
-                    Replay::NotPossible => {}
+            Kept::Runs(mut runs) => {
+                runs.retain(|run| {
+                    run.options == *options && run.version == version && !run.is_full()
+                });
+                if let Some(kept) = nearest(runs, annotated) {
+                    match replay(py, &kept, annotated)? {
+                        Replay::Done(outcome) => {
+                            self.use_run(kept);
+                            return Ok(Some(outcome));
+                        }
+                        Replay::Busy => return Ok(None),
+                        Replay::NotPossible => {}
+                    }
                 }
             }
-            Kept::Run(_) | Kept::Nothing => {}
         }
         let (mut program, originals) = (annotated.program)()?;
         let rules = options.rules();
@@ -205,10 +247,11 @@ impl Runs {
             is_edited: is_edited(annotated, &prepared),
             prepared: prepared.clone(),
             replayers: Mutex::new(Replayers { free: vec![replayer], count: 1 }),
+            is_full: AtomicBool::new(false),
             originals,
         };
         let outcome = run.outcome(Replayed::default(), false);
-        self.keep(Kept::Run(Arc::new(run)));
+        self.use_run(Arc::new(run));
         Ok(Some(outcome))
     }
     /// What `outcome`, of the run that is kept, becomes where arguments and results of the main function have `ports` as
@@ -219,10 +262,11 @@ impl Runs {
         outcome: &Outcome,
         ports: &[Option<TensorSharding>],
     ) -> PyResult<Option<Outcome>> {
-        let Kept::Run(kept) = self.kept() else { return Ok(None) };
-        if !Arc::ptr_eq(&kept.prepared, &outcome.prepared) {
+        let Kept::Runs(runs) = self.kept() else { return Ok(None) };
+        let mut runs = runs.into_iter();
+        let Some(kept) = runs.find(|run| Arc::ptr_eq(&run.prepared, &outcome.prepared)) else {
             return Ok(None);
-        }
+        };
         let Some(edits) = kept.prepared.placed(ports) else { return Ok(None) };
         match replay_edits(py, &kept, edits, true)? {
             Replay::Done(outcome) => Ok(Some(outcome)),
@@ -236,6 +280,27 @@ fn is_edited(annotated: &Annotated<'_>, prepared: &Prepared) -> bool {
     annotated.annotations.iter().any(|(&target, sharding)| {
         prepared.slot(target).is_some() && *sharding != annotated.edited.original(target)
     })
+}
+
+/// The one of `runs` from whose annotations the fewest differ; of equal ones the one that was used last.
+fn nearest(mut runs: Vec<Arc<KeptRun>>, annotated: &Annotated<'_>) -> Option<Arc<KeptRun>> {
+    let last = runs.pop()?;
+    let mut least = num_differing(&last, annotated);
+    let mut nearest = last;
+    while let Some(run) = runs.pop().filter(|_| least > NEAR) {
+        let count = num_differing(&run, annotated);
+        if count < least {
+            (least, nearest) = (count, run);
+        }
+    }
+    Some(nearest)
+}
+
+/// The number of annotations that differ from those of `kept`.
+fn num_differing(kept: &KeptRun, annotated: &Annotated<'_>) -> usize {
+    let (own, other) = (&kept.annotations, &annotated.annotations);
+    let differ = other.iter().filter(|&(target, sharding)| own.get(target) != Some(sharding));
+    differ.count() + own.keys().filter(|target| !other.contains_key(target)).count()
 }
 
 /// What a replay comes to.
@@ -271,9 +336,11 @@ fn replay_edits(
         let replayed = prepared.replay(&mut replayer, edits);
         (replayed, replayer)
     });
-    let is_full = replayer.is_full();
+    kept.is_full.fetch_or(replayer.is_full(), Ordering::Relaxed);
     kept.replayers().free.push(replayer);
-    let Some(replayed) = replayed.filter(|_| !is_full) else { return Ok(Replay::NotPossible) };
+    let Some(replayed) = replayed.filter(|_| !kept.is_full()) else {
+        return Ok(Replay::NotPossible);
+    };
     Ok(Replay::Done(kept.outcome(replayed, is_edited)))
 }
 
