@@ -26,6 +26,9 @@ _AHEAD = 4
 _CHUNK = 8
 """The edits that a worker of an executor is sent at a time."""
 
+_MANY = 8
+"""The edits from which on the program without them is run first: edits are worked out from that."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -145,6 +148,8 @@ def evaluate(
     work: _Work
     if executor is None:
         work = _Threads(session, hardware, options, workers)
+        if total is None or total >= _MANY:
+            work.start()
     else:
         work = _Remote(session, hardware, options, executor)
     done = 0
@@ -196,6 +201,10 @@ class _Threads:
         self._arguments = (hardware, dict(options))
         self._session, self._workers = session._copy(), workers
         self.ahead = _AHEAD * (os.cpu_count() or 1)
+
+    def start(self) -> None:
+        """Run the program as it is."""
+        self._workers.submit(figures, self._session, {}, *self._arguments).result()
 
     def submit(self, chunk: list[Mapping[str, object]]) -> Future[Any]:
         return self._workers.submit(figures, self._session, chunk[0], *self._arguments)
@@ -282,6 +291,8 @@ def remote_figures(
     else:
         _sessions.move_to_end(key)
     session = session._copy(base)
+    if program is not None and len(edits) >= _MANY:
+        figures(session, {}, hardware, options)
     rows = (figures(session, edit, hardware, options) for edit in edits)
     states = (row.__getstate__().items() for row in rows)
     return [{name: value for name, value in state if name != "edit"} for state in states]
