@@ -317,12 +317,12 @@ mod tests {
     #[test]
     fn few_elements_are_added_to_zeros() {
         let (from, to) = (place(&[&[], &[X, Y]]), place(&[&[], &[]]));
-        let plan_of = |size| nested(&from, &to, &[8, size], true).unwrap();
-        // 24 elements, of which each device sends 7/8 twice; a gather sends 8 seven times.
-        assert_eq!((names(&plan_of(3)), plan_of(3).sent()), (vec!["spread"], 42));
-        assert_eq!((names(&plan_of(4)), plan_of(4).sent()), (vec!["all_gather"], 56));
-        let slower = nested(&from, &to, &[8, 3], false).unwrap();
-        assert!(slower.sent() > 42);
+        let plan_of = |size| nested(&from, &to, &[5, size], true).unwrap();
+        // 15 elements, of which each device sends 7/8 twice; a gather sends 5 seven times.
+        assert_eq!((names(&plan_of(3)), plan_of(3).sent()), (vec!["spread"], 26));
+        assert_eq!((names(&plan_of(5)), plan_of(5).sent()), (vec!["all_gather"], 35));
+        let slower = nested(&from, &to, &[5, 3], false).unwrap();
+        assert!(slower.sent() > 26);
     }
 
     #[test]
