@@ -6,7 +6,6 @@ differ: an explanation that is no longer needed fails.
 
 from __future__ import annotations
 
-HALO = "slices along a sharded dim: XLA exchanges some of their halos twice"
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
 STACKED = "XLA converts what the forward loop stacks to f32 before the backward loop"
 FOLDED = "a transpose that XLA folds into the product that reads it is counted"
@@ -25,7 +24,7 @@ CASES: dict[str, Differences] = {
     "mlp-train-fsdp": {},
     "gpt-data": {},
     "gpt-fsdp": {"flops": BF16},
-    "gpt-tensor": {"collective_permute": HALO, "flops": BF16},
+    "gpt-tensor": {"flops": BF16},
     "gpt-scan-data": {"flops": BF16, "host_peak_bytes": STACKED},
     "llama-train-constrained": {},
     "remat-nothing-saved": {"flops": REMAT},

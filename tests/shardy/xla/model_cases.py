@@ -7,7 +7,6 @@ no longer needed fails.
 from __future__ import annotations
 
 TOP_K = "XLA for hosts gathers all rows for top-k; here each device takes the best of its own"
-HALO = "slices along a sharded dim: XLA exchanges some of their halos twice"
 ONE_SHARD = "the last of the stages: XLA masks it and adds up, here it is moved"
 SPATIAL = "convolutions along a sharded dim: which FLOPs at their borders differ is not known"
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
@@ -26,10 +25,9 @@ CASES: dict[str, dict[str, str]] = {
     "sample-vocabulary": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "residual-rows": {"flops": SPATIAL},
     "gpt-fsdp": {"flops": BF16},
-    "gpt-tensor": {"flops": BF16, "sent_bytes": HALO, "collective_permute": HALO},
+    "gpt-tensor": {"flops": BF16},
     "gpt-scan-data": {"flops": BF16},
     "remat-nothing-saved": {"flops": REMAT},
-    "state-space-width": {"collective_permute": HALO},
     "decode-step-tensor": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "decode-step-data": {"sent_bytes": TOP_K, "all_gather": TOP_K},
 }

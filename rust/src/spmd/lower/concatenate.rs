@@ -128,7 +128,7 @@ impl Lowering<'_, '_, '_> {
             pieces.extend(pieces_of(input, extent, &starts, size));
             end += len;
         }
-        Some((dim, digits, Schedule::of(&pieces, Rounds::Fewest)))
+        Some((dim, digits, Schedule::of(&pieces)))
     }
     /// Bits that a device sends for a concatenation, and the dim.
     pub(super) fn bits_of_parts(&self, work: &ByRule, way: &Way) -> Option<(i64, usize)> {

@@ -35,7 +35,7 @@ pub(super) fn starts(program: &Program, op: OpId, ty: TypeId) -> Vec<i64> {
 }
 
 /// The integer that `value` is, where it is a constant.
-fn constant_int(program: &Program, value: ValueId) -> Option<i64> {
+pub(super) fn constant_int(program: &Program, value: ValueId) -> Option<i64> {
     let op = program.defining_op(value)?;
     let is_constant = matches!(program.kind(op), OpKind::Constant | OpKind::SdyConstant);
     if !is_constant {

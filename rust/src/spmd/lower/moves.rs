@@ -103,7 +103,7 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn rounds(&self, op: OpId) -> Rounds {
         let is_reverse = self.emit.program.op_name(op) == "stablehlo.reverse";
         if self.how.policy == Policy::Xla && !is_reverse {
-            Rounds::ByDistance
+            Rounds::AsXla
         } else {
             Rounds::Fewest
         }

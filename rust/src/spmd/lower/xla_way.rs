@@ -7,10 +7,13 @@ use super::super::ways::{Ability, FactorDigits, Factors, Way};
 use super::super::xla::leader::Leader;
 use super::super::xla::product::Product;
 use super::super::xla::shards::{Class, Decision, Shards};
+use super::dynamic::constant_int;
+use super::indexing::factor_of;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::Id;
 use crate::ir::OpTraits;
+use crate::layout::ceil_div;
 use crate::rule::TensorMapping;
 
 impl Lowering<'_, '_, '_> {
@@ -76,9 +79,55 @@ impl Lowering<'_, '_, '_> {
                     by_operand()
                 }
             }
+            Leader::Update => self.update_of_xla(work, by_operand()?, by_result()?),
+            Leader::ResultUnlessWhole => {
+                let operand = by_operand()?;
+                if shards(&operand) == 1 {
+                    Some(operand)
+                } else {
+                    by_result()
+                }
+            }
             Leader::ResultElsewhere => self.elsewhere_by_result(work).or_else(by_result),
             Leader::Product | Leader::Indexed | Leader::Compared => None,
         }
+    }
+    /// The way of an update of a slice, by the digits that the `operand` and the `result` say. If one shard of the result holds
+    /// the update, each device updates its shard or does not; else dims of which the update has a part are whole.
+    fn update_of_xla(
+        &self,
+        work: &ByRule,
+        operand: (u32, FactorDigits),
+        result: (u32, FactorDigits),
+    ) -> Option<(u32, FactorDigits)> {
+        let mut sliced = Vec::new();
+        let mut is_in_one = true;
+        for dim in 0..work.shapes[0].len() {
+            let (own, taken) = (factor_of(work, 0, dim)?, factor_of(work, 1, dim)?);
+            if own == taken {
+                continue;
+            }
+            sliced.push(own.index());
+            let (size, part) = (work.shapes[0][dim], work.shapes[1][dim]);
+            let shard = ceil_div(size, total_size(&result.1[own.index()])).max(1);
+            let start = self.emit.program.operand(work.op, 2 + dim);
+            let start = constant_int(self.emit.program, start);
+            let is_inside = |start: i64| start / shard == start.saturating_add(part - 1) / shard;
+            is_in_one &= shard == size || part == 1 || start.is_some_and(is_inside);
+        }
+        let is_cut = sliced.iter().any(|&factor| !result.1[factor].is_empty());
+        if is_cut && is_in_one {
+            return Some(result);
+        }
+        let shards = |digits: &FactorDigits| -> i64 {
+            digits.iter().map(|digits| total_size(digits)).product()
+        };
+        let more = if shards(&operand.1) > shards(&result.1) { operand } else { result };
+        let (order, mut digits) = more;
+        for factor in sliced {
+            digits[factor].clear();
+        }
+        Some((order, digits))
     }
     /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
     /// dim that they divide evenly.

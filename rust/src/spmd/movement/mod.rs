@@ -6,6 +6,7 @@
 //! 1. [`windows`] computes the window of each shard, of a dim that may be padded and dilated.
 //! 2. [`pieces`] intersects windows with shards: the interval that each shard needs from each other shard.
 //! 3. [`schedule`] sorts pieces into rounds, in each of which a shard sends at most one piece and gets at most one.
+//!    [`halos`] does so as XLA's partitioner.
 //! 4. [`fetch`] builds ops: a collective permute for each round, of as many elements as its longest piece has, and
 //!    ops that assemble the pieces at offsets that depend on the device.
 //!
@@ -20,6 +21,7 @@
 //! ```
 
 pub mod fetch;
+pub mod halos;
 pub mod pieces;
 pub mod schedule;
 pub mod windows;

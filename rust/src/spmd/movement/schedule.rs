@@ -3,8 +3,8 @@
 //! In a round a shard sends at most one piece and gets at most one: it is one collective permute, of as many elements
 //! as the longest piece of the round has. Two schedules are tried: a round for each distance between shards, which is
 //! best where all shards send alike, and a round for each colour of an edge colouring of the graph of sources and
-//! targets, which needs as many colours as the most pieces that a shard sends or gets (Kőnig). XLA's partitioner has the
-//! first one always.
+//! targets, which needs as many colours as the most pieces that a shard sends or gets (Kőnig). XLA's partitioner has
+//! schedules of its own ([`super::halos`]).
 
 use super::pieces::Piece;
 use std::collections::BTreeMap;
@@ -16,12 +16,14 @@ pub struct Round {
     pub pieces: Vec<Piece>,
     /// Whether shards take them from themselves.
     pub is_local: bool,
+    /// The number of elements that are sent at least.
+    pub least: i64,
 }
 
 impl Round {
-    /// The number of elements along the dim of the longest piece.
+    /// The number of elements along the dim of the longest piece, or more.
     pub fn len(&self) -> i64 {
-        self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0)
+        self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0).max(self.least)
     }
     /// Whether there is no piece.
     pub fn is_empty(&self) -> bool {
@@ -35,8 +37,8 @@ pub enum Rounds {
     /// As few elements are sent as can be.
     #[default]
     Fewest,
-    /// The pieces of a round go over the same distance.
-    ByDistance,
+    /// As XLA's partitioner exchanges halos, see [`super::halos`].
+    AsXla,
 }
 
 /// Rounds in order: those of local pieces come first.
@@ -47,16 +49,10 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The rounds of `pieces`.
-    pub fn of(pieces: &[Piece], sorted: Rounds) -> Self {
-        let (local, sent): (Vec<Piece>, Vec<Piece>) =
-            pieces.iter().partition(|piece| piece.source == piece.target);
-        let mut rounds = by_key(&local, |piece| (piece.input, 0), true);
-        let by_distance = by_key(&sent, |piece| (piece.input, piece.source - piece.target), false);
-        if sorted == Rounds::ByDistance {
-            rounds.extend(by_distance);
-            return Self { rounds };
-        }
+    /// The rounds of `pieces` in which the fewest elements are sent.
+    pub fn of(pieces: &[Piece]) -> Self {
+        let (mut rounds, sent) = local(pieces);
+        let by_distance = by_distance(&sent);
         let by_colour = colours(sent);
         let total = |rounds: &[Round]| rounds.iter().map(Round::len).sum::<i64>();
         let is_better =
@@ -71,12 +67,24 @@ impl Schedule {
     }
 }
 
+/// The round of the pieces that shards take from themselves, if there are some, and the other pieces.
+pub(super) fn local(pieces: &[Piece]) -> (Vec<Round>, Vec<Piece>) {
+    let (local, sent): (Vec<Piece>, Vec<Piece>) =
+        pieces.iter().partition(|piece| piece.source == piece.target);
+    (by_key(&local, |piece| (piece.input, 0), true), sent)
+}
+
+/// A round for each distance, those of sources with lower numbers first.
+pub(super) fn by_distance(sent: &[Piece]) -> Vec<Round> {
+    by_key(sent, |piece| (piece.input, piece.source - piece.target), false)
+}
+
 fn by_key(pieces: &[Piece], key: impl Fn(&Piece) -> (usize, i64), is_local: bool) -> Vec<Round> {
     let mut rounds: BTreeMap<(usize, i64), Vec<Piece>> = BTreeMap::new();
     for piece in pieces {
         rounds.entry(key(piece)).or_default().push(*piece);
     }
-    rounds.into_values().map(|pieces| Round { pieces, is_local }).collect()
+    rounds.into_values().map(|pieces| Round { pieces, is_local, least: 0 }).collect()
 }
 
 /// A round for each colour of an edge colouring; the longest pieces first.
@@ -91,7 +99,7 @@ fn colours(mut pieces: Vec<Piece>) -> Vec<Round> {
         rounds[colour].push(*piece);
     }
     rounds.retain(|pieces| !pieces.is_empty());
-    rounds.into_iter().map(|pieces| Round { pieces, is_local: false }).collect()
+    rounds.into_iter().map(|pieces| Round { pieces, is_local: false, least: 0 }).collect()
 }
 
 /// Colours of the edges of a bipartite graph: sources on one side, targets on the other.
@@ -171,7 +179,7 @@ mod tests {
     #[test]
     fn a_halo_is_a_round_a_side() {
         let extent = Extent { low: 0, high: 12, shard: 3 };
-        let schedule = Schedule::of(&pieces_of(0, extent, &[-1, 2, 5, 8], 5), Rounds::Fewest);
+        let schedule = Schedule::of(&pieces_of(0, extent, &[-1, 2, 5, 8], 5));
         let lens: Vec<(i64, bool)> =
             schedule.rounds.iter().map(|round| (round.len(), round.is_local)).collect();
         assert_eq!(lens, [(3, true), (1, false), (1, false)]);
@@ -179,17 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn by_distance_two_shards_exchange_halos_in_two_rounds() {
-        let extent = Extent { low: 0, high: 8, shard: 4 };
-        let pieces = pieces_of(0, extent, &[-1, 3], 6);
-        assert_eq!(Schedule::of(&pieces, Rounds::Fewest).sent(), 1);
-        assert_eq!(Schedule::of(&pieces, Rounds::ByDistance).sent(), 2);
-    }
-
-    #[test]
     fn a_reversal_is_one_round() {
         let extent = Extent { low: 0, high: 12, shard: 3 };
-        let schedule = Schedule::of(&pieces_of(0, extent, &[9, 6, 3, 0], 3), Rounds::Fewest);
+        let schedule = Schedule::of(&pieces_of(0, extent, &[9, 6, 3, 0], 3));
         assert_eq!(schedule.sent(), 3);
     }
 
@@ -199,7 +199,7 @@ mod tests {
         let extent = Extent { low: 0, high: 64, shard: 16 };
         let mut pieces = pieces_of(0, extent, &[0, 32, 64, 96], 32);
         pieces.extend(pieces_of(1, extent, &[-64, -32, 0, 32], 32));
-        assert_eq!(Schedule::of(&pieces, Rounds::Fewest).sent(), 32);
+        assert_eq!(Schedule::of(&pieces).sent(), 32);
     }
 
     #[test]

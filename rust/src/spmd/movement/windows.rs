@@ -1,6 +1,7 @@
 //! Windows: the interval of a dim, padded and dilated, that each shard of a result needs.
 
 use super::fetch::Fetch;
+use super::halos::Halos;
 use super::pieces::{pieces_of, Extent};
 use super::schedule::{Rounds, Schedule};
 use crate::index::ValueId;
@@ -36,7 +37,11 @@ impl Windows {
         let (firsts, count) = self.fetched();
         let end = -(-self.end).div_euclid(self.dilation);
         let extent = Extent { low: 0, high: self.elements.min(end), shard };
-        Schedule::of(&pieces_of(0, extent, &firsts, count), sorted)
+        let pieces = pieces_of(0, extent, &firsts, count);
+        match sorted {
+            Rounds::Fewest => Schedule::of(&pieces),
+            Rounds::AsXla => Halos { firsts: &firsts, count, shard }.schedule(&pieces),
+        }
     }
     /// Whether some window has positions without elements.
     pub fn has_gaps(&self) -> bool {

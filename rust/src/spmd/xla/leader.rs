@@ -16,6 +16,11 @@ pub enum Leader {
     ResultIfItFits,
     /// The first result; shards of a dim that the op needs whole are of the first other dim that they divide evenly.
     ResultElsewhere,
+    /// The result, or the first operand if it has more shards and the result holds the update in several shards: dims of
+    /// which the update has a part are whole then.
+    Update,
+    /// The first operand if every device holds it, else the result.
+    ResultUnlessWhole,
     /// Operand, indices and slices, see [`super::indexed`].
     Indexed,
     /// Both operands and the result, see [`super::product`].
@@ -35,7 +40,9 @@ impl Leader {
             OpKind::Reshape => Self::ResultIfItFits,
             OpKind::Concatenate | OpKind::Sort => Self::ResultElsewhere,
             OpKind::Gather | OpKind::Scatter => Self::Indexed,
-            OpKind::CustomCall | OpKind::DynamicUpdateSlice => Self::Compared,
+            OpKind::DynamicUpdateSlice => Self::Update,
+            OpKind::Pad => Self::ResultUnlessWhole,
+            OpKind::CustomCall => Self::Compared,
             _ if is_elementwise && are_alike => Self::Operand,
             _ => Self::Result,
         }
