@@ -1,4 +1,4 @@
-"""Under policy ``xla`` slices, pads and updates send what they send under XLA."""
+"""Under policy ``xla`` slices, pads and updates of slices send what they send under XLA."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ SLICE = "slice %a [{}, 0:64] : (tensor<32x64xf32>)"
 PAD = (
     "pad %a, %z, low = [4, 0], high = [4, 0], interior = [0, 0] : (tensor<32x64xf32>, tensor<f32>)"
 )
+TAKE = "dynamic_slice %a, %i, %k, sizes = [8, 64] : (tensor<32x64xf32>, tensor<i32>, tensor<i32>)"
 UPDATE = (
     "dynamic_update_slice %a, %b, {}, %k"
     " : (tensor<32x64xf32>, tensor<{}x64xf32>, tensor<i32>, tensor<i32>)"
@@ -44,6 +45,12 @@ def check(op: str, sizes: tuple[int, int], operand: str, update: str, result: st
 @pytest.mark.parametrize(("rows", "size"), [("8:24", 16), ("0:16", 16), ("0:31", 31)])
 def test_slices(rows: str, size: int, operand: str, result: str) -> None:
     check(SLICE.format(rows), (8, size), operand, WHOLE, result)
+
+
+@pytest.mark.parametrize("operand", [DIM, OTHER, BOTH])
+@pytest.mark.parametrize("result", [DIM, OTHER, BOTH])
+def test_dynamic_slices(operand: str, result: str) -> None:
+    check(TAKE, (8, 8), operand, WHOLE, result)
 
 
 @pytest.mark.parametrize("operand", [DIM, OTHER, WHOLE])

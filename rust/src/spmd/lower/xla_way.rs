@@ -79,7 +79,16 @@ impl Lowering<'_, '_, '_> {
                     by_operand()
                 }
             }
-            Leader::Update => self.update_of_xla(work, by_operand()?, by_result()?),
+            Leader::Taken => {
+                let (order, mut digits) = by_result()?;
+                let placement = &self.placements[work.results.first()?.1];
+                let parts = parts_of_dims(work, work.operands.len());
+                if parts.iter().any(|part| !placement.dims[part.dim].is_empty()) {
+                    digits.iter_mut().for_each(Vec::clear);
+                }
+                Some((order, digits))
+            }
+            Leader::Update => Some(self.update_of_xla(work, by_operand()?, by_result()?)),
             Leader::ResultUnlessWhole => {
                 let operand = by_operand()?;
                 if shards(&operand) == 1 {
@@ -99,35 +108,30 @@ impl Lowering<'_, '_, '_> {
         work: &ByRule,
         operand: (u32, FactorDigits),
         result: (u32, FactorDigits),
-    ) -> Option<(u32, FactorDigits)> {
-        let mut sliced = Vec::new();
+    ) -> (u32, FactorDigits) {
+        let parts = parts_of_dims(work, 1);
         let mut is_in_one = true;
-        for dim in 0..work.shapes[0].len() {
-            let (own, taken) = (factor_of(work, 0, dim)?, factor_of(work, 1, dim)?);
-            if own == taken {
-                continue;
-            }
-            sliced.push(own.index());
+        for &Part { dim, whole } in &parts {
             let (size, part) = (work.shapes[0][dim], work.shapes[1][dim]);
-            let shard = ceil_div(size, total_size(&result.1[own.index()])).max(1);
+            let shard = ceil_div(size, total_size(&result.1[whole])).max(1);
             let start = self.emit.program.operand(work.op, 2 + dim);
             let start = constant_int(self.emit.program, start);
             let is_inside = |start: i64| start / shard == start.saturating_add(part - 1) / shard;
             is_in_one &= shard == size || part == 1 || start.is_some_and(is_inside);
         }
-        let is_cut = sliced.iter().any(|&factor| !result.1[factor].is_empty());
+        let is_cut = parts.iter().any(|part| !result.1[part.whole].is_empty());
         if is_cut && is_in_one {
-            return Some(result);
+            return result;
         }
         let shards = |digits: &FactorDigits| -> i64 {
             digits.iter().map(|digits| total_size(digits)).product()
         };
         let more = if shards(&operand.1) > shards(&result.1) { operand } else { result };
         let (order, mut digits) = more;
-        for factor in sliced {
-            digits[factor].clear();
+        for part in parts {
+            digits[part.whole].clear();
         }
-        Some((order, digits))
+        (order, digits)
     }
     /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
     /// dim that they divide evenly.
@@ -335,6 +339,23 @@ impl Lowering<'_, '_, '_> {
             ],
         }
     }
+}
+
+/// A dim of the first operand of which another tensor has a part.
+#[derive(Clone, Copy)]
+struct Part {
+    dim: usize,
+    /// The factor of the dim.
+    whole: usize,
+}
+
+/// The dims of the first operand of which `tensor` has a part.
+fn parts_of_dims(work: &ByRule, tensor: usize) -> Vec<Part> {
+    let part = |dim: usize| {
+        let (whole, factor) = (factor_of(work, 0, dim)?.index(), factor_of(work, tensor, dim)?);
+        (whole != factor.index()).then_some(Part { dim, whole })
+    };
+    (0..work.shapes[0].len()).filter_map(part).collect()
 }
 
 /// The dims that `target` shards along terms of `from` alone, if there are some and all other terms are held by devices that

@@ -19,6 +19,8 @@ pub enum Leader {
     /// The result, or the first operand if it has more shards and the result holds the update in several shards: dims of
     /// which the update has a part are whole then.
     Update,
+    /// The result, or no shards at all where it is sharded along a dim of which it has a part.
+    Taken,
     /// The first operand if every device holds it, else the result.
     ResultUnlessWhole,
     /// Operand, indices and slices, see [`super::indexed`].
@@ -40,6 +42,7 @@ impl Leader {
             OpKind::Reshape => Self::ResultIfItFits,
             OpKind::Concatenate | OpKind::Sort => Self::ResultElsewhere,
             OpKind::Gather | OpKind::Scatter => Self::Indexed,
+            OpKind::DynamicSlice => Self::Taken,
             OpKind::DynamicUpdateSlice => Self::Update,
             OpKind::Pad => Self::ResultUnlessWhole,
             OpKind::CustomCall => Self::Compared,
