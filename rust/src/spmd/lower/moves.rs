@@ -98,8 +98,8 @@ impl Lowering<'_, '_, '_> {
         let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
         (self.bits_moved(work, way, &moves), moves.iter().map(place).collect())
     }
-    /// How pieces that are moved for `op` are sorted into rounds. XLA's partitioner exchanges halos one distance after the
-    /// other; it turns the order of shards in one permute.
+    /// How pieces that are moved for `op` are sorted into rounds. XLA's partitioner turns the order of shards in one permute,
+    /// which no halo is.
     pub(super) fn rounds(&self, op: OpId) -> Rounds {
         let is_reverse = self.emit.program.op_name(op) == "stablehlo.reverse";
         if self.how.policy == Policy::Xla && !is_reverse {
