@@ -16,7 +16,7 @@ pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
 
 from shardcore.partition.partitioned import POLICIES
 
-from tests.spmd import programs, seeded
+from tests.spmd import programs, seeded, texts
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 SEEDS = 300 if IS_DEEP else 4
@@ -59,7 +59,7 @@ def test_devices_compute_what_the_global_program_does(pool: ProcessPoolExecutor)
     asked = [
         pool.submit(prove, name, range(SEEDS), policy)
         for policy in POLICIES
-        for name in programs.OPS
+        for name in [*programs.OPS, *texts.TEXTS]
     ]
     wrong = [problem for answer in asked for problem in answer.result(timeout=SECONDS)]
     assert not wrong, "\n\n".join(wrong[:3])

@@ -187,8 +187,20 @@ def get_dimension_size(site: Site) -> Kernel:
 
 @op("stablehlo.set_dimension_size")
 def set_dimension_size(site: Site) -> Kernel:
-    """Refused: values have no dims of bounded size."""
-    raise site.unsupported("stablehlo.set_dimension_size makes a dim whose size is only bounded")
+    """The operand, where the dim has that size: values have no dims of bounded size."""
+    bounded = site.unsupported(
+        "stablehlo.set_dimension_size makes a dim whose size is only bounded"
+    )
+    if site.results[0].shape != site.operands[0].shape:
+        raise bounded
+    dim = site.integer("dimension") + 1
+
+    def compute(x: Array, size: Array) -> Array:
+        if np.any(size != x.shape[dim]):
+            raise bounded
+        return x
+
+    return arrays(compute)
 
 
 @op("stablehlo.tuple")

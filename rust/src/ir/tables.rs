@@ -43,6 +43,10 @@ impl Program {
     pub fn intern(&mut self, text: &str) -> StrId {
         self.strings.intern(text)
     }
+    /// The id of the string `text`, if it was seen before.
+    pub fn find_name(&self, text: &str) -> Option<StrId> {
+        self.strings.find(text)
+    }
     /// Strings to add to.
     pub fn strings_mut(&mut self) -> &mut Interner {
         &mut self.strings

@@ -4,7 +4,8 @@
 //! 2. [`reshard`]: sequences of collectives from one placement to another with the fewest bytes sent.
 //! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
 //! 4. [`ways`]: the ways in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
-//! 5. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops.
+//! 5. `legalize`: ops of which no way is known, in other words.
+//! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops.
 //!
 //! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
 
@@ -14,6 +15,7 @@ pub mod devices;
 pub mod digits;
 pub mod emit;
 pub mod improve;
+mod legalize;
 mod lower;
 pub mod movement;
 pub mod one_by_one;
@@ -85,8 +87,11 @@ pub fn partition(
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
     sound::check(program)?;
+    let legalized = legalize::run(program, context)?;
     let how = lower::How { policy, results, unknown, one_by_one: None };
-    lower::lower(program, context, shard_rules, how, known)
+    let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
+    legalized.name_replaced(&mut partitioned.outcomes);
+    Ok(partitioned)
 }
 
 /// `sdy-convert-global-to-local`: makes types local and turns each collective of `sdy` into that of `StableHLO`. Meshes

@@ -204,7 +204,7 @@ fn has_written_region(program: &Program, op: OpId) -> bool {
 }
 
 /// The integers of an operand of `op` that is a constant.
-fn constant_ints(program: &Program, op: OpId, operand: usize) -> Option<Vec<i64>> {
+pub fn constant_ints(program: &Program, op: OpId, operand: usize) -> Option<Vec<i64>> {
     let value = program.operands(op).nth(operand)?;
     let constant = program.defining_op(value)?;
     if !OpTraits::of_name(program.op_name(constant)).has(OpTraits::CONSTANT_LIKE) {

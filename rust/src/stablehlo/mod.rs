@@ -36,7 +36,7 @@ mod view;
 pub mod windows;
 
 pub use attributes::Attributes;
-pub use checker::Checker;
+pub use checker::{constant_ints, Checker};
 pub use definition::Definition;
 pub use element::Element;
 pub use families::{definition_of, names};

@@ -1,5 +1,6 @@
 //! How ops are lowered, by kind.
 
+use super::super::legalize::is_legalized;
 use crate::ir::OpKind;
 use crate::rules::table::Family;
 
@@ -66,6 +67,7 @@ impl Treatment {
             Self::NotExported => None,
             Self::ByRule if refused(name).is_some() => None,
             Self::ByRule if Family::of(name).is_some() => Some("by rule"),
+            Self::ByRule if is_legalized(name) => Some("legalized"),
             Self::ByRule => is_computed_whole(name).then_some("whole"),
         }
     }

@@ -51,7 +51,8 @@ impl Lowering<'_, '_, '_> {
         let first = operands.first().map(|held| held.placement);
         let are_alike =
             operands.len() > 1 && operands.iter().all(|held| Some(held.placement) == first);
-        let is_elementwise = program.has_traits(work.op, OpTraits::ELEMENTWISE);
+        let is_elementwise = program.has_traits(work.op, OpTraits::ELEMENTWISE)
+            || program.op_name(work.op) == "stablehlo.map";
         Leader::of(program.kind(work.op), is_elementwise, are_alike)
     }
     /// The digits of each factor by the tensor that leads, and the order of devices.

@@ -1,0 +1,181 @@
+"""Programs of ops that JAX does not lower to, by name, as StableHLO."""
+
+from __future__ import annotations
+
+
+def program(arguments: str, result: str, body: str, more: str = "") -> str:
+    """The module whose function takes ``arguments`` and returns the ``%r`` that ``body`` defines.
+
+    ``more`` are further functions.
+    """
+    given = ", ".join(
+        f"%arg{index}: tensor<{type_}>" for index, type_ in enumerate(arguments.split())
+    )
+    return (
+        f"module @texts {{\n  func.func public @main({given}) -> (tensor<{result}>) {{\n"
+        f"{body.strip()}\n    return %r : tensor<{result}>\n  }}\n{more}}}\n"
+    )
+
+
+def einsum(config: str, left: str, right: str, result: str) -> str:
+    """A product of two tensors by an equation."""
+    return program(
+        f"{left} {right}",
+        result,
+        f'%r = "stablehlo.einsum"(%arg0, %arg1) <{{einsum_config = "{config}"}}>'
+        f" : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>",
+    )
+
+
+def unary_einsum(config: str, operand: str, result: str) -> str:
+    """Sums and transpositions by an equation."""
+    return program(
+        operand,
+        result,
+        f'%r = "stablehlo.unary_einsum"(%arg0) <{{einsum_config = "{config}"}}>'
+        f" : (tensor<{operand}>) -> tensor<{result}>",
+    )
+
+
+def index_select(operand: str, indices: str, result: str, dim: int, batch: int) -> str:
+    """Slices along one dim."""
+    return program(
+        f"{operand} {indices}",
+        result,
+        '%r = "stablehlo.torch_index_select"(%arg0, %arg1)'
+        f" <{{dim = {dim} : i64, batch_dims = {batch} : i64}}>"
+        f" : (tensor<{operand}>, tensor<{indices}>) -> tensor<{result}>",
+    )
+
+
+def constants(**values: str) -> str:
+    """Constants of integers."""
+    lines = []
+    for name, value in values.items():
+        count = value.count(",") + 1
+        lines.append(f"%{name} = stablehlo.constant dense<[{value}]> : tensor<{count}xi32>\n")
+    return "".join(lines)
+
+
+TEXTS = {
+    "map": program(
+        "8x9xf32 8x9xf32",
+        "8x9xi1",
+        """
+    %r = "stablehlo.map"(%arg0, %arg1) <{dimensions = array<i64: 0, 1>}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %two = stablehlo.constant dense<2.0> : tensor<f32>
+      %s = stablehlo.multiply %p, %two : tensor<f32>
+      %t = stablehlo.compare LT, %s, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %t : tensor<i1>
+    }) : (tensor<8x9xf32>, tensor<8x9xf32>) -> tensor<8x9xi1>""",
+    ),
+    "einsum": einsum("ab,bc->ac", "8x13xf32", "13x6xf32", "8x6xf32"),
+    "einsum_turned": einsum("abc,dbc->cda", "5x12x4xf32", "6x12x4xf32", "4x6x5xf32"),
+    "einsum_outer": einsum("a,b->ba", "9xf32", "6xf32", "6x9xf32"),
+    "einsum_alone": einsum("ab,bc->c", "4x6xf32", "6x5xf32", "5xf32"),
+    "unary_sum": unary_einsum("abc->ca", "6x13x5xf32", "5x6xf32"),
+    "unary_turn": unary_einsum("ab->ba", "8x6xi32", "6x8xi32"),
+    "unary_same": unary_einsum("ab->ab", "8x6xf32", "8x6xf32"),
+    "index_select": index_select("12x6xf32", "5xi32", "5x6xf32", 0, 0),
+    "index_select_batch": index_select("4x3x10x2xf32", "4x5xi32", "4x3x5x2xf32", 2, 1),
+    "broadcast": program(
+        "6xf32",
+        "8x3x6xf32",
+        "%r = stablehlo.broadcast %arg0, sizes = [8, 3] : (tensor<6xf32>) -> tensor<8x3x6xf32>",
+    ),
+    # Sizes are an operand that nobody knows.
+    "dynamic_broadcast": program(
+        "8xf32 2xi32",
+        "8x12xf32",
+        """
+    %s = stablehlo.abs %arg1 : tensor<2xi32>
+    %t = stablehlo.subtract %s, %s : tensor<2xi32>
+    %u = stablehlo.constant dense<[8, 12]> : tensor<2xi32>
+    %v = stablehlo.add %t, %u : tensor<2xi32>
+    %r = stablehlo.dynamic_broadcast_in_dim %arg0, %v, dims = [0]
+        : (tensor<8xf32>, tensor<2xi32>) -> tensor<8x12xf32>""",
+    ),
+    "dynamic_iota": program(
+        "7x12xi32",
+        "7x12xi32",
+        constants(s="7, 12")
+        + """
+    %i = stablehlo.dynamic_iota %s, dim = 1 : (tensor<2xi32>) -> tensor<7x12xi32>
+    %r = stablehlo.add %i, %arg0 : tensor<7x12xi32>""",
+    ),
+    "dynamic_reshape": program(
+        "8x12xf32",
+        "8x4x3xf32",
+        constants(s="8, 4, 3")
+        + """
+    %r = stablehlo.dynamic_reshape %arg0, %s
+        : (tensor<8x12xf32>, tensor<3xi32>) -> tensor<8x4x3xf32>""",
+    ),
+    "dynamic_pad": program(
+        "8x5xf32",
+        "11x8xf32",
+        constants(low="2, -1", high="1, 0", inside="0, 1")
+        + """
+    %z = stablehlo.constant dense<3.0> : tensor<f32>
+    %r = stablehlo.dynamic_pad %arg0, %z, %low, %high, %inside : (tensor<8x5xf32>, tensor<f32>,
+        tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<11x8xf32>""",
+    ),
+    "dynamic_gather": program(
+        "10x6xf32 5x1xi32",
+        "5x2x6xf32",
+        constants(s="2, 6")
+        + """
+    %r = "stablehlo.dynamic_gather"(%arg0, %arg1, %s) <{
+        dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0],
+        index_vector_dim = 1>}>
+        : (tensor<10x6xf32>, tensor<5x1xi32>, tensor<2xi32>) -> tensor<5x2x6xf32>""",
+    ),
+    "real_dynamic_slice": program(
+        "12x8xf32",
+        "4x7xf32",
+        constants(low="2, 1", high="10, 8", step="2, 1")
+        + """
+    %r = stablehlo.real_dynamic_slice %arg0, %low, %high, %step : (tensor<12x8xf32>,
+        tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<4x7xf32>""",
+    ),
+    "dynamic_conv": program(
+        "2x9x4xf32 3x4x6xf32",
+        "2x10x6xf32",
+        """
+    %s = stablehlo.constant dense<[[1, 2]]> : tensor<1x2xi32>
+    %r = "stablehlo.dynamic_conv"(%arg0, %arg1, %s) <{batch_group_count = 1 : i64,
+        dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+        feature_group_count = 1 : i64}>
+        : (tensor<2x9x4xf32>, tensor<3x4x6xf32>, tensor<1x2xi32>) -> tensor<2x10x6xf32>""",
+    ),
+    # The size of the whole tensor, not of a shard.
+    "dimension_size": program(
+        "8x13xi32",
+        "8x13xi32",
+        """
+    %s = stablehlo.get_dimension_size %arg0, dim = 1 : (tensor<8x13xi32>) -> tensor<i32>
+    %t = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<i32>) -> tensor<8x13xi32>
+    %u = stablehlo.add %arg0, %t : tensor<8x13xi32>
+    %n = stablehlo.constant dense<13> : tensor<i32>
+    %r = stablehlo.set_dimension_size %u, %n, dim = 1
+        : (tensor<8x13xi32>, tensor<i32>) -> tensor<8x13xi32>""",
+    ),
+    "composite": program(
+        "8x6xf32",
+        "6xf32",
+        """
+    %r = stablehlo.composite "my.sum" %arg0 {decomposition = @sum}
+        : (tensor<8x6xf32>) -> tensor<6xf32>""",
+        """  func.func private @sum(%a: tensor<8x6xf32>) -> tensor<6xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<8x6xf32>, tensor<f32>) -> tensor<6xf32>
+    return %0 : tensor<6xf32>
+  }
+""",
+    ),
+}
+
+SIMULATED = ("dynamic_conv", "einsum_alone", "unary_same", "unary_sum", "unary_turn")
+"""Programs that XLA cannot read; those of one device it can."""
