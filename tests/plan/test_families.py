@@ -11,7 +11,7 @@ jax = pytest.importorskip("jax")
 
 import shardcore  # noqa: E402
 import shardcore.jax  # noqa: E402
-from shardcore import Module  # noqa: E402
+from shardcore import Module, PlanError  # noqa: E402
 
 from tests.plan.families import FAMILIES  # noqa: E402
 from tests.plan.ports import unlike  # noqa: E402
@@ -43,3 +43,11 @@ def test_a_plan_is_as_good_as_the_usual_annotations_over_any_mesh(
     assert plan.bound <= plan.value
     assert len(plan.specs) <= 12
     assert unlike(plan) == []
+
+
+def test_no_limit_well_below_the_least_memory_is_met() -> None:
+    function, arguments, _, _ = FAMILIES["mixture"]()
+    program = shardcore.jax.lower(function, *arguments, platform="cpu")
+    least = shardcore.plan(program, CHIP, devices=8, minimize="memory").value
+    with pytest.raises(PlanError, match="no plan that was found takes less than"):
+        shardcore.plan(program, CHIP, int(least * 0.97), devices=8)

@@ -215,7 +215,7 @@ class Planner:
                 wanted.meshes,
                 self._model,
                 self._meanings,
-                wanted.limit,
+                0.0 if wanted.minimize == "memory" else wanted.limit,
                 lambda: self._trials.fraction > _RANKING_SHARE,
             )
             search.run(ranked)

@@ -63,7 +63,7 @@ class Search:
             pinned = self._pinned(plain, layout)
             exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
             tried = self._run(layout.mesh, [plain, pinned, *exchanged])
-            if not any(trial.fits for trial in tried):
+            if self._trials.is_lean or not any(trial.fits for trial in tried):
                 self._run(layout.mesh, [self._lean(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
         enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES

@@ -19,8 +19,8 @@ Shardings = tuple[Dims | None, ...]
 _WORTHWHILE = 1e-3
 """Smaller improvements are not worth more annotations."""
 
-_HOPELESS = 2
-"""The part of a peak that is over the limit, of which local search saves less."""
+_HOPELESS = 0.1
+"""The part of a peak that is over the limit, of which further local search saves less."""
 
 OBJECTIVES = {
     "time": "serial_seconds",
@@ -51,7 +51,7 @@ class Trial:
     def is_hopeless(self) -> bool:
         """Whether it takes so much more than the limit that others will not fit either."""
         peak = self.row.peak_bytes
-        return peak is not None and self.rank[0] * _HOPELESS > peak
+        return peak is not None and self.rank[0] > peak * _HOPELESS
 
     def is_better_than(self, other: Trial) -> bool:
         """Whether it fits better, or the objective, or what decides among equals, is smaller by
@@ -111,6 +111,11 @@ class Trials:
     def is_timed(self) -> bool:
         """Whether the step is minimized."""
         return self._figure == OBJECTIVES["time"]
+
+    @property
+    def is_lean(self) -> bool:
+        """Whether memory is minimized, so that no plan is lean enough."""
+        return self._figure == OBJECTIVES["memory"]
 
     @property
     def all(self) -> list[Trial]:
