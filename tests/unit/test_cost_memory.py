@@ -54,11 +54,11 @@ def summed(cost: Cost) -> int:
 
 
 def test_what_a_loop_only_reads_takes_no_memory_of_its_own() -> None:
-    # The two arguments, what is carried, and what the body makes of it.
+    # The two arguments, what is carried, and what the body makes of it in another order.
     reading = loop()
     changing = loop(carried="%t")
-    assert changing.peak_bytes >= reading.peak_bytes + BYTES
-    assert reading.peak_bytes < 4 * BYTES + 100
+    assert changing.peak_bytes >= reading.peak_bytes
+    assert reading.peak_bytes in range(4 * BYTES, 4 * BYTES + 100)
     assert summed(reading) == reading.peak_bytes
     assert summed(changing) == changing.peak_bytes
 
@@ -84,6 +84,53 @@ def test_results_of_a_region_do_not_stand_beside_what_they_come_from(more: str) 
     cost = cost_of(CASE.format(more=more, T=T), f"%a: {T}, %p: tensor<i1>")
     assert cost.peak_bytes in range(2 * BYTES, 2 * BYTES + 16)
     assert summed(cost) == cost.peak_bytes
+
+
+def test_a_product_reads_what_is_transposed_for_it() -> None:
+    shape, turned = "tensor<64x32xf32>", "tensor<32x64xf32>"
+    product = f"stablehlo.dot_general %a, %0, contracting_dims = [1] x [0] : ({shape}, {turned})"
+    cost = cost_of(
+        f"%0 = stablehlo.transpose %b, dims = [1, 0] : ({shape}) -> {turned}\n"
+        f"%1 = {product} -> tensor<64x64xf32>\n"
+        f"%2 = stablehlo.slice %1 [0:16, 0:64] : (tensor<64x64xf32>) -> tensor<16x64xf32>\n"
+        f"%3 = stablehlo.reshape %2 : (tensor<16x64xf32>) -> {T}\n"
+        f"return %3 : {T}",
+        f"%a: {shape}, %b: {shape}",
+    )
+    # Both arguments, the product and the result.
+    assert cost.peak_bytes == 2 * 64 * 32 * 4 + 64 * 64 * 4 + BYTES
+
+
+@pytest.mark.parametrize(("dim", "copies"), [(0, 0), (1, 1)])
+def test_a_concatenation_along_the_last_dim_is_written(dim: int, copies: int) -> None:
+    shape = "tensor<64x16xf32>" if dim == 0 else "tensor<8x128xf32>"
+    result = "tensor<128x16xf32>" if dim == 0 else "tensor<8x256xf32>"
+    body = (
+        f"%0 = stablehlo.concatenate %a, %b, dim = {dim} : ({shape}, {shape}) -> {result}\n"
+        f"%1 = stablehlo.abs %0 : {result}\n"
+        f"%2 = stablehlo.reverse %1, dims = [0] : {result}\n"
+        f"return %2 : {result}"
+    )
+    text = f"func.func @main(%a: {shape}, %b: {shape}) -> {result} {{ {body} }}"
+    cost = Module.parse(text).propagate().cost()
+    assert cost.peak_bytes == (4 + 2 * copies) * BYTES
+
+
+def test_results_of_branches_that_nothing_reads_take_no_memory() -> None:
+    body = f"""
+  %0:2 = "stablehlo.if"(%p) ({{
+    %1 = stablehlo.reverse %a, dims = [0] : {T}
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %2 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<1024x1024xf32>
+    stablehlo.return %1, %2 : {T}, tensor<1024x1024xf32>
+  }}, {{
+    %1 = stablehlo.abs %a : {T}
+    %z = stablehlo.constant dense<1.0> : tensor<f32>
+    %2 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<1024x1024xf32>
+    stablehlo.return %1, %2 : {T}, tensor<1024x1024xf32>
+  }}) : (tensor<i1>) -> ({T}, tensor<1024x1024xf32>)
+  return %0#0 : {T}"""
+    assert cost_of(body, f"%a: {T}, %p: tensor<i1>").peak_bytes < 3 * BYTES
 
 
 def test_the_example_adds_up() -> None:

@@ -2,10 +2,11 @@
 //!
 //! A product reads its operands as matrices, with the dims of a batch first: those of rows, then those contracted. Two plain
 //! matrices are read as they are. A convolution reads its input batch first and features last, and its kernel features last.
+//! What a transpose makes for a product is not written if the product can read the operand of that.
 //! An all-gather along a dim that is not the first reads and writes with that dim first. Where ops compute `bf16` as
 //! `f32`, what they read is a copy of that type.
 //!
-//! Source: XLA's `DotDecomposer`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
+//! Source: XLA's `DotDecomposer`, `TransposeFolding`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
 use super::super::work::Movement;
 use super::super::works::Works;
@@ -25,6 +26,10 @@ enum Reader {
     Convolution(ConvDims),
     /// An all-gather along a dim.
     Gather(usize),
+    /// A transpose: for each dim of the result that of the operand.
+    Transpose(Box<[usize]>),
+    /// A concatenation along a dim.
+    Concatenation(usize),
 }
 
 /// The orders in which ops read their operands, by signature.
@@ -71,6 +76,75 @@ impl Layouts {
         let rank = works.tensors.of(value).dims.as_deref()?.len();
         Some((0..rank).collect())
     }
+    /// What `op` reads in the place of operand `index`, `value`: the operand of a transpose, if `op` is a product that reads that
+    /// as it is, or as the other of two orders of a matrix.
+    pub fn folded(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        (index, value): (usize, ValueId),
+    ) -> Option<ValueId> {
+        if program.kind(op) != OpKind::DotGeneral || self.widens(program, works, op, value) {
+            return None;
+        }
+        let made = program.defining_op(value)?;
+        if program.parent_block(made) != program.parent_block(op) {
+            return None;
+        }
+        let Reader::Transpose(turned) = self.reader(program, made)? else { return None };
+        let turned = turned.clone();
+        let Reader::Dot(dims) = self.reader(program, op)? else { return None };
+        let (batch, order) = order_of_product(dims, index, turned.len());
+        let mut order: Vec<usize> = order.iter().map(|&dim| turned[dim]).collect();
+        if order.len() == batch + 2 {
+            order[batch..].sort_unstable();
+        }
+        let source = program.operand(made, 0);
+        let sizes = works.tensors.of(source).dims.as_deref()?;
+        (!is_moved(&order, sizes)).then_some(source)
+    }
+    /// Whether `op` is a product that reads operand `index` as a matrix, for each element of a batch, that it has in other dims.
+    pub fn reshapes(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> bool {
+        if program.kind(op) != OpKind::DotGeneral {
+            return false;
+        }
+        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return false };
+        let value = program.operands(op).nth(index);
+        let sizes = value.and_then(|value| works.tensors.of(value).dims.as_deref());
+        let Some(sizes) = sizes else { return false };
+        of_product(dims, index, sizes.len()).is_some_and(|order| !is_moved(&order, sizes))
+    }
+    /// Whether `op` is a transpose that leaves all elements where they are.
+    pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        if program.op_name(op) != "stablehlo.transpose" {
+            return false;
+        }
+        let Some(Reader::Transpose(turned)) = self.reader(program, op) else { return false };
+        let sizes = works.tensors.of(program.operand(op, 0)).dims.as_deref();
+        sizes.is_some_and(|sizes| !is_moved(turned, sizes))
+    }
+    /// The dim along which `op` concatenates its operands.
+    pub fn concatenated(&mut self, program: &Program, op: OpId) -> Option<usize> {
+        if program.op_name(op) != "stablehlo.concatenate" {
+            return None;
+        }
+        match self.reader(program, op)? {
+            &Reader::Concatenation(dim) => Some(dim),
+            _ => None,
+        }
+    }
+    /// What `op` says of the dims of its operands.
+    fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
+        let id = program.signature(op).get()?;
+        self.readers.entry(id).or_insert_with(|| reader(program, op, id)).as_ref()
+    }
     /// The order in which `op` reads operand `index`, if that is not the one that it has.
     fn moved(
         &mut self,
@@ -82,11 +156,11 @@ impl Layouts {
         if works.movement(op) != Movement::Opaque {
             return None;
         }
-        let id = program.signature(op).get()?;
-        let reader = self.readers.entry(id).or_insert_with(|| reader(program, op, id));
+        let reader = self.reader(program, op)?;
         let sizes = works.tensors.of(program.operands(op).nth(index)?).dims.as_deref()?;
-        let order: DimOrder = match (reader.as_ref()?, index) {
+        let order: DimOrder = match (reader, index) {
             (Reader::Dot(dims), _) => of_product(dims, index, sizes.len())?,
+            (Reader::Transpose(_) | Reader::Concatenation(_), _) => return None,
             (Reader::Convolution(dims), 0) => {
                 let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
                 ends.chain([dims.input_feature]).collect()
@@ -107,7 +181,7 @@ impl Layouts {
             return false;
         };
         let order = match reader {
-            Reader::Dot(_) => return false,
+            Reader::Dot(_) | Reader::Transpose(_) | Reader::Concatenation(_) => return false,
             Reader::Convolution(dims) => {
                 let spatial = dims.output_spatial.iter().copied();
                 [dims.output_batch]
@@ -139,24 +213,31 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
             let dim = own.and_then(|value| value.as_int()).or_else(|| view.int("all_gather_dim"));
             Some(Reader::Gather(usize::try_from(dim?).ok()?))
         }
+        "stablehlo.transpose" => Some(Reader::Transpose(view.dims("permutation")?.into())),
+        "stablehlo.concatenate" => Some(Reader::Concatenation(view.dim("dimension")?)),
         _ => None,
     }
 }
 
 /// The order in which a product reads operand `index` of so many dims; `None` if in any.
 fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
+    let (batch, order) = order_of_product(dims, index, rank);
+    let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
+    let is_matrix = contracting.len() == 1 && rank <= batch + 2;
+    let is_first = order[..batch].iter().copied().eq(0..batch);
+    (!is_matrix || !is_first).then_some(order)
+}
+
+/// The number of dims of the batch of operand `index` of a product, and the order of all of its `rank` dims: first those.
+fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, DimOrder) {
     let (batch, contracting) = match index {
         0 => (&dims.lhs_batching, &dims.lhs_contracting),
         _ => (&dims.rhs_batching, &dims.rhs_contracting),
     };
     let is_free = |dim: &usize| !batch.contains(dim) && !contracting.contains(dim);
-    let is_matrix = || (0..rank).filter(is_free).nth(1).is_none();
-    if contracting.len() == 1 && batch.iter().copied().eq(0..batch.len()) && is_matrix() {
-        return None;
-    }
     let free: Vec<usize> = (0..rank).filter(is_free).collect();
     let (first, second) = if index == 0 { (&free, contracting) } else { (contracting, &free) };
-    Some(batch.iter().chain(first).chain(second).copied().collect())
+    (batch.len(), batch.iter().chain(first).chain(second).copied().collect())
 }
 
 /// All of so many dims, `dim` first.

@@ -208,7 +208,8 @@ impl<'g> Run<'g> {
                 continue;
             }
             if let Some(&argument) = self.taking_over.get(&made) {
-                if self.last[argument as usize] <= at {
+                let last = self.last[argument as usize];
+                if last < at || last == at && self.is_over(made, argument) {
                     continue;
                 }
             }

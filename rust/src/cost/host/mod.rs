@@ -1,7 +1,7 @@
 //! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
 //!
-//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion; [`layouts`]: which operands are copied.
-//! 2. [`graph`]: the kernels of a block, what each reads and makes; [`combined`]: the all-reduces that run as one;
+//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`]); [`layouts`]: which operands are copied.
+//! 2. [`graph`]: the kernels of a block, what each reads and makes, as [`builder`] finds them; [`combined`]: the all-reduces that run as one;
 //!    [`donated`]: the arguments that are copied first; [`hoisted`]: what is moved out of loops.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
@@ -12,9 +12,11 @@
 //! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
 //! addition; a `case` needs that of the branch that needs most.
 
+mod builder;
 mod combined;
 mod donated;
 mod equal;
+mod fused;
 mod graph;
 mod heap;
 mod hoisted;
@@ -31,8 +33,9 @@ use super::work::Movement;
 use super::works::Works;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
+use builder::Builder;
 use donated::with_copies;
-use graph::{Builder, Graph, Item, NONE};
+use graph::{Graph, Item, NONE};
 use hoisted::hoisted;
 use liveness::Liveness;
 use rustc_hash::FxHashMap;

@@ -10,13 +10,14 @@
 //! Dots, convolutions, sorts, collectives, scatters, control flow and returns read what is written. An operand that a dot
 //! or an all-gather reads in another order of its dims is copied ([`super::layouts`]); the copy fuses with its producers.
 //!
-//! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
+//! Which ops fuse says [`super::fused`].
 
 use super::super::fusion::{is_only_read, is_splat};
-use super::super::work::{Measure, Movement};
+use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::is_scatter;
 use super::equal::Equal;
+use super::fused::{fuses, is_apart, is_expensive, is_name, is_sum, reads_little, takes_in};
 use super::layouts::Layouts;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
@@ -88,6 +89,10 @@ impl Storage {
     pub fn is_read_whole(&self, value: ValueId) -> bool {
         self.is_read_whole[value.index()]
     }
+    /// The number of uses of `value`, those of its other names included.
+    pub fn uses(&self, value: ValueId) -> u32 {
+        self.uses[value.index()]
+    }
     fn count_uses(
         &mut self,
         program: &Program,
@@ -95,12 +100,21 @@ impl Storage {
         layouts: &mut Layouts,
         op: OpId,
     ) {
-        let fuses = fuses(program, works, op);
+        if self.is_unused(program, works, op) {
+            return;
+        }
+        let fuses = fuses(program, works, layouts, op);
         let is_taken_in = program.num_results(op) == 1 && self.is_taken_in(program, op);
         let is_sum = is_sum(program, works, op);
         let block = program.parent_block(op);
+        let ends = ended_branch(program, op);
         for (index, operand) in program.operands(op).enumerate() {
+            if ends.is_some_and(|owner| self.uses[program.result(owner, index).index()] == 0) {
+                continue;
+            }
             let operand = self.equal.first(operand);
+            let folded = layouts.folded(program, works, op, (index, operand));
+            let operand = folded.map_or(operand, |folded| self.equal.first(folded));
             let first = program.operands(op).next().filter(|_| index == 1);
             if first.is_some_and(|first| self.equal.first(first) == operand) {
                 // A square uses its operand once.
@@ -111,14 +125,15 @@ impl Storage {
                 ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
             };
-            if is_near && is_name(program, works, op) {
+            if is_near && is_name(program, works, layouts, op) {
                 let result = program.result(op, 0).index();
                 self.uses[at] = self.uses[at].saturating_add(self.uses[result]);
                 self.sums[at] = self.sums[at].saturating_add(self.sums[result]);
                 self.is_read_whole[at] |= self.is_read_whole[result];
                 continue;
             }
-            let mut is_copied = || layouts.order(program, works, op, index).is_some();
+            let mut is_copied =
+                || folded.is_none() && layouts.order(program, works, op, index).is_some();
             self.uses[at] = self.uses[at].saturating_add(1);
             self.sums[at] += u32::from(is_sum && index == 0 || is_taken_in);
             self.is_read_whole[at] |= !(is_near && (fuses || is_copied()));
@@ -135,12 +150,18 @@ impl Storage {
             for (index, result) in program.op_results(op).enumerate() {
                 let is_carried =
                     program.kind(op) == OpKind::While && is_only_read(program, op, index);
-                self.is_written[result.index()] = !is_carried;
+                let is_unused = is_branching(program, op) && self.uses[result.index()] == 0;
+                self.is_written[result.index()] = !is_carried && !is_unused;
             }
             return;
         }
         let at = program.result(op, 0).index();
+        if self.is_unused(program, works, op) {
+            self.is_inlined[at] = true;
+            return;
+        }
         let movement = works.movement(op);
+        let is_apart = is_apart(program, works, layouts, op);
         self.is_read_whole[at] |= self.sums[at] > 0 && !self.is_taken_in(program, op);
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             // Others are part of the executable.
@@ -148,9 +169,9 @@ impl Storage {
             self.is_written[at] = is_splat(program, op) && self.is_read_whole[at];
         } else if movement == Movement::Expand {
             (self.is_inlined[at], self.is_written[at]) = (true, self.is_read_whole[at]);
-        } else if is_name(program, works, op) {
+        } else if is_name(program, works, layouts, op) {
             self.is_inlined[at] = true;
-        } else if matches!(movement, Movement::Pointwise | Movement::Window) {
+        } else if matches!(movement, Movement::Pointwise | Movement::Window) && !is_apart {
             let depth =
                 program.operands(op).map(|value| self.depth[self.equal.first(value).index()]).max();
             let depth = depth.unwrap_or(0).saturating_add(1);
@@ -170,6 +191,17 @@ impl Storage {
             let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
             self.is_written[at] = !is_carried;
         }
+    }
+    /// Whether `op`, of which all users are known, makes something that no op needs.
+    fn is_unused(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        let is_pure = matches!(
+            works.movement(op),
+            Movement::Pointwise | Movement::Expand | Movement::Alias | Movement::Window
+        );
+        is_pure
+            && program.num_results(op) == 1
+            && self.uses[program.result(op, 0).index()] == 0
+            && !program.has_traits(op, OpTraits::CONSTANT_LIKE)
     }
     /// Whether a reduction that a library computes takes in `op`, which has one result.
     fn is_taken_in(&self, program: &Program, op: OpId) -> bool {
@@ -206,160 +238,25 @@ impl Storage {
     }
 }
 
+/// The op whose results `op` ends a branch with.
+fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
+    if !program.has_traits(op, OpTraits::TERMINATOR) {
+        return None;
+    }
+    let owner = program.parent_op(op)?;
+    (is_branching(program, owner) && program.num_results(owner) == program.num_operands(op))
+        .then_some(owner)
+}
+
+/// Whether `op` runs one of several branches.
+fn is_branching(program: &Program, op: OpId) -> bool {
+    matches!(program.kind(op), OpKind::Case | OpKind::If)
+}
+
 /// Whether the result of `op` is taken from something else that it writes: a part of it, `f32` of which it is the `bf16`, or the
 /// same in another order of dims. Ops that fuse with their producers take what they need themselves.
 fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
     is_scatter(program, op)
         || layouts.widens(program, works, op, program.result(op, 0))
         || layouts.moves_result(program, works, op)
-}
-
-/// The fewest elements that a library reduces.
-const LEAST_REDUCED: u128 = 4096;
-
-/// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of many 32-bit floats.
-pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
-        return false;
-    }
-    let operand = program.operand(op, 0);
-    if works.tensors.of(operand).elements < LEAST_REDUCED {
-        return false;
-    }
-    let element = works.tensors.of(program.result(op, 0)).element;
-    let region =
-        program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
-    let inner = region.and_then(|block| program.block_ops(block).next());
-    let is_known = |op: OpId| {
-        let name = program.op_name(op);
-        matches!(name, "stablehlo.add" | "stablehlo.maximum" | "stablehlo.minimum")
-    };
-    program.str(element) == "f32" && inner.is_some_and(is_known)
-}
-
-/// Whether a reduction that a library computes takes in the op of this name.
-fn takes_in(name: &str) -> bool {
-    let name = if name == "chlo.square" { "stablehlo.multiply" } else { name };
-    matches!(
-        name.strip_prefix("stablehlo.").unwrap_or_default(),
-        "abs"
-            | "add"
-            | "broadcast_in_dim"
-            | "cbrt"
-            | "ceil"
-            | "constant"
-            | "convert"
-            | "cosine"
-            | "divide"
-            | "exponential"
-            | "floor"
-            | "log"
-            | "logistic"
-            | "maximum"
-            | "minimum"
-            | "multiply"
-            | "negate"
-            | "power"
-            | "reshape"
-            | "round_nearest_even"
-            | "rsqrt"
-            | "sign"
-            | "sine"
-            | "sqrt"
-            | "subtract"
-            | "tanh"
-    )
-}
-
-/// Whether `op` fuses with the ops that make its operands.
-pub fn fuses(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    match works.movement(op) {
-        Movement::Pointwise | Movement::Window | Movement::Reduce => true,
-        Movement::Update => program.kind(op) != OpKind::Scatter,
-        _ => false,
-    }
-}
-
-/// Whether the result of `op` is another name of its only operand.
-pub fn is_name(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    works.movement(op) == Movement::Alias
-        && program.num_operands(op) == 1
-        && program.num_results(op) == 1
-}
-
-/// Whether XLA computes `op`, an elementwise one or data movement, only once.
-fn is_expensive(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    let Some(result) = program.op_results(op).next() else { return true };
-    let tensor = works.tensors.of(result);
-    let element = program.str(tensor.element);
-    let (is_complex, is_integer) =
-        (element.starts_with("complex"), element.starts_with('i') || element.starts_with("ui"));
-    match program.op_name(op) {
-        "stablehlo.abs" | "stablehlo.cosine" | "stablehlo.sign" | "stablehlo.sine"
-        | "stablehlo.tan" => is_complex,
-        "stablehlo.divide" | "stablehlo.remainder" => {
-            let divisor = program.operands(op).nth(1);
-            let is_divide = program.op_name(op) == "stablehlo.divide";
-            match divisor {
-                // A division by what is broadcast multiplies with the inverse.
-                Some(value) if is_divide && !is_integer => !is_broadcast(program, value),
-                Some(value) => !is_integer || !is_splat_value(program, value),
-                None => true,
-            }
-        }
-        "stablehlo.gather" | "stablehlo.map" => true,
-        _ => works
-            .family(op)
-            .is_some_and(|family| matches!(family.measure, Measure::PerElement(_, 1..))),
-    }
-}
-
-/// Whether `value` is a constant all of whose elements are equal, or a broadcast.
-fn is_broadcast(program: &Program, value: ValueId) -> bool {
-    let op = program.defining_op(value);
-    op.is_some_and(|op| program.op_name(op) == "stablehlo.broadcast_in_dim")
-        || is_splat_value(program, value)
-}
-
-/// Whether `value` is a constant all of whose elements are equal, or a broadcast of one.
-fn is_splat_value(program: &Program, value: ValueId) -> bool {
-    let Some(op) = program.defining_op(value) else { return false };
-    if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
-        return is_splat(program, op);
-    }
-    let operand = program.operands(op).next();
-    program.op_name(op) == "stablehlo.broadcast_in_dim"
-        && operand.and_then(|value| program.defining_op(value)).is_some_and(|op| {
-            program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
-        })
-}
-
-/// Whether `op` reads at most one operand of as many dims as its result, or fewer elements than it writes.
-fn reads_little(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    let result = program.result(op, 0);
-    let rank = rank(works, result);
-    let is_made_of_nothing = |value: ValueId| {
-        let op = program.defining_op(value);
-        op.is_some_and(|op| {
-            let name = program.op_name(op);
-            matches!(name, "stablehlo.broadcast_in_dim" | "stablehlo.iota")
-                || program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
-        })
-    };
-    let operands: Vec<ValueId> = program.operands(op).collect();
-    let mut large = 0;
-    let mut elements: u128 = 0;
-    for (index, &value) in operands.iter().enumerate() {
-        if !operands[..index].contains(&value) {
-            elements = elements.saturating_add(works.tensors.of(value).elements);
-        }
-        large += usize::from(!is_made_of_nothing(value) && self::rank(works, value) >= rank);
-    }
-    large <= 1 || elements <= works.tensors.of(result).elements
-}
-
-/// The number of dims of `value` that are larger than one.
-fn rank(works: &mut Works<'_>, value: ValueId) -> usize {
-    let tensor = works.tensors.of(value);
-    tensor.dims.as_deref().map_or(0, |dims| dims.iter().filter(|&&size| size > 1).count())
 }

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
 
 from tests.shardy.programs import layers
@@ -83,3 +84,19 @@ def pairs(tables: str) -> jax.stages.Lowered:
     specs = {"tables": P(tables), "up": P(), "out": P()}
     arguments = (params, i32(batch, count), f32(batch))
     return lower(step, on, arguments, (specs, P(tables), P(tables)), (specs, None), donate=0)
+
+
+@models(rows={"on": mesh(data=8)})
+def relax(on: AbstractMesh) -> jax.stages.Lowered:
+    """Jacobi's iteration on a grid without borders, whose rows are sharded."""
+
+    def run(u: jax.Array, source: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def step(_: int, u: jax.Array) -> jax.Array:
+            near = [jnp.roll(u, shift, axis) for axis in (0, 1) for shift in (1, -1)]
+            return 0.25 * sum(near[1:], near[0]) - source
+
+        u = jax.lax.fori_loop(0, 20, step, u)
+        return u, jnp.max(jnp.abs(u))
+
+    field, rows = f32(512, 512), P("data")
+    return lower(run, on, (field, field), (rows, rows), (rows, None), donate=0)

@@ -1,0 +1,348 @@
+//! Makes the kernels of a block.
+
+use super::super::fusion::is_only_read;
+use super::super::work::Movement;
+use super::super::works::Works;
+use super::combined::{combined, is_scatter};
+use super::fused::{fuses, is_name, is_sum};
+use super::graph::{Graph, Item, Kernel, Read, NONE};
+use super::layouts::{DimOrder, Layouts};
+use super::storage::Storage;
+use crate::index::{BlockId, Id, OpId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
+use rustc_hash::FxHashMap;
+
+/// What graphs are made from, and what is known while one is.
+pub struct Builder<'p, 'w, 'a> {
+    pub program: &'p Program,
+    pub works: &'w mut Works<'a>,
+    pub layouts: Layouts,
+    pub storage: Storage,
+    /// The item of each value, while its block is built.
+    items: Vec<u32>,
+    /// The last walk that visited a value, and the place of the item among its reads.
+    stamps: Vec<(u32, u32)>,
+    num_walks: u32,
+    copies: FxHashMap<(ValueId, DimOrder), u32>,
+    reads: Vec<(u32, Read)>,
+    /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
+    stack: Vec<(ValueId, bool)>,
+    operand_copies: Vec<u32>,
+    graph: Graph,
+}
+
+impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
+    /// For the blocks of `functions`, given by their ops. `widens` says whether `bf16` is computed as `f32`.
+    pub fn new(
+        program: &'p Program,
+        works: &'w mut Works<'a>,
+        functions: &[OpId],
+        widens: bool,
+    ) -> Self {
+        let mut layouts = Layouts::new(widens);
+        let storage = Storage::new(program, works, &mut layouts, functions);
+        let count = program.num_value_ids();
+        Self {
+            program,
+            works,
+            layouts,
+            storage,
+            items: vec![NONE; count],
+            stamps: vec![(0, 0); count],
+            num_walks: 0,
+            copies: FxHashMap::default(),
+            reads: Vec::new(),
+            stack: Vec::new(),
+            operand_copies: Vec::new(),
+            graph: Graph::default(),
+        }
+    }
+    /// The kernels of `block`.
+    pub fn graph(&mut self, block: BlockId) -> Graph {
+        let program = self.program;
+        for value in program.block_args(block) {
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, NONE);
+        }
+        let sets = combined(program, block);
+        let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        for op in program.block_ops(block) {
+            if program.has_traits(op, OpTraits::TERMINATOR) {
+                let returned = program.operands(op).map(|value| self.item(value));
+                self.graph.returned = returned.collect();
+                continue;
+            }
+            if self.storage.equal.is_repeated(program, op) {
+                continue;
+            }
+            if is_name(program, self.works, &mut self.layouts, op) {
+                self.add_name(op);
+                continue;
+            }
+            let is_made =
+                |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
+            let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
+            if is_unmade && program.kind(op) != OpKind::While {
+                continue;
+            }
+            match sets.get(&op) {
+                Some(&set) => self.add_to_set(op, kernel_of_set.entry(set).or_insert((NONE, NONE))),
+                None => self.add_op(op),
+            }
+        }
+        self.finish()
+    }
+    fn finish(&mut self) -> Graph {
+        let Graph { kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
+        let reads = std::mem::take(&mut self.reads);
+        let graph = Graph::new(kernels, ops, items, returned, &reads);
+        for item in &graph.items {
+            self.items[item.value.index()] = NONE;
+        }
+        self.copies.clear();
+        graph
+    }
+    /// The item of `value`; [`NONE`] if it has none in this block.
+    fn item(&self, value: ValueId) -> u32 {
+        self.items[self.storage.equal.first(value).index()]
+    }
+    fn make(&mut self, value: ValueId, bytes: u128, made_by: u32) -> u32 {
+        let at = self.graph.items.len() as u32;
+        self.graph.items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
+        self.items[value.index()] = at;
+        at
+    }
+    /// Makes `value` another name of `item`, as soon as `kernel` has run.
+    fn name(&mut self, value: ValueId, item: u32, kernel: u32) {
+        let name_of = self.graph.stored_as(item);
+        let at = self.graph.items.len() as u32;
+        self.graph.items.push(Item { value, bytes: 0, made_by: kernel, name_of, over: NONE });
+        self.items[value.index()] = at;
+    }
+    fn kernel(&mut self, op: OpId, is_elementwise: bool, is_op: bool) -> u32 {
+        self.graph.kernels.push(Kernel { op, is_elementwise, is_op });
+        self.graph.kernels.len() as u32 - 1
+    }
+    /// A reshape and the like is something that runs only if what reads it does not fuse.
+    fn add_name(&mut self, op: OpId) {
+        let (value, operand) = (self.program.result(op, 0), self.program.operand(op, 0));
+        let item = self.item(operand);
+        if self.storage.is_read_whole(value) && item != NONE {
+            if let Some(update) = self.update_of(operand, self.storage.uses(value)) {
+                let _ = self.update_again(op, update, value);
+                return;
+            }
+            let kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item, is_elementwise: false }));
+            self.name(value, item, kernel);
+        }
+    }
+    /// The update that makes `value`, which has more uses than `uses`.
+    fn update_of(&self, value: ValueId, uses: u32) -> Option<OpId> {
+        let value = self.storage.equal.first(value);
+        let update = self.program.defining_op(value)?;
+        let is_update = self.program.op_name(update) == "stablehlo.dynamic_update_slice";
+        (is_update && self.storage.uses(value) > uses).then_some(update)
+    }
+    /// Makes the result of `update` once more, as `value`, for `op`, which reads it in other dims: XLA fuses the update with
+    /// the reshape.
+    fn update_again(&mut self, op: OpId, update: OpId, value: ValueId) -> u32 {
+        let bytes = self.works.tensors.bytes(value);
+        let kernel = self.kernel(op, false, false);
+        self.walk(kernel, self.program.operand(update, 0), false);
+        let copy = self.make(value, bytes, kernel);
+        let kernel = self.kernel(op, false, false);
+        self.read_operands(kernel, update, &[copy]);
+        let item = self.make(value, bytes, kernel);
+        self.graph.items[item as usize].over = copy;
+        item
+    }
+    fn add_op(&mut self, op: OpId) {
+        let program = self.program;
+        let movement = self.works.movement(op);
+        let copies = self.copies_for(op);
+        let is_elementwise = movement == Movement::Pointwise;
+        let kernel = self.kernel(op, is_elementwise, true);
+        self.graph.ops.push((op, kernel));
+        self.read_operands(kernel, op, &copies);
+        self.operand_copies = copies;
+        for (index, value) in program.op_results(op).enumerate() {
+            if program.kind(op) == OpKind::While && is_only_read(program, op, index) {
+                let item = self.item(program.operand(op, index));
+                if item != NONE {
+                    self.name(value, item, kernel);
+                }
+            } else if self.storage.has_tail(value) {
+                let bytes = self.whole_bytes(op);
+                let whole = self.make(value, bytes, kernel);
+                self.add_tail(op, value, whole);
+            } else if self.storage.is_written(value) {
+                let over = match (movement, program.kind(op)) {
+                    (Movement::Update, _) => program.operands(op).next(),
+                    (_, OpKind::Sort | OpKind::While) => program.operands(op).nth(index),
+                    _ => None,
+                };
+                let bytes = self.works.tensors.bytes(value);
+                let over = over.map_or(NONE, |value| self.item(value));
+                let item = self.make(value, bytes, kernel);
+                self.graph.items[item as usize].over = over;
+            }
+        }
+    }
+    /// The bytes of what `op` writes before its result is taken from that.
+    fn whole_bytes(&mut self, op: OpId) -> u128 {
+        let program = self.program;
+        let value = program.result(op, 0);
+        let is_wide = self.layouts.widens(program, self.works, op, value);
+        // Hosts reduce the whole, of which each device keeps a part.
+        let whole = if is_scatter(program, op) { program.operand(op, 0) } else { value };
+        self.works.tensors.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
+    }
+    /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
+    fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
+        if self.storage.is_written(value) {
+            let kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item: whole, is_elementwise: false }));
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, kernel);
+        }
+    }
+    /// Adds `op` to a set of all-reduces, whose results are there as soon as all are.
+    fn add_to_set(&mut self, op: OpId, set: &mut (u32, u32)) {
+        if set.0 == NONE {
+            *set = (self.kernel(op, false, true), self.kernel(op, false, false));
+        }
+        let kernel = set.0;
+        self.graph.ops.push((op, kernel));
+        let copies = self.copies_for(op);
+        self.read_operands(kernel, op, &copies);
+        self.operand_copies = copies;
+        let value = self.program.result(op, 0);
+        let whole = self.whole_bytes(op);
+        let item = self.make(value, whole, kernel);
+        self.reads.push((set.1, Read { item, is_elementwise: false }));
+        self.name(value, item, set.1);
+        if self.storage.has_tail(value) {
+            self.add_tail(op, value, self.items[value.index()]);
+        }
+    }
+    /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
+    fn copies_for(&mut self, op: OpId) -> Vec<u32> {
+        let program = self.program;
+        let mut copies = std::mem::take(&mut self.operand_copies);
+        copies.clear();
+        if self.works.movement(op) != Movement::Opaque {
+            // Others read their operands as they are.
+            return copies;
+        }
+        for (index, value) in program.operands(op).enumerate() {
+            let value = self.storage.equal.first(value);
+            let folded = self.layouts.folded(program, self.works, op, (index, value));
+            let order = match folded {
+                Some(_) => None,
+                None => self.layouts.order(program, self.works, op, index),
+            };
+            let Some(order) = order else {
+                let reshapes =
+                    folded.is_none() && self.layouts.reshapes(program, self.works, op, index);
+                let update = self.update_of(value, 1).filter(|_| reshapes);
+                let own = self.items[value.index()];
+                copies.push(update.map_or(NONE, |update| self.update_again(op, update, value)));
+                self.items[value.index()] = own;
+                continue;
+            };
+            let key = (value, order);
+            if let Some(&known) = self.copies.get(&key) {
+                copies.push(known);
+                continue;
+            }
+            let kernel = self.kernel(op, false, false);
+            self.walk(kernel, value, false);
+            let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
+            let is_wide = self.layouts.widens(program, self.works, op, value);
+            let copy = self.make(value, bytes.saturating_mul(if is_wide { 2 } else { 1 }), kernel);
+            self.items[value.index()] = own;
+            self.copies.insert(key, copy);
+            copies.push(copy);
+        }
+        copies
+    }
+    fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
+        let program = self.program;
+        let fuses = fuses(program, self.works, &mut self.layouts, op);
+        let is_pointwise = self.works.movement(op) == Movement::Pointwise;
+        let is_sum = is_sum(program, self.works, op);
+        self.num_walks += 1;
+        for (index, value) in program.operands(op).enumerate() {
+            let copy = copies.get(index).copied().unwrap_or(NONE);
+            if copy != NONE {
+                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+            } else if fuses {
+                self.walk_on(kernel, value, is_pointwise, is_sum);
+            } else {
+                let value = self.storage.equal.first(value);
+                let folded = self.layouts.folded(program, self.works, op, (index, value));
+                let item = self.item(folded.unwrap_or(value));
+                if item != NONE {
+                    self.reads.push((kernel, Read { item, is_elementwise: false }));
+                }
+            }
+        }
+        if program.num_regions(op) > 0 {
+            for inner in program.pre_order(op).skip(1) {
+                for value in program.operands(inner) {
+                    let item = self.item(value);
+                    if item != NONE && program.parent_block(inner) != program.parent_block(op) {
+                        self.reads.push((kernel, Read { item, is_elementwise: false }));
+                    }
+                }
+            }
+        }
+    }
+    /// Adds what `kernel` reads to compute `value`.
+    fn walk(&mut self, kernel: u32, value: ValueId, is_elementwise: bool) {
+        self.num_walks += 1;
+        self.walk_on(kernel, value, is_elementwise, false);
+    }
+    /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
+    /// reads all that is written.
+    fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
+        let program = self.program;
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((value, is_elementwise));
+        while let Some((value, is_elementwise)) = stack.pop() {
+            let value = self.storage.equal.first(value);
+            let stamp = self.stamps[value.index()];
+            if stamp.0 == self.num_walks {
+                if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
+                    read.is_elementwise &= is_elementwise;
+                }
+                continue;
+            }
+            self.stamps[value.index()] = (self.num_walks, NONE);
+            let has_tail = self.storage.has_tail(value);
+            let is_inlined = self.storage.is_inlined(value)
+                && !has_tail
+                && !(is_sum && self.items[value.index()] != NONE);
+            let made_by = program.defining_op(value).filter(|_| is_inlined);
+            match made_by {
+                Some(op) => {
+                    let movement = self.works.movement(op);
+                    let keeps = matches!(movement, Movement::Pointwise | Movement::Alias)
+                        || self.layouts.keeps_places(program, self.works, op);
+                    let operands = program.operands(op);
+                    stack.extend(operands.map(|value| (value, is_elementwise && keeps)));
+                }
+                None if self.items[value.index()] != NONE => {
+                    self.stamps[value.index()].1 = self.reads.len() as u32;
+                    let item = self.items[value.index()];
+                    let is_elementwise =
+                        is_elementwise && !(has_tail && self.storage.is_inlined(value));
+                    self.reads.push((kernel, Read { item, is_elementwise }));
+                }
+                None => {}
+            }
+        }
+        self.stack = stack;
+    }
+}
