@@ -56,6 +56,16 @@ OPS = {
     "prod": (lambda a: a.prod(0), [array(6, 4)]),
     "any": (lambda a: (a > 0).any(0), [array(7, 4)]),
     "all": (lambda a: (a > -9).all(1), [array(7, 6)]),
+    # XLA has no collectives that reduce by these.
+    "bitwise": (
+        lambda a: (
+            jnp.bitwise_xor.reduce(a, 0),
+            lax.reduce(a, 3, lax.bitwise_or, (1,)),
+            lax.reduce(a, -1, lax.bitwise_and, (0, 1)),
+            jnp.bitwise_xor.reduce(a > 1, 1),
+        ),
+        [array(13, 6, d=i32)],
+    ),
     "argmax": (lambda a: a.argmax(0), [array(7, 6)]),
     "reshape_split": (lambda a: a.reshape(4, 6, 5), [array(24, 5)]),
     "reshape_merge": (lambda a: a.reshape(24, 5), [array(4, 6, 5)]),

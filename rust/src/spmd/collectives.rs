@@ -123,7 +123,7 @@ impl Collectives {
         let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
         emit.program.result(op, 0)
     }
-    /// An all-reduce among devices that differ in `digits`.
+    /// An all-reduce among devices that differ in `digits`; by other collectives where XLA has none by this reducer.
     pub fn all_reduce(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -131,6 +131,9 @@ impl Collectives {
         reducer: Reducer,
         (order, digits): (u32, &[Digit]),
     ) -> ValueId {
+        if !reducer.is_of_collectives(emit.element(emit.type_of(input))) {
+            return self.all_reduce_apart(emit, input, reducer, (order, digits));
+        }
         let own = vec![("use_global_device_ids", String::new())];
         let attrs = self.attrs(emit, (order, digits), own);
         let ty = emit.type_of(input);
@@ -138,7 +141,8 @@ impl Collectives {
         reducer.add_body(emit, op, ty);
         emit.program.result(op, 0)
     }
-    /// A reduce-scatter along `dim` among devices that differ in `digits`.
+    /// A reduce-scatter along `dim` among devices that differ in `digits`; by other collectives where XLA has none by this
+    /// reducer.
     pub fn reduce_scatter(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -146,6 +150,9 @@ impl Collectives {
         (dim, reducer): (usize, Reducer),
         (order, digits): (u32, &[Digit]),
     ) -> ValueId {
+        if !reducer.is_of_collectives(emit.element(emit.type_of(input))) {
+            return self.reduce_scatter_apart(emit, input, (dim, reducer), (order, digits));
+        }
         let mut shape = emit.shape(input);
         shape[dim] /= total_size(digits);
         let own = vec![("scatter_dimension", int(dim)), ("use_global_device_ids", String::new())];

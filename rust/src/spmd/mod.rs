@@ -22,6 +22,7 @@ pub mod one_by_one;
 pub mod outcome;
 pub mod placement;
 pub mod policy;
+mod reduced_apart;
 pub mod reducer;
 pub mod reshard;
 mod results;

@@ -83,6 +83,14 @@ impl Reducer {
     pub const fn is_idempotent(self) -> bool {
         matches!(self, Self::Max | Self::Min | Self::And | Self::Or)
     }
+    /// Whether XLA's runtimes have collectives that reduce elements of type `element` by it.
+    pub fn is_of_collectives(self, element: &str) -> bool {
+        match self {
+            Self::Add | Self::Multiply | Self::Max | Self::Min => true,
+            Self::And | Self::Or => element == "i1",
+            Self::Xor => false,
+        }
+    }
     /// The text of the identity, for elements of type `element`; `None` where that is not known.
     pub fn identity(self, element: &str) -> Option<String> {
         let is_bool = element == "i1";

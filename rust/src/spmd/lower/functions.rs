@@ -1,5 +1,6 @@
 //! Functions, calls and returns.
 
+use super::super::digits::Digit;
 use super::super::placement::PlacementId;
 use super::super::unknown::Unknown;
 use super::{Held, Lowering, Task};
@@ -8,8 +9,13 @@ use crate::index::{FuncId, OpId, TypeId, ValueId};
 use crate::ir::Payload;
 
 impl Lowering<'_, '_, '_> {
-    /// Lowers the body of `func` and gives it local types.
-    pub fn lower_function(&mut self, func: FuncId) -> Result<()> {
+    /// Lowers the body of `func` and gives it local types. `free` are the digits that are free in it, if it is called in manual
+    /// computations.
+    pub fn lower_function(&mut self, func: FuncId, free: Option<&Vec<Digit>>) -> Result<()> {
+        if let Some(free) = free {
+            self.free_digits.push(free.clone());
+            self.plans.clear();
+        }
         let results = self.result_placements(func);
         let args = self.arg_placements(func);
         let body = self.emit.program.func_body(func);
@@ -23,6 +29,10 @@ impl Lowering<'_, '_, '_> {
             self.tasks.push(Task::Ops(first));
             self.run()?;
             self.returns.pop();
+        }
+        if free.is_some() {
+            self.free_digits.pop();
+            self.plans.clear();
         }
         for (index, &placement) in args.iter().enumerate() {
             let ty = self.emit.program.func_args(func)[index].ty;

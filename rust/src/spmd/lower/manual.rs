@@ -4,7 +4,6 @@
 use super::super::digits::{self, Digit};
 use super::super::placement::PlacementId;
 use super::{Held, Lowering, Task};
-use crate::axis::AxisRef;
 use crate::bitset::BitSet;
 use crate::index::{AxisId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Place};
@@ -35,7 +34,7 @@ impl Lowering<'_, '_, '_> {
                 self.free_placement(op, sharding, result)
             })
             .collect();
-        let free = self.digits_free_in(op, &[args, results].concat());
+        let free = self.digits_free_in(op);
         self.free_digits.push(free);
         self.plans.clear();
         self.tasks.push(Task::Finish(op));
@@ -89,7 +88,7 @@ impl Lowering<'_, '_, '_> {
         self.placements.intern(placement)
     }
     /// The axes of `mesh` that are manual in `op`, a manual computation.
-    fn manual_axes(&self, op: OpId, mesh: &Mesh) -> Vec<AxisId> {
+    pub(super) fn manual_axes(&self, op: OpId, mesh: &Mesh) -> Vec<AxisId> {
         let program = &*self.emit.program;
         match (program.kind(op), program.payload(op)) {
             (OpKind::ManualComputation, Some(Payload::ManualComputation(axes))) => {
@@ -99,18 +98,11 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// The digits of devices that are neither manual around `op`, a manual computation, nor in it.
-    fn digits_free_in(&self, op: OpId, values: &[ValueId]) -> Vec<Digit> {
-        let program = &*self.emit.program;
+    fn digits_free_in(&self, op: OpId) -> Vec<Digit> {
         let mut free = self.devices();
-        let mesh = values.iter().find_map(|&value| {
-            program.shardings().get(program.sharding(value)).map(|sharding| sharding.mesh)
-        });
-        if let Some(mesh) = mesh.map(|mesh| program.mesh(mesh)) {
-            for axis in self.manual_axes(op, mesh) {
-                // A digit that is not free any more was manual before.
-                let digit = Digit::of_axis(AxisRef::full(axis), mesh);
-                let _ = digits::remove(&mut free, digit);
-            }
+        for digit in self.manual_digits(op) {
+            // A digit that is not free any more was manual before.
+            let _ = digits::remove(&mut free, digit);
         }
         free
     }
@@ -119,7 +111,7 @@ impl Lowering<'_, '_, '_> {
         let all = || vec![Digit { stride: 1, size: self.emit.devices.count() }];
         self.free_digits.last().cloned().unwrap_or_else(all)
     }
-    /// Whether the current op is in a manual computation.
+    /// Whether the current op is in a manual computation, or in a function that is called in one.
     pub(super) fn is_in_manual(&self) -> bool {
         !self.free_digits.is_empty()
     }

@@ -11,6 +11,7 @@ mod ahead;
 mod as_shardy;
 mod broadcasts;
 mod by_rule;
+mod callees;
 mod choose;
 mod compute;
 mod concatenate;
@@ -216,8 +217,9 @@ pub(super) fn lower(
     let functions = lowering.emit.program.functions_in_order();
     let name = |&func: &FuncId| (lowering.emit.program.func_name(func), func);
     lowering.functions = functions.iter().map(name).collect();
+    let free = lowering.digits_free_in_callees();
     for func in functions {
-        lowering.lower_function(func)?;
+        lowering.lower_function(func, free.get(&func))?;
     }
     known.placements = lowering.placements.clone();
     known.plans = std::mem::take(&mut lowering.known_plans);

@@ -58,6 +58,13 @@ impl Lowering<'_, '_, '_> {
         if is_reduction && !has_terms && !may_be_terms {
             return false;
         }
+        let element = self.emit.element(site.held.global);
+        if is_reduction
+            && self.how.one_by_one.is_none()
+            && !site.held.reducer.is_of_collectives(element)
+        {
+            return false;
+        }
         let first = self.next_op_id();
         let payload = self.emit.program.payload(op).cloned();
         let value = match (self.emit.program.kind(op), payload) {
