@@ -30,6 +30,14 @@ pub struct WindowDim {
     pub is_reversed: bool,
 }
 
+impl WindowDim {
+    /// Whether each window is one element of the base, in order, without padding.
+    pub fn is_trivial(&self) -> bool {
+        let is_dense = self.stride == 1 && self.base_dilation == 1 && self.window_dilation == 1;
+        self.size == Some(1) && is_dense && self.padding == [0, 0]
+    }
+}
+
 /// The attributes that describe windows; an empty list means the default for each dim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowLists {

@@ -6,7 +6,7 @@ no longer needed fails.
 
 from __future__ import annotations
 
-TOP_K = "XLA for hosts gathers all rows for top-k; here each device takes the best of its own"
+TOP_K = "XLA does not count top-k, of which each device computes all rows"
 ONE_SHARD = "the last of the stages: XLA masks it and adds up, here it is moved"
 SPATIAL = "convolutions along a sharded dim: which FLOPs at their borders differ is not known"
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
@@ -20,14 +20,10 @@ CASES: dict[str, dict[str, str]] = {
         "all_reduce": ONE_SHARD,
         "all_to_all": ONE_SHARD,
     },
-    "routed-capacity": {"all_gather": TOP_K},
     "retrieve-corpus": {"flops": TOP_K},
-    "sample-vocabulary": {"sent_bytes": TOP_K, "all_gather": TOP_K},
     "residual-rows": {"flops": SPATIAL},
     "gpt-fsdp": {"flops": BF16},
     "gpt-tensor": {"flops": BF16},
     "gpt-scan-data": {"flops": BF16},
     "remat-nothing-saved": {"flops": REMAT},
-    "decode-step-tensor": {"sent_bytes": TOP_K, "all_gather": TOP_K},
-    "decode-step-data": {"sent_bytes": TOP_K, "all_gather": TOP_K},
 }

@@ -3,7 +3,6 @@
 
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
-use super::super::reshard::{Plan, Step};
 use super::super::results::Results;
 use super::decisions::Origin;
 use super::{Broadcast, Held, Lowering};
@@ -98,20 +97,8 @@ impl Lowering<'_, '_, '_> {
         let placement = self.placements.intern(placement.merged());
         Some((known, placement))
     }
-    /// Elements that a device sends to broadcast `held` again, as `target`, instead of by `plan`; none if it is no broadcast.
-    /// XLA's partitioner does so instead of gathers and permutes only.
-    pub(super) fn rebroadcast_elements(
-        &mut self,
-        held: Held,
-        target: PlacementId,
-        plan: &Plan,
-    ) -> Option<i64> {
-        let sends_copies = |step: &Step| {
-            matches!(step, Step::AllGather { .. } | Step::Permute | Step::Slice { .. })
-        };
-        if self.how.policy == Policy::Xla && !plan.steps.iter().all(|at| sends_copies(&at.step)) {
-            return None;
-        }
+    /// Elements that a device sends to broadcast `held` again, as `target`; none if it is no broadcast.
+    pub(super) fn rebroadcast_elements(&mut self, held: Held, target: PlacementId) -> Option<i64> {
         let (known, placement) = self.origin_at(held, target)?;
         Some(self.reshard_elements(known.operand, placement))
     }

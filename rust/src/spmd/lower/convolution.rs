@@ -13,7 +13,7 @@ use crate::rule::{OpShardingRule, TensorMapping};
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::WindowDim;
 
-fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
+pub(super) fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
     op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)
 }
 

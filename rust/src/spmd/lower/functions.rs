@@ -103,9 +103,10 @@ impl Lowering<'_, '_, '_> {
         self.settle_held(op, value, held, target);
     }
     /// Reshards `held`, which stands for `value`, a result of `op`, to `target` behind the op. What led from `value` to
-    /// `held` may have led to `target` already.
+    /// `held` may have led to `target` already. What nothing uses stays as it is.
     pub fn settle_held(&mut self, op: OpId, value: ValueId, held: Held, target: PlacementId) {
-        if held.placement != target || held.value != value {
+        let is_used = self.emit.program.users(value).next().is_some();
+        if is_used && (held.placement != target || held.value != value) {
             self.emit.go_after(op);
             let first = self.held(value);
             self.note_sent(op, first, target);

@@ -50,6 +50,7 @@ mod way_rule;
 mod windows;
 mod work;
 mod xla_indexed;
+mod xla_product;
 mod xla_way;
 
 use super::collectives::{last_channel, Collectives};

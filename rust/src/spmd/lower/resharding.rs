@@ -48,7 +48,7 @@ impl<'p> Lowering<'p, '_, '_> {
             return Held { reducer: held.reducer, ..self.empty(held.global, target) };
         }
         let plan = self.plan(held, target);
-        if self.rebroadcast_elements(held, target, &plan).is_some_and(|sent| sent < plan.sent()) {
+        if self.rebroadcast_elements(held, target).is_some_and(|sent| sent < plan.sent()) {
             if let Some(new) = self.rebroadcast(held, target) {
                 return new;
             }
@@ -147,7 +147,7 @@ impl<'p> Lowering<'p, '_, '_> {
         let plan = self.plan(held, target);
         let sent = plan.sent();
         if sent > 0 {
-            if let Some(least) = self.rebroadcast_elements(held, target, &plan) {
+            if let Some(least) = self.rebroadcast_elements(held, target) {
                 return least.min(sent);
             }
         }

@@ -1,11 +1,12 @@
 //! Reductions of windows, on the windows that shards need.
 
+use super::super::placement::PlacementId;
 use super::super::ways::Way;
 use super::geometry::{array_of, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::FactorId;
+use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::stablehlo::windows::WindowDim;
 
@@ -24,6 +25,36 @@ pub(super) fn over_all(program: &Program, work: &ByRule) -> Vec<FactorId> {
 }
 
 impl Lowering<'_, '_, '_> {
+    /// `way` of a windowed reduction as XLA's partitioner goes it: an operand is resharded as the result is sharded; where
+    /// windows are then too long for halos, all dims with windows are made whole.
+    pub(super) fn windows_of_xla(&mut self, work: &ByRule, way: Way) -> Way {
+        let [(_, target), ..] = *work.results else { return way };
+        let is_cut = |factor: &FactorId| {
+            let dims = work.rule.results[0].dims.iter().zip(&self.placements[target].dims);
+            dims.into_iter().any(|(dim, digits)| !digits.is_empty() && dim.contains(factor))
+        };
+        if !over_all(self.emit.program, work).iter().any(is_cut) {
+            return way;
+        }
+        let mut digits = way.factors;
+        let windows = window_dims(self.emit.program, work.op, work.shapes[0].len());
+        for (window, factors) in windows.iter().zip(&work.rule.operands[0].dims) {
+            if !window.is_trivial() {
+                for factor in factors {
+                    digits[factor.index()].clear();
+                }
+            }
+        }
+        let way = self.way(work, way.order, digits);
+        let between = |(held, &placement): (&Held, &PlacementId)| {
+            let is_there = held.placement == placement
+                || self.placements[held.placement].is_replicated()
+                || self.placements[held.placement].dims.is_empty();
+            (!is_there).then_some(target).into_iter().collect()
+        };
+        let through = work.operands.iter().zip(&way.operands).map(between).collect();
+        Way { through, ..way }
+    }
     /// Reduces the windows of each shard. What is fetched has padding and dilation already.
     pub(super) fn reduce_windows_locally(
         &mut self,

@@ -5,8 +5,6 @@ use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::ways::{Ability, FactorDigits, Factors, Way};
 use super::super::xla::leader::Leader;
-use super::super::xla::product::Product;
-use super::super::xla::shards::{Class, Decision, Shards};
 use super::dynamic::constant_int;
 use super::indexing::factor_of;
 use super::work::ByRule;
@@ -20,30 +18,14 @@ impl Lowering<'_, '_, '_> {
     /// The way that XLA's partitioner takes; none where it compares ways.
     pub(super) fn way_of_xla(&mut self, work: &ByRule) -> Option<Way> {
         if self.leader(work) == Leader::Product {
-            let (order, decision) = self.product_of_xla(work)?;
-            let digits = decision.way.into_iter().map(merged).collect();
-            let stages =
-                decision.stages.map(|groups| groups.map_or(0, |groups| self.stage(groups)));
-            let way = self.way(work, order, digits);
-            let mut through = Vec::new();
-            for (operand, digits) in decision.through.into_iter().enumerate() {
-                let ways = digits.into_iter().map(|digits| {
-                    let digits = digits.into_iter().map(merged).collect();
-                    self.way(work, order, digits).operands[operand]
-                });
-                through.push(ways.collect());
-            }
-            return Some(Way { stages: stages.to_vec(), through, ..way });
+            return self.way_of_product(work);
         }
         if self.leader(work) == Leader::Indexed {
             return self.indexed_of_xla(work);
         }
         let (order, digits) = self.digits_of_xla(work)?;
-        Some(self.way(work, order, digits))
-    }
-    fn stage(&mut self, groups: Vec<Digit>) -> u32 {
-        let next = self.shared.stages.len() as u32 + 1;
-        *self.shared.stages.entry(groups).or_insert(next)
+        let way = self.way(work, order, digits);
+        Some(self.windows_of_xla(work, way))
     }
     fn leader(&self, work: &ByRule) -> Leader {
         let program = &*self.emit.program;
@@ -163,45 +145,6 @@ impl Lowering<'_, '_, '_> {
         let placement = &self.placements[placement];
         (placement.order, factors.of_tensor(mapping, placement))
     }
-    /// The way of a product of two operands; none where their devices are in different orders, digits do
-    /// not nest, or windows move along a sharded dim.
-    fn product_of_xla(&self, work: &ByRule) -> Option<(u32, Decision)> {
-        let (rule, [left, right], [(_, target)]) = (work.rule, work.operands, work.results) else {
-            return None;
-        };
-        let (order, left_digits) = self.led_by(work, &rule.operands[0], left.placement);
-        let (right_order, right_digits) = self.led_by(work, &rule.operands[1], right.placement);
-        let (result_order, result_digits) = self.led_by(work, &rule.results[0], *target);
-        let given =
-            [(order, left_digits), (right_order, right_digits), (result_order, result_digits)];
-        let is_moved = |factor: usize| {
-            work.abilities[factor] == Ability::Moved
-                && given.iter().any(|(_, digits)| !digits[factor].is_empty())
-        };
-        if (0..rule.num_factors()).any(is_moved) {
-            return None;
-        }
-        let mut orders = given.iter().filter(|(_, digits)| !digits.iter().all(Vec::is_empty));
-        let order = orders.next().map_or(0, |(order, _)| *order);
-        if orders.any(|(other, _)| *other != order) {
-            return None;
-        }
-        let all = Digit { stride: 1, size: self.emit.devices.count() };
-        let used = given.iter().flat_map(|(_, digits)| digits.iter().flatten().copied());
-        let cuts = Cuts::of(used.chain([all]).filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
-        let cuts = cuts.into_primes();
-        let tensors =
-            given.map(|(_, digits)| digits.iter().map(|digits| cuts.split(digits)).collect());
-        let product = self.product(work);
-        let shards = Shards {
-            tensors,
-            devices: if all.size > 1 { cuts.split(&[all]) } else { Vec::new() },
-            way: vec![Vec::new(); rule.num_factors()],
-            stages: [None, None],
-            through: [Vec::new(), Vec::new()],
-        };
-        Some((order, product.decide(&shards)))
-    }
     /// Goes the first steps from `held`, a result of `work`, to `target` as XLA's partitioner does. Terms are reduced one dim
     /// after the other, the last dim first; the first one is left to the reshard behind.
     pub(super) fn start_as_xla(
@@ -305,40 +248,6 @@ impl Lowering<'_, '_, '_> {
         cut.order = wanted.order;
         let cut = self.placements.intern(cut);
         self.reshard(held, cut)
-    }
-    fn product(&self, work: &ByRule) -> Product {
-        let rule = work.rule;
-        let class = |factor: usize| {
-            let factor = crate::index::FactorId::from_index(factor);
-            let is_in = |tensor: &TensorMapping| tensor.contains(factor);
-            match (is_in(&rule.operands[0]), is_in(&rule.operands[1]), is_in(&rule.results[0])) {
-                (true, true, true) => Class::Batch,
-                (true, true, false) => Class::Contracted,
-                (true, false, true) => Class::Left,
-                (false, true, true) => Class::Right,
-                _ => Class::Other,
-            }
-        };
-        let elements = |tensor: usize| {
-            work.shapes[tensor].iter().fold(1i64, |product, &size| product.saturating_mul(size))
-        };
-        let factors = |tensor: &TensorMapping| {
-            tensor.dims.iter().flatten().map(|factor| factor.index()).collect::<Vec<usize>>()
-        };
-        Product {
-            classes: (0..rule.num_factors()).map(class).collect(),
-            factors: [
-                factors(&rule.operands[0]),
-                factors(&rule.operands[1]),
-                factors(&rule.results[0]),
-            ],
-            elements: [elements(0), elements(1), elements(2)],
-            bits: [
-                self.bits(work.operands[0].global),
-                self.bits(work.operands[1].global),
-                self.bits(work.results[0].0),
-            ],
-        }
     }
 }
 

@@ -52,11 +52,11 @@ impl Leader {
     }
 }
 
-/// What XLA's partitioner cannot do along a sharded dim, though there is a way to: it makes the dim whole. Of an FFT it makes
-/// batch dims whole, too.
+/// What XLA's partitioner cannot do along a sharded dim, though there is a way to: it makes the dim whole. Of an FFT and a
+/// top-k it makes batch dims whole, too.
 pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> Ability {
     match (kind, ability) {
-        _ if name == "stablehlo.fft" => Ability::Whole,
+        _ if matches!(name, "stablehlo.fft" | "chlo.top_k" | "mhlo.topk") => Ability::Whole,
         (OpKind::Concatenate, Ability::Moved)
         | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms)
         | (OpKind::Other, Ability::Joined) => Ability::Whole,

@@ -12,7 +12,8 @@
 use super::super::digits::total_size;
 use super::super::ways::FactorDigits;
 use super::shards::Tensor::{Left, Result, Right};
-use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
+use super::shards::{Class, Group, Shards, Taken, Tensor, Within};
+use super::spatial::{Attempt, Convolution};
 
 /// A product, as far as the choice depends on it.
 #[derive(Debug)]
@@ -25,23 +26,33 @@ pub struct Product {
     pub elements: [i64; 3],
     /// The bits of an element of each.
     pub bits: [i64; 3],
+    /// What it is more, if it is a convolution.
+    pub convolution: Option<Convolution>,
 }
 
 impl Product {
     /// How the product is computed.
-    pub fn decide(&self, shards: &Shards) -> Decision {
+    pub fn decide(&self, shards: &Shards) -> Taken {
         for as_they_lie in [true, false] {
+            match self.convolve(shards, as_they_lie) {
+                Attempt::Takes(taken) => return taken,
+                Attempt::Fails => continue,
+                Attempt::GoesOn => {}
+            }
             if let Some(decision) = self.attempt(shards.clone(), as_they_lie) {
                 return decision;
             }
         }
+        if self.convolution.as_ref().is_some_and(|convolution| !convolution.spatial.is_empty()) {
+            return Ok(shards.done(shards.way.clone()));
+        }
         // Operands as the result wants them.
-        shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right]))
+        Ok(shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right])))
     }
     /// The way if a case fits. With `as_they_lie` the tensor that groups are made by may not have to be permuted.
-    fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Decision> {
+    fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Taken> {
         if let Some(way) = self.base_case(&shards, false) {
-            return Some(shards.done(way));
+            return Some(Ok(shards.done(way)));
         }
         if let Some((groups, within)) = self.batch_groups(&shards, as_they_lie) {
             shards.group(&groups, within);
@@ -69,7 +80,7 @@ impl Product {
             return Some(self.decide(&shards));
         }
         let way = self.base_case(&shards, true)?;
-        Some(shards.done(way))
+        Some(Ok(shards.done(way)))
     }
 
     /// The way where dims of one class are over all devices; with `may_reshard` also where the result alone says so.
@@ -122,7 +133,11 @@ impl Product {
     }
 
     /// Groups along batch dims, and how operands are sharded within them where that is known.
-    fn batch_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<(Vec<Group>, Within)> {
+    pub(super) fn batch_groups(
+        &self,
+        shards: &Shards,
+        as_they_lie: bool,
+    ) -> Option<(Vec<Group>, Within)> {
         let count = |tensor| self.count(shards, tensor, Class::Batch);
         let of_result = count(Result);
         if of_result == 1 || (count(Left) != of_result && count(Right) != of_result) {
@@ -203,7 +218,7 @@ impl Product {
     }
 
     /// The way so far with what `tensor` has for factors of these classes.
-    fn taken(&self, shards: &Shards, tensor: Tensor, classes: &[Class]) -> FactorDigits {
+    pub(super) fn taken(&self, shards: &Shards, tensor: Tensor, classes: &[Class]) -> FactorDigits {
         let mut way = shards.way.clone();
         for (factor, digits) in way.iter_mut().enumerate() {
             if classes.contains(&self.classes[factor]) {

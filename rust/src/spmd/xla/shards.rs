@@ -70,7 +70,15 @@ pub struct Decision {
     pub stages: [Option<Vec<Digit>>; 2],
     /// For each operand the digits by factor that it has in between.
     pub through: [Vec<FactorDigits>; 2],
+    /// The digits that the result has once terms of a group are added up at once, where they are.
+    pub reduced_to: Option<FactorDigits>,
 }
+
+/// The way of the partitioner is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotTaken;
+/// How a product is computed, if that is what the partitioner does.
+pub type Taken = std::result::Result<Decision, NotTaken>;
 
 impl Shards {
     pub(super) fn of(&self, tensor: Tensor) -> &FactorDigits {
@@ -93,7 +101,7 @@ impl Shards {
                 stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
             }
         }
-        Decision { way, stages, through: self.through.clone() }
+        Decision { way, stages, through: self.through.clone(), reduced_to: None }
     }
     /// How many devices a group has.
     pub(super) fn num_devices(&self) -> i64 {

@@ -131,7 +131,7 @@ impl Indexed {
             Role::Batch => {
                 let [first, second] = [operand, indices].map(|digits| (own(digits), digits));
                 let size = |digits: &FactorDigits| total_size(&digits.concat());
-                let is_finer = size(&first.0) >= size(&second.0);
+                let is_finer = size(&first.0) > size(&second.0);
                 let (finer, coarser) = if is_finer { (first, second) } else { (second, first) };
                 if !self.can_be_as_fine(groups, &finer.0, &coarser.0, coarser.1) {
                     return None;

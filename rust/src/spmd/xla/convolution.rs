@@ -1,0 +1,141 @@
+//! Convolutions as XLA's partitioner computes them: what it tries before what it does with products.
+//!
+//! Where no batch dim and not both operands along a contracted one are sharded, the output leads: the input is resharded as
+//! it lies, the kernel is made whole, and halos are exchanged. Where both operands are sharded along spatial dims, as in the
+//! gradient with respect to the kernel, the input gets halos for the part of the kernel that a device has, and terms are added
+//! up. Of convolutions with groups of one feature each, the groups are a batch dim.
+//!
+//! Deviation: it adds up terms over all devices of a group, also over those that have copies; the result is a multiple of the
+//! right one then, so that its way is not taken.
+//!
+//! Source: `convolution_handler.cc`; `PartitionConv` in `dot_handler.cc`.
+
+use super::super::digits::total_size;
+use super::halos::Halos;
+use super::product::Product;
+use super::shards::Tensor::{Left, Result as Output, Right};
+use super::shards::{Class, Decision, NotTaken, Shards, Taken, Tensor};
+use super::spatial::{Attempt, Convolution, Groups};
+
+impl Product {
+    /// What the partitioner tries first.
+    pub(super) fn convolve(&self, shards: &Shards, as_they_lie: bool) -> Attempt {
+        let Some(convolution) = &self.convolution else { return Attempt::GoesOn };
+        let count = |tensor, class| self.count(shards, tensor, class);
+        let is_cut = convolution.spatial.iter().any(|spatial| {
+            !shards.of(Left)[spatial.input].is_empty()
+                || !shards.of(Right)[spatial.kernel].is_empty()
+                || !shards.of(Output)[spatial.output].is_empty()
+        });
+        let is_contracted =
+            count(Left, Class::Contracted) > 1 && count(Right, Class::Contracted) > 1;
+        let is_batch = [Left, Right, Output].iter().any(|&of| count(of, Class::Batch) > 1);
+        if convolution.groups.is_none() && (!is_cut || is_contracted || is_batch) {
+            return Attempt::GoesOn;
+        }
+        if convolution.groups.as_ref().is_some_and(|groups| groups.is_dense) {
+            return Attempt::Fails;
+        }
+        if let Some(groups) = &convolution.groups {
+            if let Some(decision) = groups.of_all(shards) {
+                return Attempt::Takes(Ok(decision));
+            }
+        }
+        if shards.num_shards(Left) > 1 && shards.num_shards(Right) > 1 {
+            if let Some(taken) = self.with_terms(shards, convolution) {
+                return Attempt::Takes(taken);
+            }
+        }
+        if let Some(decision) = self.by_output(shards, convolution) {
+            return Attempt::Takes(Ok(decision));
+        }
+        match &convolution.groups {
+            Some(groups) => self.by_some_groups(shards, groups, as_they_lie),
+            None => Attempt::GoesOn,
+        }
+    }
+    /// The way along groups where some devices are along them.
+    fn by_some_groups(&self, shards: &Shards, groups: &Groups, as_they_lie: bool) -> Attempt {
+        if let Some((along, within)) = self.batch_groups(shards, as_they_lie) {
+            let mut shards = shards.clone();
+            shards.group(&along, within);
+            return Attempt::Takes(self.decide(&shards));
+        }
+        let count = |of: Tensor| total_size(&shards.of(of)[groups.factor]);
+        let most = count(Left).max(count(Right)).max(count(Output));
+        if as_they_lie || most == 1 || groups.count % most != 0 {
+            return Attempt::Fails;
+        }
+        let leader = [Left, Right].into_iter().find(|&of| count(of) == most).unwrap_or(Output);
+        Attempt::Takes(Ok(groups.alone(shards, leader)))
+    }
+    /// The way with terms, where both operands are sharded: along spatial dims, and along contracted ones.
+    fn with_terms(&self, shards: &Shards, convolution: &Convolution) -> Option<Taken> {
+        let bits = |of: Tensor| {
+            let groups = self.classes.iter().zip(&shards.way).filter(|(class, _)| class.is_in(of));
+            let groups: i64 = groups.map(|(_, digits)| total_size(digits)).product();
+            self.elements[of as usize].saturating_mul(self.bits[of as usize]) / groups
+        };
+        let (leader, free) =
+            if bits(Left) < bits(Right) { (Right, Class::Right) } else { (Left, Class::Left) };
+        let is_grouped = |groups: &Groups| !shards.of(leader)[groups.factor].is_empty();
+        if self.count(shards, leader, free) > 1
+            || convolution.groups.as_ref().is_some_and(is_grouped)
+        {
+            return None;
+        }
+        let mut way = shards.way.clone();
+        for spatial in &convolution.spatial {
+            let own = if leader == Left { spatial.input } else { spatial.kernel };
+            let digits = &shards.of(leader)[own];
+            let halos = Halos::of_kernel(&spatial.window, spatial.sizes, total_size(digits));
+            if spatial.window.base_dilation != 1 || (digits.len() > 1 && !halos.reach()) {
+                return None;
+            }
+            if spatial.input != spatial.kernel {
+                if digits.is_empty() {
+                    continue;
+                }
+                return Some(Err(NotTaken));
+            }
+            way[own].extend(digits);
+        }
+        if shards.num_shards(leader) != shards.num_devices() {
+            return Some(Err(NotTaken));
+        }
+        for factor in self.factors(Class::Contracted) {
+            way[factor].extend(&shards.of(leader)[factor]);
+        }
+        let decision = shards.done(way);
+        Some(Ok(Decision { reduced_to: Some(shards.way.clone()), ..decision }))
+    }
+    /// The way that the shards of the output say, with a kernel that is whole within the group.
+    fn by_output(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
+        let is_grouped = |groups: &Groups| {
+            [Left, Right, Output].iter().any(|&of| !shards.of(of)[groups.factor].is_empty())
+        };
+        if shards.num_shards(Output) == 1
+            || self.count(shards, Output, Class::Right) > 1
+            || convolution.groups.as_ref().is_some_and(is_grouped)
+        {
+            return None;
+        }
+        let whole = self.taken(shards, Output, &[Class::Left]);
+        let mut way = whole.clone();
+        let mut reach = true;
+        for spatial in &convolution.spatial {
+            let digits = &shards.of(Output)[spatial.output];
+            if !digits.is_empty() {
+                let count = total_size(digits);
+                reach &= Halos::of_windows(&spatial.window, spatial.sizes, count)?.reach();
+                way[spatial.output].extend(digits);
+            }
+        }
+        if reach {
+            return Some(shards.done(way));
+        }
+        let mut decision = shards.done(whole);
+        decision.through[0].push(way);
+        Some(decision)
+    }
+}

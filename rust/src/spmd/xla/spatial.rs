@@ -1,0 +1,69 @@
+//! Convolutions, as far as XLA's partitioner looks at more of them than of a product.
+
+use super::super::digits::total_size;
+use super::shards::Tensor::{Left, Right};
+use super::shards::{Decision, Shards, Taken, Tensor};
+use crate::stablehlo::windows::WindowDim;
+
+/// A convolution, as far as it is more than a product.
+#[derive(Debug)]
+pub struct Convolution {
+    /// The dims along which windows move.
+    pub spatial: Vec<Spatial>,
+    /// The groups of features.
+    pub groups: Option<Groups>,
+}
+
+/// A dim along which windows move.
+#[derive(Debug)]
+pub struct Spatial {
+    /// The factor of the dim of the input.
+    pub input: usize,
+    /// The factor of the dim of the kernel.
+    pub kernel: usize,
+    /// The factor of the dim of the result.
+    pub output: usize,
+    /// The windows.
+    pub window: WindowDim,
+    /// The sizes in the input, the kernel and the result.
+    pub sizes: [i64; 3],
+}
+
+/// Groups of features.
+#[derive(Debug)]
+pub struct Groups {
+    /// Their factor.
+    pub factor: usize,
+    /// How many there are.
+    pub count: i64,
+    /// Whether a group has several features of the input.
+    pub is_dense: bool,
+}
+
+impl Groups {
+    /// The way along groups if all devices are along them.
+    pub(super) fn of_all(&self, shards: &Shards) -> Option<Decision> {
+        let all = shards.num_devices();
+        let fills = |&of: &Tensor| total_size(&shards.of(of)[self.factor]) == all;
+        if all == 1 || self.count % all != 0 {
+            return None;
+        }
+        Some(self.alone(shards, [Left, Right].into_iter().find(fills)?))
+    }
+    /// The way along groups alone, as `leader` has them.
+    pub(super) fn alone(&self, shards: &Shards, leader: Tensor) -> Decision {
+        let mut way = shards.way.clone();
+        way[self.factor].extend(&shards.of(leader)[self.factor]);
+        shards.done(way)
+    }
+}
+
+/// What trying to compute a convolution led to.
+pub(super) enum Attempt {
+    /// It is computed like this.
+    Takes(Taken),
+    /// The partitioner gives up.
+    Fails,
+    /// It goes on as with a product.
+    GoesOn,
+}
