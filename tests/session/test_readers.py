@@ -63,6 +63,29 @@ def test_random_edits_of_random_modules(start: int) -> None:
                 assert figures(session) == figures(Module.parse(str(session.module))), seed
 
 
+def redo(rng: Random, session: Session) -> None:
+    """Take away the annotations of most arguments and results, or restore them."""
+    if rng.random() < 0.3:
+        session.reset()
+        return
+    module = session.module
+    for port in (*module.arguments(), *module.results()):
+        if port.shape and rng.random() < 0.7:
+            session.unset(port.name)
+
+
+def test_costs_of_runs_made_once_more() -> None:
+    for seed in range(NUM_MODULES):
+        session = Module.parse(programs.make(seed)).session()
+        if not session.module.meshes:
+            continue
+        rng, editor = Random(seed), Editor(Random(seed), session)
+        for _ in range(3):
+            redo(rng, session)
+            editor.edit()
+            assert figures(session) == figures(Module.parse(str(session.module))), seed
+
+
 def test_random_edits_of_a_training_step() -> None:
     text = (Path(__file__).resolve().parents[2] / "examples" / "gpt_step.mlir").read_text()
     session = Module.parse(text).session()

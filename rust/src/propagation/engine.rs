@@ -75,6 +75,27 @@ impl<'p> Engine<'p> {
             greedy_runs: 0,
         }
     }
+    /// An engine with the parts of one that has ended a run on `program`, for a new run from the shardings that `restore`
+    /// sets; `observer` is told of changes.
+    pub fn anew(
+        program: &'p mut Program,
+        parts: EngineParts,
+        observer: &'p mut dyn Observer,
+        restore: impl FnOnce(&mut State<'p>),
+    ) -> Self {
+        let EngineParts { plan, groups, memo, func_results, .. } = parts;
+        let mut state = State::new(program, plan, groups, None, Some(observer));
+        restore(&mut state);
+        Self {
+            is_simple: false,
+            func_results,
+            network: Network::new(state, memo.runs().len()),
+            memo,
+            wide: WideOps::default(),
+            current: CurrentShardings::default(),
+            greedy_runs: 0,
+        }
+    }
     /// The parts for the next run.
     pub fn into_parts(self) -> EngineParts {
         let Self { network: Network { state, queue, .. }, memo, func_results, .. } = self;

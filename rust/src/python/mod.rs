@@ -56,6 +56,7 @@ mod factor_table;
 mod figures;
 mod hlo;
 mod inlined;
+mod kept_run;
 mod mesh;
 mod mesh_argument;
 mod mesh_devices;

@@ -1,6 +1,6 @@
 //! `shardcore.Port`: an argument or a result of a module's entry function.
 
-use super::session_runs::Outcome;
+use super::kept_run::Outcome;
 use super::sharding::PyTensorSharding;
 use crate::index::{FuncId, ShardingId, TypeId, ValueId};
 use crate::ir::{AttrRange, Port, Program, Type};

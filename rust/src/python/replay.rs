@@ -2,12 +2,13 @@
 
 use super::completion::Request;
 use super::edited::Edited;
+use super::kept_run::Outcome;
 use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
 use super::room::room_for_copy;
 use super::run_options::RunOptions;
-use super::session_runs::{Annotated, Outcome, SessionRuns};
+use super::session_runs::{Annotated, SessionRuns};
 use super::xla_form::{as_in_xla, has_same_axes};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -1,6 +1,7 @@
 //! `shardcore.Result`: what `module.propagate()` returns.
 
 use super::completion::Request;
+use super::kept_run::Outcome;
 use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
@@ -8,7 +9,6 @@ use super::port::PyPort;
 use super::replay::Replay;
 use super::room::copy;
 use super::run_options::RunOptions;
-use super::session_runs::Outcome;
 use super::totals::totals_dict;
 use super::user_code::own_function;
 use super::why::PyExplainer;

@@ -1,106 +1,22 @@
 //! Results of the annotations of a session: replayed from a run that is kept, or, where that is not possible, of a new
-//! run, which is kept instead.
+//! run, which is kept too.
 //!
 //! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
 
 use super::edited::Edited;
 use super::errors::raise;
-use super::room::room_for_copy;
+use super::kept_run::{Annotations, Edits, KeptRun, Outcome, Replay};
 use super::rules::registry_version;
 use super::run_options::RunOptions;
 use super::sharding::PyTensorSharding;
 use super::work::{install_edges, work};
-use crate::context::Context;
 use crate::cost::inline::Originals;
-use crate::error::{Error, Result as EngineResult};
 use crate::ir::Program;
-use crate::propagation::observe::Slot;
-use crate::propagation::replay::{Replayed, Replayer};
+use crate::propagation::replay::Replayed;
 use crate::session::{Preparation, Prepared, Target};
 use crate::sharding::TensorSharding;
-use crate::verify::verify_made;
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// The annotations of targets, `None` where there is none.
-type Annotations = BTreeMap<Target, Option<PyTensorSharding>>;
-
-/// A run that is kept, with the annotations that it started from.
-struct KeptRun {
-    options: RunOptions,
-    /// The version of the registry of rules.
-    version: u64,
-    annotations: Annotations,
-    /// Whether an annotation of an argument or a result is not the one that the program came with.
-    is_edited: bool,
-    prepared: Arc<Prepared>,
-    replayers: Mutex<Replayers>,
-    /// Whether so much is remembered of its replays that another run is due.
-    is_full: AtomicBool,
-    /// The originals of the clones in the program, if its calls were inlined.
-    originals: Option<Arc<Originals>>,
-}
-
-/// What replays a run: one for each of the threads that do so at a time.
-struct Replayers {
-    /// Those that no thread has.
-    free: Vec<Replayer>,
-    /// How many there are, those that threads have included.
-    count: usize,
-}
-
-/// The most threads that replay a run at a time.
-const MOST_REPLAYERS: usize = 16;
-
-impl KeptRun {
-    fn outcome(&self, replayed: Replayed, is_edited: bool) -> Outcome {
-        let (prepared, options) = (self.prepared.clone(), self.options.clone());
-        let originals = self.originals.clone();
-        Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
-    }
-    fn is_full(&self) -> bool {
-        self.is_full.load(Ordering::Relaxed)
-    }
-    fn replayers(&self) -> MutexGuard<'_, Replayers> {
-        self.replayers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    /// Takes a replayer; `None` if other threads have all for long, or had them when the process was forked. One that
-    /// was waited for is copied, so that as many threads as now wait for none next time.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<Replayer>> {
-        /// The interval between two looks, and the number of looks.
-        const PAUSE: Duration = Duration::from_micros(100);
-        const LOOKS: usize = 200;
-        for look in 0..LOOKS {
-            let found = self.replayers().free.pop();
-            if let Some(replayer) = found {
-                let replayer = if look == 0 { replayer } else { self.copied(py, replayer) };
-                return Ok(Some(replayer));
-            }
-            py.detach(|| std::thread::sleep(PAUSE));
-            py.check_signals()?;
-        }
-        Ok(None)
-    }
-    /// `replayer`, of which a copy is free now, unless there are enough.
-    fn copied(&self, py: Python<'_>, replayer: Replayer) -> Replayer {
-        {
-            let mut replayers = self.replayers();
-            if replayers.count >= MOST_REPLAYERS || !replayers.free.is_empty() {
-                return replayer;
-            }
-            replayers.count += 1;
-        }
-        let (replayer, copy) = py.detach(|| {
-            let copy = replayer.clone();
-            (replayer, copy)
-        });
-        self.replayers().free.push(copy);
-        replayer
-    }
-}
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The runs of a session.
 #[derive(Default)]
@@ -136,16 +52,6 @@ const MOST_KEPT: (usize, usize) = (4, 1 << 19);
 
 /// The number of annotations up to which the run that was used last is taken without a look at others.
 const NEAR: usize = 2;
-
-/// What replays lead to, and how to make the completed program of it.
-#[derive(Clone)]
-pub(super) struct Outcome {
-    pub prepared: Arc<Prepared>,
-    pub replayed: Arc<Replayed>,
-    is_edited: bool,
-    pub options: RunOptions,
-    pub originals: Option<Arc<Originals>>,
-}
 
 /// A program, and the originals of the clones in it if its calls were inlined.
 pub(super) type Made = (Program, Option<Arc<Originals>>);
@@ -218,6 +124,15 @@ impl Runs {
                         }
                         Replay::Busy => return Ok(None),
                         Replay::NotPossible => {}
+                        Replay::GivenUp(replayer, edits) => {
+                            let annotations = annotated.annotations.clone();
+                            if let Some(run) = kept.rerun(py, annotations, (replayer, edits))? {
+                                let is_edited = is_edited(annotated, &run.prepared);
+                                let outcome = run.outcome(Replayed::default(), is_edited);
+                                self.use_run(Arc::new(run));
+                                return Ok(Some(outcome));
+                            }
+                        }
                     }
                 }
             }
@@ -239,17 +154,9 @@ impl Runs {
                 return Ok(None);
             }
         };
-        let prepared = Arc::new(prepared);
-        let run = KeptRun {
-            options: options.clone(),
-            version,
-            annotations: annotated.annotations.clone(),
-            is_edited: is_edited(annotated, &prepared),
-            prepared: prepared.clone(),
-            replayers: Mutex::new(Replayers { free: vec![replayer], count: 1 }),
-            is_full: AtomicBool::new(false),
-            originals,
-        };
+        let annotations = (annotated.annotations.clone(), is_edited(annotated, &prepared));
+        let run =
+            KeptRun::new((options.clone(), version), annotations, (prepared, replayer), originals);
         let outcome = run.outcome(Replayed::default(), false);
         self.use_run(Arc::new(run));
         Ok(Some(outcome))
@@ -268,9 +175,9 @@ impl Runs {
             return Ok(None);
         };
         let Some(edits) = kept.prepared.placed(ports) else { return Ok(None) };
-        match replay_edits(py, &kept, edits, true)? {
+        match kept.replay(py, edits, true)? {
             Replay::Done(outcome) => Ok(Some(outcome)),
-            Replay::Busy | Replay::NotPossible => Ok(None),
+            Replay::Busy | Replay::NotPossible | Replay::GivenUp(..) => Ok(None),
         }
     }
 }
@@ -303,15 +210,6 @@ fn num_differing(kept: &KeptRun, annotated: &Annotated<'_>) -> usize {
     differ.count() + own.keys().filter(|target| !other.contains_key(target)).count()
 }
 
-/// What a replay comes to.
-enum Replay {
-    Done(Outcome),
-    /// Another thread replays.
-    Busy,
-    /// Other annotations differ than a replay can start from, or a new run is hardly slower.
-    NotPossible,
-}
-
 /// What `annotated` leads to, replayed from `kept`.
 fn replay(py: Python<'_>, kept: &KeptRun, annotated: &Annotated<'_>) -> PyResult<Replay> {
     let Some(edits) = edits(kept, annotated) else { return Ok(Replay::NotPossible) };
@@ -320,32 +218,11 @@ fn replay(py: Python<'_>, kept: &KeptRun, annotated: &Annotated<'_>) -> PyResult
         // The text of the header is that of the source again.
         return Ok(Replay::NotPossible);
     }
-    replay_edits(py, kept, edits, is_edited)
-}
-
-/// What `edits` of the annotations of `kept` lead to.
-fn replay_edits(
-    py: Python<'_>,
-    kept: &KeptRun,
-    edits: Vec<(Slot, Option<TensorSharding>)>,
-    is_edited: bool,
-) -> PyResult<Replay> {
-    let Some(mut replayer) = kept.take(py)? else { return Ok(Replay::Busy) };
-    let prepared = kept.prepared.clone();
-    let (replayed, replayer) = py.detach(|| {
-        let replayed = prepared.replay(&mut replayer, edits);
-        (replayed, replayer)
-    });
-    kept.is_full.fetch_or(replayer.is_full(), Ordering::Relaxed);
-    kept.replayers().free.push(replayer);
-    let Some(replayed) = replayed.filter(|_| !kept.is_full()) else {
-        return Ok(Replay::NotPossible);
-    };
-    Ok(Replay::Done(kept.outcome(replayed, is_edited)))
+    kept.replay(py, edits, is_edited)
 }
 
 /// The slots whose annotations differ from those of `kept`, with the annotations; `None` if others differ too.
-fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Vec<(Slot, Option<TensorSharding>)>> {
+fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Edits> {
     let mut edits = Vec::new();
     let mut add = |target: Target, sharding: Option<&PyTensorSharding>| {
         let slot = kept.prepared.slot(target)?;
@@ -370,22 +247,4 @@ fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Vec<(Slot, Option<
         }
     }
     Some(edits)
-}
-
-impl Outcome {
-    /// The completed program, which is verified if `verifies`.
-    pub fn complete(&self, py: Python<'_>, filename: &str, verifies: bool) -> PyResult<Program> {
-        let Self { prepared, replayed, is_edited, options, .. } = self;
-        let complete = |context: &mut Context<'_>| -> EngineResult<Program> {
-            let program = prepared.complete(replayed, *is_edited, context)?;
-            if verifies {
-                Error::check(verify_made(&program))?;
-            }
-            Ok(program)
-        };
-        room_for_copy(py, prepared.imported())?;
-        let completed = work(py, options.rules(), options.limits(), None, complete)?;
-        let text = prepared.imported().text().source();
-        completed.map_err(|error| raise(py, &error, text, filename))
-    }
 }

@@ -117,11 +117,15 @@ impl Prepared {
     ) -> Option<Vec<(Slot, Option<TensorSharding>)>> {
         let imported = self.imported();
         let edit = |(target, sharding): (Target, TensorSharding)| {
-            let given = imported.shardings().get(annotation(imported, target));
-            if given == Some(&sharding) {
+            let slot = self.slot(target);
+            let given = slot.map_or_else(
+                || annotation(imported, target),
+                |slot| self.recording.sharding_at_start(slot),
+            );
+            if imported.shardings().get(given) == Some(&sharding) {
                 return Some(None);
             }
-            let slot = self.slot(target).filter(|_| self.may_have(&sharding))?;
+            let slot = slot.filter(|_| self.may_have(&sharding))?;
             Some(Some((slot, Some(sharding))))
         };
         let edits = placements(imported, self.main, ports).into_iter().map(edit);

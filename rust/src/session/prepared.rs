@@ -30,7 +30,7 @@ pub enum Preparation {
 /// A program, imported and propagated.
 pub struct Prepared {
     pub(super) how: Completion,
-    /// The imported program, as it was annotated.
+    /// The imported program, with annotations from which some run started.
     imported: Arc<Program>,
     pub(super) recording: Recording,
     pub(super) main: FuncId,
@@ -100,14 +100,23 @@ impl Prepared {
         replayer: &mut Replayer,
         edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
     ) -> Option<Replayed> {
-        let edits: Vec<(Slot, ShardingId)> = edits
-            .into_iter()
-            .map(|(slot, sharding)| {
-                let id = sharding.map_or(ShardingId::NONE, |sharding| replayer.intern(sharding));
-                (slot, id)
-            })
-            .collect();
+        let edits = interned(replayer, edits);
         replayer.replay(&self.recording, &edits)
+    }
+    /// The program propagated once more, from annotations of which those of `edits` are replaced. `replayer`, one that
+    /// replays this run, is to replay that one from now on. `None` if propagation does not end.
+    pub fn rerun(
+        &self,
+        replayer: &mut Replayer,
+        edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
+    ) -> Option<Self> {
+        let edits = interned(replayer, edits);
+        let recording = replayer.rerun(&self.recording, &edits)?;
+        let mut imported = Program::clone(&self.imported);
+        imported.adopt_shardings(replayer.shardings());
+        let is_readable = self.is_readable && are_reduced(&imported);
+        let (how, main, fixed) = (self.how, self.main, self.fixed.clone());
+        Some(Self { how, imported: Arc::new(imported), recording, main, is_readable, fixed })
     }
     /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
     /// since the program was parsed.
@@ -145,10 +154,26 @@ impl Prepared {
 /// Whether the shardings of arguments and results are worked out as [`super::completed`] says once `program` is `imported`:
 /// unreduced axes are checked and reduced by export, functions that are merged may be mistyped.
 fn is_readable(program: &Program, imported: &Program, how: Completion) -> bool {
-    let mut shardings = imported.shardings().ids().map(|id| &imported.shardings()[id]);
     !how.dedup_functions_fully
         && !program.has_any(&[OpKind::NamedComputation])
-        && shardings.all(|sharding| sharding.unreduced.is_empty())
+        && are_reduced(imported)
+}
+
+/// Whether no sharding of `program` has unreduced axes.
+fn are_reduced(program: &Program) -> bool {
+    let mut shardings = program.shardings().ids().map(|id| &program.shardings()[id]);
+    shardings.all(|sharding| sharding.unreduced.is_empty())
+}
+
+/// `edits` with the ids that their shardings have for `replayer`.
+fn interned(
+    replayer: &mut Replayer,
+    edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
+) -> Vec<(Slot, ShardingId)> {
+    let mut id = |sharding: Option<TensorSharding>| {
+        sharding.map_or(ShardingId::NONE, |sharding| replayer.intern(sharding))
+    };
+    edits.into_iter().map(|(slot, sharding)| (slot, id(sharding))).collect()
 }
 
 /// Whether import leaves all meshes of `program`, and shardings over them, as they are.

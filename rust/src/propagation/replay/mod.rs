@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FuncId, Id, ShardingId, ValueId};
 use crate::ir::Program;
-use crate::sharding::TensorSharding;
+use crate::sharding::{ShardingTable, TensorSharding};
 use agenda::Agenda;
 use differences::Differences;
 use follow::{Follow, Scratch};
@@ -55,6 +55,9 @@ const MOST_VISITS_OF_RUN: usize = 1_000;
 
 /// The most different visits that are remembered from replay to replay.
 const MOST_REMEMBERED: usize = 1 << 17;
+
+/// The most visits and shardings that are remembered from a run to the next one, unless the program has more values.
+const MOST_INHERITED: usize = 1 << 8;
 
 /// A run, from which others are worked out.
 pub struct Recording {
@@ -149,6 +152,10 @@ impl Recording {
         };
         Ok(Some((recording, left, replayer)))
     }
+    /// The id of the sharding of `slot` at the start.
+    pub fn sharding_at_start(&self, slot: Slot) -> ShardingId {
+        self.start[slots::number(slot, self.num_values) as usize]
+    }
     /// The id of the sharding of `slot` at the end of what `replayed` is about.
     pub fn sharding(&self, replayed: &Replayed, slot: Slot) -> ShardingId {
         let slot = slots::number(slot, self.num_values);
@@ -209,11 +216,7 @@ impl Replayer {
         let log = Log::new(recording.num_values);
         let mut observer = &log;
         let mut engine = Engine::again(&mut self.program, self.parts.take()?, &mut observer);
-        let (values, results) = recording.start.split_at(recording.num_values);
-        engine.state().restore_values(values);
-        for (index, &sharding) in results.iter().enumerate() {
-            engine.state().restore(Slot::FuncResult(recording.main, index), sharding);
-        }
+        restore(engine.state(), recording.main, recording.num_values, &recording.start);
         self.differences.clear();
         self.agenda.clear();
         let mut follow = Follow {
@@ -240,6 +243,40 @@ impl Replayer {
         outcome.is_ok().then(|| self.by_itself(changes, recording.num_shardings))
     }
 
+    /// Records the run in which the slots of `edits` have these shardings at the start, and all others those of `recording`.
+    /// `None` if propagation does not end, or if so much is remembered that it is time to begin with nothing. The recording is
+    /// about the program of this replayer, which is to replay it.
+    pub fn rerun(
+        &mut self,
+        recording: &Recording,
+        edits: &[(Slot, ShardingId)],
+    ) -> Option<Recording> {
+        let &Recording { main, num_values, .. } = recording;
+        if self.num_remembered + self.shardings().len() > MOST_INHERITED.max(num_values) {
+            return None;
+        }
+        let mut start = recording.start.clone();
+        for &(slot, sharding) in edits {
+            start[slots::number(slot, num_values) as usize] = sharding;
+        }
+        let log = Log::new(num_values);
+        let mut observer = &log;
+        let restore = |state: &mut State<'_>| restore(state, main, num_values, &start);
+        let parts = self.parts.take()?;
+        let mut engine = Engine::anew(&mut self.program, parts, &mut observer, restore);
+        let recorded = record(&mut engine, &log, start.len() - num_values);
+        self.num_remembered = engine.num_remembered();
+        self.parts = Some(engine.into_parts());
+        let (trace, num_visits) = recorded?;
+        let (end, num_shardings) =
+            (slots::shardings(&self.program, main), self.program.shardings().len());
+        Some(Recording { main, num_values, trace, start, end, num_visits, num_shardings })
+    }
+    /// The shardings of the program of this replayer.
+    pub fn shardings(&self) -> &ShardingTable {
+        self.program.shardings()
+    }
+
     /// `changes` without ids that only the program of this replayer has.
     fn by_itself(&self, mut changes: Vec<(u32, ShardingId)>, num_shardings: usize) -> Replayed {
         let mut added: Vec<ShardingId> = Vec::new();
@@ -254,6 +291,15 @@ impl Replayer {
         }
         let table = self.program.shardings();
         Replayed { changes, added: added.into_iter().map(|id| table[id].clone()).collect() }
+    }
+}
+
+/// Gives all slots the shardings `start`.
+fn restore(state: &mut State<'_>, main: FuncId, num_values: usize, start: &[ShardingId]) {
+    let (values, results) = start.split_at(num_values);
+    state.restore_values(values);
+    for (index, &sharding) in results.iter().enumerate() {
+        state.restore(Slot::FuncResult(main, index), sharding);
     }
 }
 

@@ -1,0 +1,195 @@
+//! A run of a session that is kept, and what replays it.
+//!
+//! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
+
+use super::errors::raise;
+use super::room::room_for_copy;
+use super::run_options::RunOptions;
+use super::sharding::PyTensorSharding;
+use super::work::work;
+use crate::context::Context;
+use crate::cost::inline::Originals;
+use crate::error::{Error, Result as EngineResult};
+use crate::ir::Program;
+use crate::propagation::observe::Slot;
+use crate::propagation::replay::{Replayed, Replayer};
+use crate::session::{Prepared, Target};
+use crate::sharding::TensorSharding;
+use crate::verify::verify_made;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The annotations of targets, `None` where there is none.
+pub(super) type Annotations = BTreeMap<Target, Option<PyTensorSharding>>;
+
+/// Edits of annotations of a program that is prepared.
+pub(super) type Edits = Vec<(Slot, Option<TensorSharding>)>;
+
+/// What replays lead to, and how to make the completed program of it.
+#[derive(Clone)]
+pub(super) struct Outcome {
+    pub prepared: Arc<Prepared>,
+    pub replayed: Arc<Replayed>,
+    is_edited: bool,
+    pub options: RunOptions,
+    pub originals: Option<Arc<Originals>>,
+}
+
+/// What a replay comes to.
+pub(super) enum Replay {
+    Done(Outcome),
+    /// Other threads replay.
+    Busy,
+    /// Other annotations differ than a replay can start from.
+    NotPossible,
+    /// A new run is hardly slower.
+    GivenUp(Box<Replayer>, Edits),
+}
+
+/// A run that is kept, with the annotations that it started from.
+pub(super) struct KeptRun {
+    pub options: RunOptions,
+    /// The version of the registry of rules.
+    pub version: u64,
+    pub annotations: Annotations,
+    /// Whether the program had another annotation of an argument or a result when it was imported than it came with.
+    pub is_edited: bool,
+    pub prepared: Arc<Prepared>,
+    replayers: Mutex<Replayers>,
+    /// Whether so much is remembered of its replays that another run is due.
+    is_full: AtomicBool,
+    /// The originals of the clones in the program, if its calls were inlined.
+    pub originals: Option<Arc<Originals>>,
+}
+
+/// What replays a run: one for each of the threads that do so at a time.
+struct Replayers {
+    /// Those that no thread has.
+    free: Vec<Replayer>,
+    /// How many there are, those that threads have included.
+    count: usize,
+}
+
+/// The most threads that replay a run at a time.
+const MOST_REPLAYERS: usize = 16;
+
+impl KeptRun {
+    /// A run of `prepared`, which `replayer` replays, from `annotations`.
+    pub fn new(
+        (options, version): (RunOptions, u64),
+        (annotations, is_edited): (Annotations, bool),
+        (prepared, replayer): (Prepared, Replayer),
+        originals: Option<Arc<Originals>>,
+    ) -> Self {
+        let prepared = Arc::new(prepared);
+        let replayers = Mutex::new(Replayers { free: vec![replayer], count: 1 });
+        let is_full = AtomicBool::new(false);
+        Self { options, version, annotations, is_edited, prepared, replayers, is_full, originals }
+    }
+    /// The run from `annotations`, which differ from those of this one by `edits`; `None` if it does not end. `replayer` is
+    /// one that replays this run.
+    pub fn rerun(
+        &self,
+        py: Python<'_>,
+        annotations: Annotations,
+        (mut replayer, edits): (Box<Replayer>, Edits),
+    ) -> PyResult<Option<Self>> {
+        room_for_copy(py, self.prepared.imported())?;
+        let prepared = self.prepared.clone();
+        let (prepared, replayer) = py.detach(|| {
+            let prepared = prepared.rerun(&mut replayer, edits);
+            (prepared, replayer)
+        });
+        let options = (self.options.clone(), self.version);
+        let annotations = (annotations, self.is_edited);
+        let run = |prepared| {
+            Self::new(options, annotations, (prepared, *replayer), self.originals.clone())
+        };
+        Ok(prepared.map(run))
+    }
+    /// What `edits` of the annotations lead to; `is_edited` is whether one is another than the program came with.
+    pub fn replay(&self, py: Python<'_>, edits: Edits, is_edited: bool) -> PyResult<Replay> {
+        let Some(mut replayer) = self.take(py)? else { return Ok(Replay::Busy) };
+        let prepared = self.prepared.clone();
+        let (replayed, edits, copy, replayer) = py.detach(|| {
+            let replayed = prepared.replay(&mut replayer, edits.iter().cloned());
+            let copy = replayed.is_none().then(|| replayer.clone());
+            (replayed, edits, copy, replayer)
+        });
+        self.is_full.fetch_or(replayer.is_full(), Ordering::Relaxed);
+        self.replayers().free.push(replayer);
+        if self.is_full() {
+            return Ok(Replay::NotPossible);
+        }
+        Ok(match (replayed, copy) {
+            (Some(replayed), _) => Replay::Done(self.outcome(replayed, is_edited)),
+            (None, Some(copy)) => Replay::GivenUp(Box::new(copy), edits),
+            (None, None) => Replay::NotPossible,
+        })
+    }
+    pub fn outcome(&self, replayed: Replayed, is_edited: bool) -> Outcome {
+        let (prepared, options) = (self.prepared.clone(), self.options.clone());
+        let originals = self.originals.clone();
+        Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
+    }
+    pub fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+    fn replayers(&self) -> MutexGuard<'_, Replayers> {
+        self.replayers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Takes a replayer; `None` if other threads have all for long, or had them when the process was forked. One that
+    /// was waited for is copied, so that as many threads as now wait for none next time.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Replayer>> {
+        /// The interval between two looks, and the number of looks.
+        const PAUSE: Duration = Duration::from_micros(100);
+        const LOOKS: usize = 200;
+        for look in 0..LOOKS {
+            let found = self.replayers().free.pop();
+            if let Some(replayer) = found {
+                let replayer = if look == 0 { replayer } else { self.copied(py, replayer) };
+                return Ok(Some(replayer));
+            }
+            py.detach(|| std::thread::sleep(PAUSE));
+            py.check_signals()?;
+        }
+        Ok(None)
+    }
+    /// `replayer`, of which a copy is free now, unless there are enough.
+    fn copied(&self, py: Python<'_>, replayer: Replayer) -> Replayer {
+        {
+            let mut replayers = self.replayers();
+            if replayers.count >= MOST_REPLAYERS || !replayers.free.is_empty() {
+                return replayer;
+            }
+            replayers.count += 1;
+        }
+        let (replayer, copy) = py.detach(|| {
+            let copy = replayer.clone();
+            (replayer, copy)
+        });
+        self.replayers().free.push(copy);
+        replayer
+    }
+}
+
+impl Outcome {
+    /// The completed program, which is verified if `verifies`.
+    pub fn complete(&self, py: Python<'_>, filename: &str, verifies: bool) -> PyResult<Program> {
+        let Self { prepared, replayed, is_edited, options, .. } = self;
+        let complete = |context: &mut Context<'_>| -> EngineResult<Program> {
+            let program = prepared.complete(replayed, *is_edited, context)?;
+            if verifies {
+                Error::check(verify_made(&program))?;
+            }
+            Ok(program)
+        };
+        room_for_copy(py, prepared.imported())?;
+        let completed = work(py, options.rules(), options.limits(), None, complete)?;
+        let text = prepared.imported().text().source();
+        completed.map_err(|error| raise(py, &error, text, filename))
+    }
+}
