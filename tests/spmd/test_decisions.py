@@ -44,3 +44,21 @@ func.func @main(%a: tensor<64x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x
     reductions = [entry for entry in partitioned.outcomes if entry.name == "stablehlo.reduce"]
     assert reductions[0].reason == "moved: what shards are reduced to"
     assert "what shards are reduced to" not in reductions[1].reason
+
+
+def test_ops_of_other_placements_are_not_alike() -> None:
+    """An op between two that are alike is sharded along another dim."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = stablehlo.tanh %a : tensor<8x8xf32>
+  %1 = stablehlo.tanh %b : tensor<8x8xf32>
+  %2 = stablehlo.tanh %0 : tensor<8x8xf32>
+  return %0, %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}""")
+    for policy in ("least", "shardy", "xla"):
+        partitioned = module.propagate().partition(policy)
+        assert partitioned.count_outcomes() == {"local": 3}
+        assert not partitioned.collectives

@@ -3,6 +3,7 @@
 use super::devices::replica_groups;
 use super::digits::{total_size, Digit};
 use super::emit::Emitter;
+use super::placement::Placement;
 use super::reducer::Reducer;
 use crate::attribute::write_digit_groups;
 use crate::index::{OpId, TypeId, ValueId};
@@ -15,6 +16,9 @@ pub struct Collectives {
     channel: i64,
     /// Groups of devices as text, by order and digits.
     groups: FxHashMap<(u32, Vec<Digit>), String>,
+    /// The pairs of devices of permutes as text, by the placements before, then those after; `None` where all devices keep
+    /// what they hold.
+    permutes: FxHashMap<Placement, FxHashMap<Placement, Option<String>>>,
 }
 
 impl Collectives {
@@ -98,6 +102,27 @@ impl Collectives {
         let op = Self::build(emit, "stablehlo.all_to_all", input, ty, &attrs);
         emit.program.result(op, 0)
     }
+    /// A collective permute of the shards of placement `from` to those of `to`, between the devices that `pairs` says; `input`
+    /// if all devices keep what they hold.
+    pub fn permute_between(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        (from, to): (&Placement, &Placement),
+        pairs: impl FnOnce(&Emitter<'_>) -> Vec<(i64, i64)>,
+    ) -> ValueId {
+        let known = self.permutes.get(from).and_then(|after| after.get(to)).cloned();
+        let text = known.unwrap_or_else(|| {
+            let pairs = pairs(emit);
+            let text = pairs.iter().any(|(from, to)| from != to).then(|| pairs_text(&pairs));
+            self.permutes.entry(from.clone()).or_default().insert(to.clone(), text.clone());
+            text
+        });
+        match text {
+            Some(text) => self.permute_by(emit, input, text),
+            None => input,
+        }
+    }
     /// A collective permute, by (source, target) pairs of device ids. Devices that are no target get zeros.
     pub fn permute(
         &mut self,
@@ -105,8 +130,7 @@ impl Collectives {
         input: ValueId,
         pairs: &[(i64, i64)],
     ) -> ValueId {
-        let rows: Vec<Vec<i64>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
-        self.permute_by(emit, input, matrix_text(&rows))
+        self.permute_by(emit, input, pairs_text(pairs))
     }
     /// A collective permute between devices, too many to be listed, that differ in `digits`.
     pub fn permute_along(
@@ -169,6 +193,12 @@ impl Collectives {
 fn digits_text(digits: &[Digit]) -> String {
     let digits = digits.iter().map(|digit| (digit.stride, digit.size));
     format!("\"{}\"", write_digit_groups(digits))
+}
+
+/// The attribute for (source, target) pairs of device ids.
+fn pairs_text(pairs: &[(i64, i64)]) -> String {
+    let rows: Vec<Vec<i64>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
+    matrix_text(&rows)
 }
 
 fn int(value: usize) -> String {

@@ -76,10 +76,17 @@ impl Lowering<'_, '_, '_> {
     /// Lowers `op` if it is a reduction of no elements, which is the initial value, or a product that adds up none.
     fn lower_sum_of_none(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
+        let kind = program.kind(op);
+        if !matches!(kind, OpKind::Reduce | OpKind::DotGeneral | OpKind::Dot) {
+            return false;
+        }
+        let is_empty = |&value: &ValueId| self.is_empty(self.global_type(value));
+        if !program.operands(op).any(|value| is_empty(&value)) {
+            return false;
+        }
         let operands: Vec<ValueId> = program.operands(op).collect();
         let results: Vec<ValueId> = program.op_results(op).collect();
-        let is_empty = |&value: &ValueId| self.is_empty(self.global_type(value));
-        let has_initial_values = match program.kind(op) {
+        let has_initial_values = match kind {
             OpKind::Reduce if operands[..results.len()].iter().all(is_empty) => true,
             OpKind::DotGeneral | OpKind::Dot if operands.iter().any(is_empty) => false,
             _ => return false,

@@ -75,21 +75,32 @@ impl Lowering<'_, '_, '_> {
         if signature.is_none() || own_rules.is_own(op) {
             return self.decide(op, tensors).map(Arc::new);
         }
+        let rule = self.context.rules.rule(program, op);
+        let free_digits = self.free_digits.last().map_or(&[][..], Vec::as_slice);
+        // Other ops' operands have the types of the signature.
+        let has_types = program.kind(op) == OpKind::Concatenate;
+        if !has_types {
+            let last = self.decisions.last(signature, |key| {
+                key.rule == rule && tensors.are_of(key) && key.free_digits == free_digits
+            });
+            if last.is_some() {
+                return last;
+            }
+        }
         let key = &mut self.decisions.key;
-        (key.signature, key.rule) = (signature, self.context.rules.rule(program, op));
+        (key.signature, key.rule) = (signature, rule);
         key.placements.clear();
         key.placements.extend(tensors.placements().chain(tensors.own.iter().copied()));
         key.types.clear();
-        // Other ops' operands have the types of the signature.
-        if program.kind(op) == OpKind::Concatenate {
+        if has_types {
             key.types.extend(tensors.types());
         }
         key.facts.clone_from(&tensors.facts);
         key.free_digits.clear();
-        key.free_digits.extend(self.free_digits.last().into_iter().flatten());
+        key.free_digits.extend(free_digits);
         key.origins.clone_from(&tensors.origins);
-        if let Some(known) = self.decisions.known.get(&self.decisions.key) {
-            return Some(Arc::clone(known));
+        if let Some(known) = self.decisions.get() {
+            return Some(known);
         }
         let key = self.decisions.key.clone();
         let program = &*self.emit.program;
@@ -104,7 +115,7 @@ impl Lowering<'_, '_, '_> {
             }
             new
         };
-        self.decisions.known.insert(key, Arc::clone(&decision));
+        self.decisions.add(key, &decision);
         Some(decision)
     }
     fn decide(&mut self, op: OpId, tensors: &Tensors) -> Option<Decision> {

@@ -9,7 +9,7 @@ use super::super::digits::Digit;
 use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
 use super::super::ways::{Ability, Way};
-use crate::index::{RuleId, SignatureId, TypeId};
+use crate::index::{Id, RuleId, SignatureId, TypeId};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -52,7 +52,41 @@ pub(super) type Origin = (usize, PlacementId, TypeId, Rc<[i64]>);
 /// A cache of decisions.
 #[derive(Default)]
 pub(super) struct Decisions {
-    pub known: FxHashMap<Key, Arc<Decision>>,
+    known: FxHashMap<Rc<Key>, Arc<Decision>>,
+    /// By signature: the key and the decision that were looked up last. Neighbouring layers mostly agree.
+    last: Vec<Option<(Rc<Key>, Arc<Decision>)>>,
     /// The key of the current op; a field to reuse its memory.
     pub key: Key,
+}
+
+impl Decisions {
+    /// The decision that was looked up last of those with `signature`, if `is_for` says that its key is the one.
+    pub fn last(
+        &self,
+        signature: SignatureId,
+        is_for: impl FnOnce(&Key) -> bool,
+    ) -> Option<Arc<Decision>> {
+        let (key, decision) = self.last.get(signature.index())?.as_ref()?;
+        is_for(key).then(|| Arc::clone(decision))
+    }
+    /// The decision for the current key.
+    pub fn get(&mut self) -> Option<Arc<Decision>> {
+        let (key, decision) = self.known.get_key_value(&self.key)?;
+        let (key, decision) = (Rc::clone(key), Arc::clone(decision));
+        self.set_last(key, &decision);
+        Some(decision)
+    }
+    /// Adds the decision for `key`.
+    pub fn add(&mut self, key: Key, decision: &Arc<Decision>) {
+        let key = Rc::new(key);
+        self.known.insert(Rc::clone(&key), Arc::clone(decision));
+        self.set_last(key, decision);
+    }
+    fn set_last(&mut self, key: Rc<Key>, decision: &Arc<Decision>) {
+        let at = key.signature.index();
+        if self.last.len() <= at {
+            self.last.resize(at + 1, None);
+        }
+        self.last[at] = Some((key, Arc::clone(decision)));
+    }
 }

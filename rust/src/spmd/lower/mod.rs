@@ -36,6 +36,7 @@ mod moved;
 mod moves;
 mod one_by_one;
 mod orders;
+mod planned;
 mod reduce;
 mod refusals;
 mod reshape;
@@ -73,6 +74,7 @@ use decisions::Decisions;
 pub(super) use held::{Held, Shard};
 pub(super) use how::How;
 use orders::orders;
+use planned::Planned;
 use rustc_hash::{FxHashMap, FxHashSet};
 use shared_decisions::SharedDecisions;
 use std::borrow::Borrow;
@@ -125,7 +127,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     has_reductions: bool,
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
-    plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
+    plans: FxHashMap<(PlacementId, PlacementId, TypeId), Planned>,
     known_plans: FxHashMap<PlanKey, Arc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.

@@ -6,8 +6,10 @@ use super::super::reducer::Reducer;
 use super::super::reshard::{neutral, plan, shard_elements, Plan, PlanKey, Traveller};
 use super::super::steps::Step;
 use super::super::xla;
+use super::planned::Planned;
 use super::{Held, Lowering};
 use crate::index::{Id, OpId};
+use std::rc::Rc;
 use std::sync::Arc;
 
 impl<'p> Lowering<'p, '_, '_> {
@@ -53,21 +55,20 @@ impl<'p> Lowering<'p, '_, '_> {
                 return new;
             }
         }
-        let mut at = self.placements[held.placement].clone();
-        let mut value = held.value;
-        for reached in &plan.steps {
+        let places = self.places(held, target, &plan);
+        let start = self.placements[held.placement].clone();
+        let (mut at, mut value) = (&start, held.value);
+        for (reached, places) in plan.steps.iter().zip(places.windows(2)) {
             let first = self.next_op_id();
-            value = self.traveller(&shape, held.reducer).step(value, &at, reached);
-            let before = self.placements.intern(at.merged());
-            at = reached.placement.clone();
-            let after = self.placements.intern(at.merged());
-            let ops = (first, self.next_op_id());
+            value = self.traveller(&shape, held.reducer).step(value, at, reached);
+            at = &reached.placement;
+            let (ops, before, after) = ((first, self.next_op_id()), places[0], places[1]);
             self.steps.push(Step { ops, before, after, rematerializes: plan.rematerializes });
         }
-        let wanted = self.placements[target].clone();
+        let wanted = &self.placements[target];
         if at.order != wanted.order && !wanted.is_replicated() {
-            let first = self.next_op_id();
-            value = self.traveller(&shape, held.reducer).permute(value, &at, &wanted);
+            let (first, wanted) = (self.next_op_id(), wanted.clone());
+            value = self.traveller(&shape, held.reducer).permute(value, at, &wanted);
             let before = self.placements.intern(at.merged());
             let ops = (first, self.next_op_id());
             self.steps.push(Step { ops, before, after: target, rematerializes: false });
@@ -77,6 +78,21 @@ impl<'p> Lowering<'p, '_, '_> {
             self.note_slice(held, new);
         }
         new
+    }
+    /// The placements before, between and after the steps of `plan`, that of a reshard of `held` to `target`.
+    fn places(&mut self, held: Held, target: PlacementId, plan: &Plan) -> Rc<[PlacementId]> {
+        let key = (held.placement, target, held.global);
+        if let Some(Planned { places: Some(known), .. }) = self.plans.get(&key) {
+            return Rc::clone(known);
+        }
+        let start = self.placements[held.placement].merged();
+        let reached = plan.steps.iter().map(|reached| reached.placement.merged());
+        let places = std::iter::once(start).chain(reached);
+        let places: Rc<[PlacementId]> = places.map(|at| self.placements.intern(at)).collect();
+        if let Some(planned) = self.plans.get_mut(&key) {
+            planned.places = Some(Rc::clone(&places));
+        }
+        places
     }
     /// What emits the steps of a reshard of a value of `shape`, whose terms `reducer` adds.
     fn traveller<'t>(&'t mut self, shape: &'t [i64], reducer: Reducer) -> Traveller<'t, 'p> {
@@ -90,8 +106,8 @@ impl<'p> Lowering<'p, '_, '_> {
     /// sends shards to the devices with these positions in the other order.
     fn plan(&mut self, held: Held, target: PlacementId) -> Arc<Plan> {
         let key = (held.placement, target, held.global);
-        if let Some(plan) = self.plans.get(&key) {
-            return Arc::clone(plan);
+        if let Some(planned) = self.plans.get(&key) {
+            return Arc::clone(&planned.plan);
         }
         let shape = self.shape_of(held.global).unwrap_or_default();
         let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
@@ -113,7 +129,7 @@ impl<'p> Lowering<'p, '_, '_> {
             self.known_plans.insert(known, Arc::clone(&new));
             new
         };
-        self.plans.insert(key, Arc::clone(&plan));
+        self.plans.insert(key, Planned { plan: Arc::clone(&plan), places: None });
         plan
     }
     fn in_order_of(&self, target: PlacementId, from: &Placement) -> Placement {

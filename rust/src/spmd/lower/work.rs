@@ -2,7 +2,7 @@
 
 use super::super::placement::PlacementId;
 use super::super::ways::Ability;
-use super::decisions::{Decision, Origin};
+use super::decisions::{Decision, Key, Origin};
 use super::Held;
 use crate::index::{OpId, TypeId};
 use crate::rule::OpShardingRule;
@@ -42,6 +42,12 @@ impl Tensors {
     pub(super) fn placements(&self) -> impl Iterator<Item = PlacementId> + '_ {
         let held = self.operands.iter().map(|held| held.placement);
         held.chain(self.results.iter().map(|result| result.1))
+    }
+    /// Whether `key` has the placements, the facts and the origins of these.
+    pub(super) fn are_of(&self, key: &Key) -> bool {
+        key.placements.iter().copied().eq(self.placements().chain(self.own.iter().copied()))
+            && key.facts == self.facts
+            && key.origins == self.origins
     }
     pub(super) fn types(&self) -> impl Iterator<Item = TypeId> + '_ {
         let held = self.operands.iter().map(|held| held.global);

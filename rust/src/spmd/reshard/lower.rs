@@ -61,16 +61,16 @@ impl Traveller<'_, '_> {
             }
             return self.collectives.permute_along(self.emit, input, &digits);
         }
-        let pairs = match (devices.mesh(from.order), devices.mesh(to.order)) {
-            (Some(before), Some(after)) => permutation(from, to, [before, after]),
-            _ => None,
+        let pairs = |emit: &Emitter<'_>| {
+            let pairs = match (emit.devices.mesh(from.order), emit.devices.mesh(to.order)) {
+                (Some(before), Some(after)) => permutation(from, to, [before, after]),
+                _ => None,
+            };
+            let mut pairs = pairs.unwrap_or_default();
+            pairs.sort_unstable();
+            pairs
         };
-        let mut pairs = pairs.unwrap_or_default();
-        pairs.sort_unstable();
-        if pairs.iter().all(|(from, to)| from == to) {
-            return input;
-        }
-        self.collectives.permute(self.emit, input, &pairs)
+        self.collectives.permute_between(self.emit, input, (from, to), pairs)
     }
     fn slice(
         &mut self,
