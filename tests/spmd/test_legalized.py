@@ -58,3 +58,27 @@ func.func @main(%a: tensor<4x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"
     partitioned = module.propagate().partition()
     [outcome] = [row for row in partitioned.outcomes if row.name == "stablehlo.einsum"]
     assert "stablehlo.einsum" in str(partitioned.module) or outcome.kind != "gathered"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("start", "limit", "strides", "size"),
+    [(-1, 9, 0, 4), (1, 99, 2, 49), (9, 1, 1, 4), (1, 9, 2, 5), (-9, 9, 1, 8)],
+)
+def test_constants_that_contradict_the_result(
+    start: int, limit: int, strides: int, size: int, policy: str
+) -> None:
+    """There is no static slice like that: the op stays as it is."""
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<12xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}})
+    -> tensor<{size}xf32> {{
+  %0 = stablehlo.constant dense<{start}> : tensor<1xi32>
+  %1 = stablehlo.constant dense<{limit}> : tensor<1xi32>
+  %2 = stablehlo.constant dense<{strides}> : tensor<1xi32>
+  %3 = stablehlo.real_dynamic_slice %a, %0, %1, %2
+      : (tensor<12xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<{size}xf32>
+  return %3 : tensor<{size}xf32>
+}}""")
+    partitioned = module.propagate().partition(policy)
+    assert "stablehlo.real_dynamic_slice" in str(partitioned.module)

@@ -24,6 +24,7 @@ pub struct FunctionCloner {
     calls: Vec<OpId>,
     /// The range of the calls of each function in that list.
     ranges: IdVec<FuncId, Option<(u32, u32)>>,
+    /// The callers of the function whose callees are cloned, the outermost first.
     stack: Vec<Frame>,
     /// Names of clones that are not assigned to calls yet.
     names: Vec<StrId>,
@@ -42,29 +43,24 @@ impl FunctionCloner {
     ) -> Result<StrId> {
         self.stack.clear();
         self.names.clear();
-        self.open(program, func);
+        let mut frame = self.frame(program, func);
         loop {
-            let Some(frame) = self.stack.last_mut() else {
-                unreachable!("the outermost frame returns")
-            };
             if frame.next_call < frame.end {
                 let call = self.calls[frame.next_call as usize];
                 frame.next_call += 1;
                 let inner = callee(program, symbols, call)?;
-                self.open(program, inner);
+                let inner = self.frame(program, inner);
+                self.stack.push(std::mem::replace(&mut frame, inner));
                 continue;
             }
-            let func = frame.func;
-            self.stack.pop();
-            let name = self.clone_one(program, symbols, func);
-            if self.stack.is_empty() {
-                return Ok(name);
-            }
+            let name = self.clone_one(program, symbols, frame.func);
+            let Some(caller) = self.stack.pop() else { return Ok(name) };
             self.names.push(name);
+            frame = caller;
         }
     }
-    /// Schedules the callees of `func` for cloning, and then `func`.
-    fn open(&mut self, program: &Program, func: FuncId) {
+    /// The frame of `func`, all of whose callees are still to be cloned.
+    fn frame(&mut self, program: &Program, func: FuncId) -> Frame {
         if self.ranges.len() <= func.index() {
             self.ranges.resize(program.num_func_ids(), None);
         }
@@ -74,7 +70,7 @@ impl FunctionCloner {
             self.calls.extend(ops.filter(|&op| program.kind(op) == OpKind::Call));
             (start as u32, self.calls.len() as u32)
         });
-        self.stack.push(Frame { func, next_call, end });
+        Frame { func, next_call, end }
     }
     /// Clones `func`; the last of `names` are those of the clones of its callees.
     fn clone_one(

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::index::{FactorId, Id, OpId, StrId, TypeId, ValueId};
 use crate::ir::{NewOp, Program};
 use crate::rule::{OpShardingRule, TensorMapping};
+use crate::stablehlo::Checker;
 use rustc_hash::FxHashMap;
 
 /// Replaces an op, which has one result; `None` if it has to stay.
@@ -99,6 +100,16 @@ fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, 
     let value = replace(program, op);
     let made: Vec<OpId> = (before..program.num_op_ids()).map(OpId::from_index).collect();
     let Some(value) = value else { return Vec::new() };
+    if !are_valid(program, &made) {
+        // Constants that contradict the type of the result: what the op computes is not known.
+        let block = program.parent_block(op);
+        for &new in made.iter().rev() {
+            if program.parent_block(new) == block {
+                program.erase_op(new);
+            }
+        }
+        return Vec::new();
+    }
     let result = program.result(op, 0);
     program.set_sharding(value, program.sharding(result));
     program.copy_name(result, value);
@@ -108,6 +119,12 @@ fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, 
         program.set_cause(new, op);
     }
     made.into_iter().map(|new| (new, op)).collect()
+}
+
+/// Whether `ops` are as their definitions say.
+fn are_valid(program: &Program, ops: &[OpId]) -> bool {
+    let mut checker = Checker::new(program);
+    ops.iter().all(|&op| checker.check(op).is_ok())
 }
 
 /// Makes an op called `name` in the place of `op`.
