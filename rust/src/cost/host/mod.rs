@@ -2,7 +2,7 @@
 //!
 //! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`]); [`layouts`]: which operands are copied.
 //! 2. [`graph`]: the kernels of a block, what each reads and makes, as [`builder`] finds them; [`combined`]: the all-reduces that run as one;
-//!    [`donated`]: the arguments that are copied first; [`hoisted`]: what is moved out of loops.
+//!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first; [`hoisted`]: what is moved out of loops.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
 //! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
@@ -24,8 +24,10 @@ mod layouts;
 pub mod lifetimes;
 mod liveness;
 mod order;
+mod paths;
 mod rows;
 mod storage;
+mod updated;
 
 use super::execution::Execution;
 use super::memory::Live;
@@ -132,7 +134,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             .iter()
             .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
         let donated: Vec<(usize, u32)> = pairs.collect();
-        let graph = with_copies(self.builder.graph(body), &donated);
+        let graph = updated::with_copies(program, self.builder.graph(body), &donated);
+        let graph = with_copies(graph, &donated);
         let liveness = Liveness::of_entry(&graph, &donated);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
@@ -236,6 +239,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let is_loop = program.kind(owner) == OpKind::While;
         let carried = if is_loop { graph.returned.len() } else { 0 };
         let carried: Vec<(usize, u32)> = (0..carried).zip(0..).collect();
+        let graph = updated::with_copies(program, graph, &carried);
         let mut always = Vec::new();
         if is_loop {
             always = hoisted(program, self.builder.works, &graph, owner);

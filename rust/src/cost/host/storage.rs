@@ -19,6 +19,7 @@ use super::combined::is_scatter;
 use super::equal::Equal;
 use super::fused::{fuses, is_apart, is_expensive, is_name, is_sum, reads_little, takes_in};
 use super::layouts::Layouts;
+use super::paths::Paths;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
@@ -59,6 +60,7 @@ impl Storage {
             has_tail: vec![false; count],
             depth: vec![0; count],
         };
+        let mut paths = Paths::new(program);
         for &func in functions {
             let ops = works.ops_inside(func);
             let is_first = |equal: &Equal, op: &OpId| !equal.is_repeated(program, *op);
@@ -67,8 +69,9 @@ impl Storage {
             for &op in ops.iter().rev() {
                 this.count_uses(program, works, layouts, op);
             }
+            paths.enter(&ops);
             for &op in &ops {
-                this.decide(program, works, layouts, op);
+                this.decide(program, works, layouts, (op, &mut paths));
             }
         }
         this
@@ -144,7 +147,7 @@ impl Storage {
         program: &Program,
         works: &mut Works<'_>,
         layouts: &mut Layouts,
-        op: OpId,
+        (op, paths): (OpId, &mut Paths),
     ) {
         if program.num_results(op) != 1 {
             for (index, result) in program.op_results(op).enumerate() {
@@ -179,7 +182,8 @@ impl Storage {
             let is_repeated = self.uses[at] > 1
                 && depth <= MAX_DEPTH
                 && !is_expensive(program, works, op)
-                && reads_little(program, works, op);
+                && (reads_little(program, works, op)
+                    || !self.is_read_whole[at] && paths.all_fuse(program, works, layouts, op));
             self.depth[at] = if is_repeated || is_single { depth } else { 0 };
             self.is_inlined[at] = is_single || is_repeated;
             self.is_written[at] = !self.is_inlined[at] || self.is_read_whole[at];
