@@ -1290,6 +1290,7 @@ class Result:
         dcn: float | None = None,
         tokens: int | None = None,
         combine: Mapping[str, int | str] | int | str | None = None,
+        improve: str | None = None,
     ) -> Cost:
         """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.
 

@@ -44,6 +44,14 @@ def add(commands: Any) -> None:
         "all_reduce=30MiB,all_gather=0 [that of the chip]",
     )
     parser.add_argument(
+        "--improve",
+        type=_passes,
+        metavar="PASSES",
+        help="passes that run on the program of one device before it is counted, with commas "
+        "between: all-reduce-to-reduce-scatter, hoist-loop-invariant-collectives{max-bytes=N}, "
+        "merge-equal-collectives, fuse-reshards [none]",
+    )
+    parser.add_argument(
         "--by",
         choices=("scope", "line"),
         help="show what the scopes of the program cost, as those of jax.named_scope, by pass; "
@@ -125,6 +133,16 @@ def _limits(text: str) -> dict[str, int]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _passes(text: str) -> str:
+    """The passes that run on the program of one device."""
+    from shardcore.costs.improve import check_passes
+
+    try:
+        return check_passes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _check_memory(options: argparse.Namespace) -> None:
     """Refuse options that go with --memory alone, and those that do not."""
     if not options.memory:
@@ -162,9 +180,14 @@ def _paths(options: argparse.Namespace) -> list[str]:
     return [options.file] if options.other is None else [options.file, options.other]
 
 
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of a cost besides the chip and the policy."""
+    return {**cost_options(options), "combine": options.combine, "improve": options.improve}
+
+
 def _costs(options: argparse.Namespace, result: shardcore.Result) -> list[shardcore.Cost]:
     """The costs of a program under each policy."""
-    given = {**cost_options(options), "combine": options.combine}
+    given = _given(options)
     return [shardcore.cost(result, options.hardware, each, **given) for each in options.policy]
 
 
@@ -186,9 +209,7 @@ def _every_chip(options: argparse.Namespace) -> int:
     if options.other is not None or len(options.policy) > 1:
         options.parser.error("--hardware all takes one program and one policy")
     [policy] = options.policy
-    rows = on_every_chip(
-        _completed(options.file), policy, **cost_options(options), combine=options.combine
-    )
+    rows = on_every_chip(_completed(options.file), policy, **_given(options))
     if options.json:
         print_json({"policy": policy, "hardware": [row.record() for row in rows]})
     else:

@@ -11,6 +11,7 @@
 :mod:`~.build`         computes times from these figures
 :mod:`~.rates`         times of ops on a chip
 :mod:`~.combine`       collectives that run as one
+:mod:`~.improve`       passes that run on a program before it is counted
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
 :mod:`~.chips`         the cost on every chip
 :mod:`~.compare`       differences between two costs, by line
@@ -76,6 +77,7 @@ def cost(
     dcn: float | None = None,
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
+    improve: str | None = None,
 ) -> Cost:
     """Return time, memory and communication of one device, which runs the per-device program.
 
@@ -104,10 +106,16 @@ def cost(
             first argument of integers with two dims, batch and time.
         combine: the most bytes of collectives that run as one, ``"30MiB"``, 0 for none, or by kind:
             ``{"all_reduce": "30MiB", "all_gather": 0}``; without it, the threshold of the chip.
+        improve: passes that run on the per-device program before it is counted, as compilers for
+            accelerators do, with commas between: ``"all-reduce-to-reduce-scatter"``,
+            ``"hoist-loop-invariant-collectives{max-bytes=1000}"``, ``"merge-equal-collectives"``,
+            ``"fuse-reshards"``.
 
     Raises:
         PartitionError: there is no per-device program (``unpartitionable``).
-        ValueError: there is no such policy, or ``combine`` has no such kind or bytes.
+        ValueError: there is no such policy, or ``combine`` has no such kind or bytes, or
+            ``improve`` names another pass.
+        PipelineError: a pass of ``improve`` has no such option.
         CalculusError: no such chip (``unknown-hardware``), the mesh does not fit the topology
             (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
         VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
@@ -130,4 +138,5 @@ def cost(
         dcn=dcn,
         tokens=tokens,
         combine=combine,
+        improve=improve,
     )

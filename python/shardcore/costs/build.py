@@ -15,6 +15,7 @@ from shardcore.calculus.hardware import hardware as find_hardware
 from shardcore.calculus.slices import networked
 from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
+from shardcore.costs.improve import improved
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
 from shardcore.costs.rates import Rates
@@ -52,6 +53,7 @@ def build(
     dcn: float | None = None,
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
+    improve: str | None = None,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
     local = partitioned(program, policy)
@@ -60,6 +62,8 @@ def build(
     known = networked(chip, dcn)
 
     def count(local: Partitioned) -> Cost:
+        if improve is not None:
+            local = improved(local, improve)
         links = Links(known, topology, mapping, options, slices)
         links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
         found = timed(local, known, links, count, limits_of(combine, known))

@@ -235,7 +235,7 @@ impl PyPropagationResult {
     }
     #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false, slices = None, dcn = None,
-                        tokens = None, combine = None))]
+                        tokens = None, combine = None, improve = None))]
     #[allow(clippy::too_many_arguments)] // They are keywords in Python.
     fn cost<'py>(
         slf: &Bound<'py, Self>,
@@ -251,6 +251,7 @@ impl PyPropagationResult {
         dcn: Option<Bound<'py, PyAny>>,
         tokens: Option<Bound<'py, PyAny>>,
         combine: Option<Bound<'py, PyAny>>,
+        improve: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
         options.set_item("policy", policy)?;
@@ -264,6 +265,7 @@ impl PyPropagationResult {
         options.set_item("dcn", dcn)?;
         options.set_item("tokens", tokens)?;
         options.set_item("combine", combine)?;
+        options.set_item("improve", improve)?;
         if let Some(hardware) = hardware {
             options.set_item("hardware", hardware)?;
         }

@@ -63,6 +63,10 @@ impl Offsets {
             "stablehlo.multiply" => combine(&operand(0)?, &operand(1)?, i64::checked_mul),
             "stablehlo.divide" => combine(&operand(0)?, &operand(1)?, i64::checked_div),
             "stablehlo.remainder" => combine(&operand(0)?, &operand(1)?, i64::checked_rem),
+            "stablehlo.clamp" => {
+                let low = combine(&operand(0)?, &operand(1)?, |low, at| Some(at.max(low)))?;
+                combine(&low, &operand(2)?, |at, high| Some(at.min(high)))
+            }
             "stablehlo.dynamic_slice" if program.num_operands(op) == 2 => {
                 let table = program.defining_op(program.operand(op, 0))?;
                 let is_scalar = num_elements(program, op) == Some(1);

@@ -1,0 +1,49 @@
+"""Passes that compilers run on collectives, to be counted before they are costed."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+from shardcore._core import PassManager
+from shardcore.bounded import shown
+from shardcore.partition.partitioned import Partitioned
+
+PASSES = (
+    "all-reduce-to-reduce-scatter",
+    "fuse-reshards",
+    "hoist-loop-invariant-collectives",
+    "merge-equal-collectives",
+)
+"""The passes that keep a program of one device what it is, and send less."""
+
+_OPTIONS = re.compile(r"\{[^{}]*\}")
+
+
+def check_passes(text: str) -> str:
+    """Return ``text``, a list of passes.
+
+    Raises:
+        ValueError: one of them is none of :data:`PASSES`.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"expected a list of passes as text, not {type(text).__name__}")
+    for name in _OPTIONS.sub("", text).split(","):
+        if name.strip() not in PASSES:
+            raise ValueError(f"expected some of {', '.join(PASSES)}, got {shown(name.strip())}")
+    return text
+
+
+def improved(local: Partitioned, passes: str) -> Partitioned:
+    """Return ``local`` after ``passes``, a list with commas between, in this order.
+
+    Raises:
+        ValueError: as for :func:`check_passes`.
+        PipelineError: a pass has no such option.
+    """
+    manager = PassManager.parse(f"builtin.module({check_passes(passes)})")
+    module = copy.copy(local.module)
+    manager.run(module)
+    return Partitioned(
+        local.source, module, local.policy, local.num_devices, local.origin, local.result
+    )
