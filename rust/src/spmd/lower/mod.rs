@@ -387,9 +387,7 @@ impl Lowering<'_, '_, '_> {
             };
         }
         let program = &mut *self.emit.program;
-        for op in program.ops_of(&[OpKind::Mesh]) {
-            program.erase_op(op);
-        }
+        program.ops_of(&[OpKind::Mesh]).into_iter().for_each(|op| program.erase_op(op));
         let module = program.module_op();
         program.set_attr(module, "mhlo.num_partitions", &format!("{count} : i32"));
         program.set_attr(module, "mhlo.num_replicas", "1 : i32");
