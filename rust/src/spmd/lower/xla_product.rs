@@ -54,16 +54,19 @@ impl Lowering<'_, '_, '_> {
         if orders.any(|(other, _)| *other != order) {
             return None;
         }
-        let all = Digit { stride: 1, size: self.emit.devices.count() };
+        // What devices hold along manual axes is not one tensor, and is not cut along these.
+        let mut free = self.devices();
+        free.retain(|digit| digit.size > 1);
         let used = given.iter().flat_map(|(_, digits)| digits.iter().flatten().copied());
-        let cuts = Cuts::of(used.chain([all]).filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
+        let used = used.filter(|digit| digit.size > 1).chain(free.iter().copied());
+        let cuts = Cuts::of(used.collect::<Vec<_>>())?;
         let cuts = cuts.into_primes();
         let tensors =
             given.map(|(_, digits)| digits.iter().map(|digits| cuts.split(digits)).collect());
         let product = self.product(work)?;
         let shards = Shards {
             tensors,
-            devices: if all.size > 1 { cuts.split(&[all]) } else { Vec::new() },
+            devices: cuts.split(&free),
             way: vec![Vec::new(); rule.num_factors()],
             stages: [None, None],
             through: [Vec::new(), Vec::new()],

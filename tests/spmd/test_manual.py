@@ -1,0 +1,78 @@
+"""Manual computations: functions that they call, and products along axes that are not manual."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import shardcore
+from shardcore.partition.partitioned import POLICIES
+
+
+def asking(body: str) -> shardcore.Module:
+    """A program with a function that asks for the device."""
+    return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x12xi32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}})
+    -> tensor<8x12xi32> {{
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"x"}}, {{"y"}}]>]
+      out_shardings=[<@mesh, [{{"x"}}, {{"y"}}]>] manual_axes={{"x", "y"}} (%b: tensor<4x3xi32>) {{
+    %1 = func.call @outer(%b) : (tensor<4x3xi32>) -> tensor<4x3xi32>
+    sdy.return %1 : tensor<4x3xi32>
+  }} : (tensor<8x12xi32>) -> tensor<8x12xi32>
+  {body}
+}}
+func.func private @outer(%a: tensor<4x3xi32>) -> tensor<4x3xi32> {{
+  %0 = func.call @asks() : () -> tensor<4x3xi32>
+  %1 = stablehlo.add %a, %0 : tensor<4x3xi32>
+  return %1 : tensor<4x3xi32>
+}}
+func.func private @asks() -> tensor<4x3xi32> {{
+  %0 = stablehlo.partition_id : tensor<ui32>
+  %1 = stablehlo.convert %0 : (tensor<ui32>) -> tensor<i32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<i32>) -> tensor<4x3xi32>
+  return %2 : tensor<4x3xi32>
+}}""")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_functions_of_manual_computations_ask_for_the_device(policy: str) -> None:
+    """JAX outlines the bodies of loops in a ``shard_map``."""
+    module = asking("return %0 : tensor<8x12xi32>")
+    found = module.propagate().partition(policy).simulate(np.zeros((8, 12), np.int32))
+    expected = np.arange(8, dtype=np.int32).reshape(2, 4).repeat(4, 0).repeat(3, 1)
+    np.testing.assert_array_equal(found[0], expected)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_functions_that_ask_for_the_device_are_not_called_elsewhere(policy: str) -> None:
+    module = asking("""%5 = func.call @asks() : () -> tensor<4x3xi32>
+  %6 = stablehlo.concatenate %5, %5, dim = 0
+      : (tensor<4x3xi32>, tensor<4x3xi32>) -> tensor<8x3xi32>
+  %7 = stablehlo.concatenate %6, %6, %6, %6, dim = 1 : (tensor<8x3xi32>, tensor<8x3xi32>,
+      tensor<8x3xi32>, tensor<8x3xi32>) -> tensor<8x12xi32>
+  %8 = stablehlo.add %0, %7 : tensor<8x12xi32>
+  return %8 : tensor<8x12xi32>""")
+    with pytest.raises(shardcore.PartitionError, match="asks which device it is"):
+        module.propagate().partition(policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_products_in_manual_computations_are_not_cut_along_manual_axes(policy: str) -> None:
+    """Devices that differ in a manual axis hold different right sides."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+                %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {
+  %0 = sdy.manual_computation(%a, %b) in_shardings=[<@mesh, [{?}, {}]>, <@mesh, [{?}, {"y"}]>]
+      out_shardings=[<@mesh, [{?}, {"y"}]>] manual_axes={"y"}
+      (%c: tensor<8x16xf32>, %d: tensor<16x2xf32>) {
+    %1 = sdy.sharding_constraint %d <@mesh, [{"x"}, {}]> : tensor<16x2xf32>
+    %2 = stablehlo.dot_general %c, %1, contracting_dims = [1] x [0]
+        : (tensor<8x16xf32>, tensor<16x2xf32>) -> tensor<8x2xf32>
+    %3 = sdy.sharding_constraint %2 <@mesh, [{"x"}, {}]> : tensor<8x2xf32>
+    sdy.return %3 : tensor<8x2xf32>
+  } : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}""")
+    assert shardcore.prove(module.propagate().partition(policy)).is_proven
