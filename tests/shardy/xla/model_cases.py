@@ -7,7 +7,6 @@ no longer needed fails.
 from __future__ import annotations
 
 TOP_K = "XLA does not count top-k, of which each device computes all rows"
-ONE_SHARD = "the last of the stages: XLA masks it and adds up, here it is moved"
 SPATIAL = "convolutions along a sharded dim: which FLOPs at their borders differ is not known"
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
 MASKS = "XLA computes the mask of a pad for each element of a shard, here along its dim"
@@ -15,11 +14,6 @@ REMAT = "XLA for hosts drops the barriers of remat and merges what is computed t
 
 CASES: dict[str, dict[str, str]] = {
     "waves-grid": {"flops": MASKS},
-    "pipeline-train": {
-        "all_gather": ONE_SHARD,
-        "all_reduce": ONE_SHARD,
-        "all_to_all": ONE_SHARD,
-    },
     "retrieve-corpus": {"flops": TOP_K},
     "residual-rows": {"flops": SPATIAL},
     "gpt-fsdp": {"flops": BF16},

@@ -111,7 +111,7 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         let shape = self.shape_of(held.global).unwrap_or_default();
         let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
-        let spreads = self.how.policy == Policy::FewestBytes
+        let spreads = self.how.policy != Policy::Shardy
             && self.how.one_by_one.is_none()
             && neutral(self.emit.element(held.global)).is_some();
         let known = PlanKey { from: held.placement, to: target, shape, spreads, devices };
@@ -123,8 +123,9 @@ impl<'p> Lowering<'p, '_, '_> {
             let of_xla = if known.devices.is_empty() {
                 None
             } else {
-                xla::reshard::plan(from, &to, &known.shape, &known.devices)
+                xla::reshard::plan(from, &to, &known.shape, &known.devices, spreads)
             };
+            let spreads = spreads && self.how.policy == Policy::FewestBytes;
             let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape, spreads)));
             self.known_plans.insert(known, Arc::clone(&new));
             new

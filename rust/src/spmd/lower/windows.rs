@@ -2,7 +2,8 @@
 
 use super::super::placement::PlacementId;
 use super::super::ways::Way;
-use super::geometry::{array_of, window_dims};
+use super::super::xla::halos::Halos;
+use super::geometry::{array_of, ints, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -24,21 +25,54 @@ pub(super) fn over_all(program: &Program, work: &ByRule) -> Vec<FactorId> {
     sizes.filter(is_over_all).flat_map(|(_, factors)| factors.iter().copied()).collect()
 }
 
+/// The windows along all dims of a windowed reduction or a pad; none of other ops.
+fn windows_over(program: &Program, work: &ByRule) -> Vec<WindowDim> {
+    let rank = work.shapes.first().map_or(0, Vec::len);
+    match program.kind(work.op) {
+        OpKind::ReduceWindow => window_dims(program, work.op, rank),
+        OpKind::Pad => {
+            let [low, high, interior] =
+                ["edge_padding_low", "edge_padding_high", "interior_padding"]
+                    .map(|name| ints(program, work.op, name));
+            let window = |dim: usize| WindowDim {
+                size: Some(1),
+                stride: 1,
+                padding: [low[dim], high[dim]],
+                base_dilation: interior[dim] + 1,
+                window_dilation: 1,
+                is_reversed: false,
+            };
+            let is_whole = [&low, &high, &interior].iter().all(|list| list.len() == rank);
+            if is_whole {
+                (0..rank).map(window).collect()
+            } else {
+                Vec::new()
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl Lowering<'_, '_, '_> {
-    /// `way` of a windowed reduction as XLA's partitioner goes it: an operand is resharded as the result is sharded; where
-    /// windows are then too long for halos, all dims with windows are made whole.
+    /// `way` of a windowed reduction or a pad as XLA's partitioner goes it: an operand is resharded as the result is sharded;
+    /// where windows are then too long for halos, all dims with windows are made whole.
     pub(super) fn windows_of_xla(&mut self, work: &ByRule, way: Way) -> Way {
-        let [(_, target), ..] = *work.results else { return way };
-        let is_cut = |factor: &FactorId| {
-            let dims = work.rule.results[0].dims.iter().zip(&self.placements[target].dims);
-            dims.into_iter().any(|(dim, digits)| !digits.is_empty() && dim.contains(factor))
+        let (&[(_, target), ..], [dims, ..]) = (work.results, &work.rule.operands[..]) else {
+            return way;
         };
-        if !over_all(self.emit.program, work).iter().any(is_cut) {
+        let windows = windows_over(self.emit.program, work);
+        let result = work.shapes.len() - work.results.len();
+        let is_far = |(dim, window): (usize, &WindowDim)| {
+            let count = self.placements[target].num_shards(dim);
+            let sizes = [work.shapes[0][dim], window.size.unwrap_or(1), work.shapes[result][dim]];
+            let halos = Halos::of_windows(window, sizes, count);
+            count > 1 && !window.is_trivial() && halos.is_some_and(|halos| !halos.reach())
+        };
+        if !windows.iter().enumerate().any(is_far) {
             return way;
         }
         let mut digits = way.factors;
-        let windows = window_dims(self.emit.program, work.op, work.shapes[0].len());
-        for (window, factors) in windows.iter().zip(&work.rule.operands[0].dims) {
+        for (window, factors) in windows.iter().zip(&dims.dims) {
             if !window.is_trivial() {
                 for factor in factors {
                     digits[factor.index()].clear();

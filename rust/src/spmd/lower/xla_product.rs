@@ -145,17 +145,21 @@ impl Lowering<'_, '_, '_> {
                 spatial.push(Spatial { input, kernel, output, window, sizes });
             }
         }
-        let count = ["feature_group_count", "batch_group_count"]
+        let counts = ["feature_group_count", "batch_group_count"]
             .map(|name| group_count(program, work.op, name));
-        let groups = match count {
+        let groups = match counts {
             [1, 1] => None,
-            [count, 1] => {
-                let factor = factor(0, dims.input_feature)?;
-                let is_dense = work.shapes[1][dims.kernel_input_feature] > 1;
-                if !is_dense && classes[factor] != Class::Batch {
+            [count, 1] if work.shapes[1][dims.kernel_input_feature] > 1 => {
+                Some(Groups { factor: factor(0, dims.input_feature)?, count, is_dense: true })
+            }
+            [count, 1] | [1, count] => {
+                let is_of_features = counts[1] == 1;
+                let factor =
+                    factor(0, if is_of_features { dims.input_feature } else { dims.input_batch })?;
+                if classes[factor] != Class::Batch {
                     return None;
                 }
-                Some(Groups { factor, count, is_dense })
+                Some(Groups { factor, count, is_dense: false })
             }
             _ => return None,
         };

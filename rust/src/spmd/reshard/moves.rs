@@ -27,7 +27,7 @@ pub enum Step {
         digits: Vec<Digit>,
     },
     /// Devices that differ in `digits`, all those of `dim`, each put their one element of `dim` among zeros, and add them
-    /// up. The dim has fewer elements than half of the devices, so that gathering their shards sends more.
+    /// up. The dim has at most half as many elements as there are devices, so that gathering their shards sends no less.
     Spread {
         /// The dim that grows.
         dim: usize,
@@ -147,8 +147,13 @@ impl<'a> Position<'a> {
     }
     /// The all-reduce of all elements of `dim` among devices of which more than half have none; `None` if fewer do.
     pub fn spread(&self, dim: usize) -> Option<Reached> {
+        let are_few = self.at.num_shards(dim) > self.shape[dim].saturating_mul(2);
+        self.added(dim).filter(|_| are_few)
+    }
+    /// The all-reduce of all elements of `dim`, of which a device has at most one.
+    pub fn added(&self, dim: usize) -> Option<Reached> {
         let devices = self.at.num_shards(dim);
-        if !self.at.partial.is_empty() || devices <= self.shape[dim].saturating_mul(2) {
+        if !self.at.partial.is_empty() || devices < self.shape[dim] {
             return None;
         }
         let mut placement = self.at.clone();

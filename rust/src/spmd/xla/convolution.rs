@@ -10,11 +10,11 @@
 //!
 //! Source: `convolution_handler.cc`; `PartitionConv` in `dot_handler.cc`.
 
-use super::super::digits::total_size;
+use super::super::digits::{total_size, Digit};
 use super::halos::Halos;
 use super::product::Product;
 use super::shards::Tensor::{Left, Result as Output, Right};
-use super::shards::{Class, Decision, NotTaken, Shards, Taken, Tensor};
+use super::shards::{Class, Decision, Group, NotTaken, Shards, Taken, Tensor, Within};
 use super::spatial::{Attempt, Convolution, Groups};
 
 impl Product {
@@ -137,5 +137,41 @@ impl Product {
         let mut decision = shards.done(whole);
         decision.through[0].push(way);
         Some(decision)
+    }
+    /// How operands are sharded within `groups` along free dims of one: the other one of a convolution is whole if no digits
+    /// of its own and none of its copies stand for the groups.
+    pub(super) fn unmatched(&self, shards: &Shards, groups: &[Group]) -> Within {
+        let mut within = [None, None];
+        let has_spatial = |convolution: &Convolution| !convolution.spatial.is_empty();
+        let Some(&(factor, _)) =
+            groups.first().filter(|_| self.convolution.as_ref().is_some_and(has_spatial))
+        else {
+            return within;
+        };
+        let (one, other, free) = match self.classes[factor] {
+            Class::Left => (Left, Right, Class::Right),
+            _ => (Right, Left, Class::Left),
+        };
+        let taken: Vec<Digit> = groups.iter().flat_map(|(_, digits)| digits).copied().collect();
+        let count = total_size(&taken);
+        let copies = total_size(&shards.replicated(other));
+        let has_copies = copies > 1 && copies % count == 0;
+        let own = || shards.of(other).iter().filter(|digits| !digits.is_empty());
+        let found: usize = own()
+            .filter(|digits| digits.iter().all(|digit| taken.contains(digit)))
+            .map(Vec::len)
+            .sum();
+        let contracted = self.count(shards, other, Class::Contracted);
+        let of_other = self.count(shards, other, free);
+        let may_gather_contracted =
+            contracted == count && of_other == self.count(shards, Output, free);
+        let may_gather_free =
+            of_other == count && contracted == self.count(shards, one, Class::Contracted);
+        let is_matched =
+            has_copies || found == taken.len() || may_gather_contracted || may_gather_free;
+        if !is_matched && shards.num_shards(other) > 1 {
+            within[other as usize] = Some(vec![Vec::new(); self.classes.len()]);
+        }
+        within
     }
 }

@@ -59,7 +59,8 @@ impl Product {
             return Some(self.decide(&shards));
         }
         if let Some(groups) = self.free_groups(&shards, as_they_lie) {
-            shards.group(&groups, [None, None]);
+            let within = self.unmatched(&shards, &groups);
+            shards.group(&groups, within);
             return Some(self.decide(&shards));
         }
         if let Some(groups) = self.contracted_groups(&shards, as_they_lie) {

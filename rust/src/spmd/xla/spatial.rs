@@ -10,7 +10,7 @@ use crate::stablehlo::windows::WindowDim;
 pub struct Convolution {
     /// The dims along which windows move.
     pub spatial: Vec<Spatial>,
-    /// The groups of features.
+    /// The groups of features, or of the input's batch.
     pub groups: Option<Groups>,
 }
 
@@ -29,7 +29,7 @@ pub struct Spatial {
     pub sizes: [i64; 3],
 }
 
-/// Groups of features.
+/// Groups of features, or of the input's batch.
 #[derive(Debug)]
 pub struct Groups {
     /// Their factor.

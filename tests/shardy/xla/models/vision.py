@@ -203,3 +203,68 @@ def encoded(on: AbstractMesh) -> jax.stages.Lowered:
         (state_specs, None),
         donate=0,
     )
+
+
+@models(fsdp={"on": mesh(data=8), "width": "data"})
+def separable(on: AbstractMesh, width: str) -> jax.stages.Lowered:
+    """Two blocks of a convolution of each channel and products over them, trained."""
+    size, depth = 64, 2
+
+    def loss(params: Tree, images: jax.Array, labels: jax.Array) -> jax.Array:
+        x = jax.lax.conv_general_dilated(
+            images, params["patch"], (4, 4), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        for p in params["blocks"]:
+            y = jax.lax.conv_general_dilated(
+                x,
+                p["spatial"],
+                (1, 1),
+                "SAME",
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                feature_group_count=size,
+            )
+            x = x + jax.nn.gelu(y @ p["up"]) @ p["down"]
+        return layers.cross_entropy(x.mean(axis=(1, 2)) @ params["head"], labels)
+
+    block = {
+        "spatial": f32(7, 7, 1, size),
+        "up": f32(size, 4 * size),
+        "down": f32(4 * size, size),
+    }
+    block_specs = {"spatial": P(None, None, None, width), "up": P(None, width), "down": P(width)}
+    params = {
+        "patch": f32(4, 4, 3, size),
+        "blocks": [block] * depth,
+        "head": f32(size, 16),
+    }
+    specs = {
+        "patch": P(None, None, None, width),
+        "blocks": [block_specs] * depth,
+        "head": P(width),
+    }
+    arguments = (params, f32(16, 32, 32, 3), i32(16))
+    shardings = (specs, P(width), P(width))
+    return lower(jax.grad(loss), on, arguments, shardings, specs)
+
+
+@models(rows={"on": mesh(data=2, rows=4)})
+def shifted_windows(on: AbstractMesh) -> jax.stages.Lowered:
+    """Attention within windows of images, then within shifted ones, trained on rows of images."""
+    size, side, edge = 32, 32, 4
+
+    def loss(params: Tree, images: jax.Array) -> jax.Array:
+        x, count = images, side // edge
+        for shift in (0, edge // 2):
+            y = jnp.roll(x, (-shift, -shift), (1, 2))
+            y = y.reshape(-1, count, edge, count, edge, size).transpose(0, 1, 3, 2, 4, 5)
+            y = y.reshape(-1, edge * edge, size)
+            weights = jax.nn.softmax((y @ params["query"]) @ (y @ params["key"]).mT)
+            y = weights @ (y @ params["value"])
+            y = y.reshape(-1, count, count, edge, edge, size).transpose(0, 1, 3, 2, 4, 5)
+            x = x + jnp.roll(y.reshape(x.shape), (shift, shift), (1, 2))
+        return (x**2).mean()
+
+    params = dict.fromkeys(("query", "key", "value"), f32(size, size))
+    specs = dict.fromkeys(params, P())
+    arguments, shardings = (params, f32(4, side, side, size)), (specs, P("data", "rows"))
+    return lower(jax.grad(loss), on, arguments, shardings, specs)

@@ -48,7 +48,7 @@ impl Indexed {
     ) {
         let shape = &self.tensors[tensor].shape;
         let mut before = self.bits(tensor, from);
-        let Some(plan) = reshard::plan(from, to, shape, &self.devices) else {
+        let Some(plan) = reshard::plan(from, to, shape, &self.devices, true) else {
             let all = self.bits(tensor, &Placement::replicated(shape.len()));
             *memory = (*memory).max(before.saturating_add(all));
             *sent = sent.saturating_add(all);

@@ -16,15 +16,17 @@ use super::tiles::{split_minor, Tiles};
 use crate::layout::ceil_div;
 
 /// The plan that the partitioner makes from `from` to `target`, on devices with the digits `devices`. `None` where its cases
-/// do not say: where terms of a reduction are held and scattered, devices are in two orders, or shards do not nest.
+/// do not say: where terms of a reduction are held and scattered, devices are in two orders, or shards do not nest. With `adds`,
+/// elements may be added to zeros.
 pub fn plan(
     from: &Placement,
     target: &Placement,
     shape: &[i64],
     devices: &[Digit],
+    adds: bool,
 ) -> Option<Plan> {
     if !from.partial.is_empty() && target.partial.is_empty() {
-        return plan_of_sum(from, target, shape, devices);
+        return plan_of_sum(from, target, shape, devices, adds);
     }
     let is_plain = from.partial.is_empty() && target.partial.is_empty();
     if !is_plain || (from.order != target.order && !from.is_replicated() && !target.is_replicated())
@@ -38,6 +40,7 @@ pub fn plan(
             .collect(),
         order: from.order.max(target.order),
         shape,
+        adds,
         steps: Vec::new(),
         rematerializes: false,
         visits: 0,
@@ -59,6 +62,7 @@ fn plan_of_sum(
     target: &Placement,
     shape: &[i64],
     devices: &[Digit],
+    adds: bool,
 ) -> Option<Plan> {
     let digits: Vec<Digit> = from.digits().chain(target.digits()).collect();
     let cuts = Cuts::of(digits)?;
@@ -79,7 +83,7 @@ fn plan_of_sum(
         placement: sum.clone(),
         sent: 2 * (elements / count).saturating_mul(count - 1),
     };
-    let rest = plan(&sum, target, shape, devices)?;
+    let rest = plan(&sum, target, shape, devices, adds)?;
     let steps = [first].into_iter().chain(rest.steps).collect();
     Some(Plan { steps, rematerializes: rest.rematerializes })
 }
@@ -104,6 +108,8 @@ struct Walk<'a> {
     dims: Vec<Dim>,
     order: u32,
     shape: &'a [i64],
+    /// Whether elements can be added to zeros.
+    adds: bool,
     steps: Vec<Reached>,
     rematerializes: bool,
     visits: usize,
@@ -226,12 +232,16 @@ impl Walk<'_> {
     fn gather(&mut self, dim: usize, count: i64) -> Option<()> {
         let (mut tiles, placement, digits) = self.placement_split(dim, count)?;
         let real = self.minor_of(dim)?;
-        // Where most parts are padding, the partitioner adds parts of zeros instead.
         let whole = ceil_div(self.dims[dim].size, self.at.count(dim) / count);
-        if whole <= count / 2 {
+        let position = Position::of(&placement, self.shape);
+        let reached = if whole > count / 2 {
+            position.gather(real, digits)?
+        } else if self.adds && placement.num_shards(real) == count {
+            // Where most parts are padding, the partitioner adds parts of zeros instead.
+            position.added(real)?
+        } else {
             return None;
-        }
-        let reached = Position::of(&placement, self.shape).gather(real, digits)?;
+        };
         self.steps.push(reached);
         let kept = tiles.dims[dim].len() - digits;
         let gathered = tiles.dims[dim].split_off(kept);
