@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import shardcore
-from shardcore import CalculusError, Cost, CostEstimate, Mesh, PartitionError
+from shardcore import AxisRef, CalculusError, Cost, CostEstimate, Mesh, PartitionError
 from shardcore.calculus.achieved import Achieved
+from shardcore.calculus.collective_time import TimeOptions, rates_of
 from shardcore.calculus.hardware import hardware, hardware_names
 from shardcore.calculus.topology import Topology
 from shardcore.cli import main
@@ -205,6 +206,20 @@ def test_slices_share_a_network(ideal: Path) -> None:
         with pytest.raises(CalculusError) as caught:
             Topology.of(mesh, chip, slices=slices)
         assert caught.value.code == "invalid-topology"
+
+
+def test_groups_of_listed_devices_that_share_a_slice() -> None:
+    # Along "a" are devices 0 and 1, in one slice, though slices divide that axis.
+    mesh = Mesh([("a", 2), ("b", 4)], [0, 2, 4, 6, 1, 3, 5, 7])
+    topology = Topology.of(mesh, hardware("tpu-v5e"), slices=2)
+    assert topology.slices_of(["a"]) == (1, 2)
+    for op in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"):
+        one = rates_of(op, (AxisRef("a"),), topology, TimeOptions())
+        line = Topology.of(Mesh({"a": 2}), hardware("tpu-v5e"))
+        other = rates_of(op, (AxisRef("a"),), line, TimeOptions())
+        assert one.seconds_per_byte == other.seconds_per_byte > 0
+        both = rates_of(op, (AxisRef("a"), AxisRef("b")), topology, TimeOptions())
+        assert both.seconds_per_byte > 0
 
 
 def test_bandwidth_between_slices(ideal: Path) -> None:

@@ -241,7 +241,7 @@ def rates_of(
             slices, inside = topology.slices_of(axes)
             if slices > 1:
                 return _across_slices(op, axes, (slices, inside), topology, options)
-        return _torus(op, topology.along(axes), devices, topology, options, shift)
+        return _torus(op, topology.along_group(axes, devices), devices, topology, options, shift)
     return switched(op, axes, devices, topology, options)
 
 
@@ -312,7 +312,7 @@ def _across_slices(
     devices = slices * inside
     if inside == 1 or op == "permute":
         return Rates(devices, 0, network, 0.0, formula, "", False, 0.0, network)
-    within = _torus(op, topology.along(axes), inside, topology, options, 1)
+    within = _torus(op, topology.along_group(axes, inside), inside, topology, options, 1)
     return Rates(
         devices,
         within.hops,

@@ -117,6 +117,16 @@ class Topology:
         """Return the physical axes of ``axes``, mesh axes or sub-axes, that have several chips."""
         return [part for axis in axis_refs(axes) for part in self._below(axis) if part.size > 1]
 
+    def along_group(self, axes: Axis | Iterable[Axis], devices: int) -> list[PhysicalAxis]:
+        """Return the physical axes of a group of ``devices`` along ``axes`` within one slice.
+
+        Where listed device ids put other devices in a slice than the axes do, that is a line.
+        """
+        parts = self.along(axes)
+        if math.prod(part.size for part in parts) == devices:
+            return parts
+        return [PhysicalAxis(devices, False)]
+
     def _below(self, axis: AxisRef) -> Iterable[PhysicalAxis]:
         parts = self.axes[axis.name]
         if axis.is_full:
