@@ -79,7 +79,7 @@ pub mod replay;
 mod schedule;
 mod state;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod visit;
 mod wide;
 

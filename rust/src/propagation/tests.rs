@@ -31,7 +31,8 @@ fn propagated(text: &str, options: &Options) -> Result<Program> {
     Ok(program)
 }
 
-fn with_context<T>(run: impl FnOnce(&mut Context<'_>) -> T) -> T {
+/// What `run` returns, with the rules that ops have as attributes.
+pub fn with_context<T>(run: impl FnOnce(&mut Context<'_>) -> T) -> T {
     let mut report = |_: Progress<'_>| true;
     let mut rules = Attributes;
     run(&mut Context::new(&mut rules, Limits::default(), &mut report))

@@ -11,6 +11,8 @@ mod annotate;
 mod completed;
 mod meshes;
 mod prepared;
+#[cfg(test)]
+mod tests;
 
 pub use annotate::{annotate, annotation, Target};
 pub use completed::placements;
