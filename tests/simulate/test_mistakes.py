@@ -168,6 +168,27 @@ def test_numbers_of_python_are_taken_where_the_type_holds_them() -> None:
     assert refused(text, [1, 2, 3, 200]).code == "invalid-argument"
 
 
+@pytest.mark.parametrize("equation", ["i->ii", "i->", "i"])
+def test_results_that_do_not_have_the_type_that_is_written(equation: str) -> None:
+    line = f'%0 = "stablehlo.unary_einsum"(%x) <{{einsum_config = "{equation}"}}> : ({F}) -> {F}'
+    error = refused(one_op(line, F), X)
+    assert (error.code, error.line) == ("invalid-op", 2)
+
+
+def test_slices_at_constants_that_contradict_their_type() -> None:
+    bounds = "tensor<1xi64>"
+    lines = [
+        f"%{name} = stablehlo.constant dense<{at}> : {bounds}"
+        for name, at in zip("slk", (0, 3, 1), strict=True)
+    ]
+    lines.append(
+        f'%0 = "stablehlo.real_dynamic_slice"(%x, %s, %l, %k) : '
+        f"({F}, {bounds}, {bounds}, {bounds}) -> {F}"
+    )
+    error = refused(function(lines, {"x": F}, {"0": F}), X)
+    assert "its result has the shape (3,), not (4,)" in error.message
+
+
 def test_functions_that_are_not_there() -> None:
     module = Module.parse(IDENTITY)
     with pytest.raises(SimulationError, match="no function @other") as caught:

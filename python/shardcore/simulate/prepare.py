@@ -116,7 +116,16 @@ class _Scope:
         program = self.program
         site = Site(op, around, program.filename, bodies, captured, program.body, program.meshes)
         results = tuple(self.place(value) for value in op.results)
-        return Step(program.kernel(site), (*operands, *captured), results, (), op)
+        kernel, shape = program.kernel(site), _static_shape(op)
+        return Step(kernel, (*operands, *captured), results, (), op, shape)
+
+
+def _static_shape(op: shardcore.Op) -> tuple[int, ...] | None:
+    """The shape of the result of ``op``, if it has one, which is a tensor of static shape."""
+    if len(op.results) != 1 or op.results[0].shape is None:
+        return None
+    sizes = tuple(size for size in op.results[0].shape if size is not None)
+    return sizes if len(sizes) == len(op.results[0].shape) else None
 
 
 def _type_of(site: Site, value: shardcore.Value) -> TensorType | None:

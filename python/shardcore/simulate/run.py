@@ -54,6 +54,10 @@ class Run:
             for step in body.steps:
                 found = step.kernel(self, *[places[place] for place in step.operands])
                 if len(step.results) == 1:
+                    if step.shape is not None and found.shape[1:] != step.shape:
+                        raise ValueError(
+                            f"its result has the shape {found.shape[1:]}, not {step.shape}"
+                        )
                     places[step.results[0]] = found
                 else:
                     places.update(zip(step.results, found, strict=True))

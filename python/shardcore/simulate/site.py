@@ -43,6 +43,8 @@ class Step(NamedTuple):
     dead: tuple[int, ...]
     """The slots of values that have their last use in it."""
     op: shardcore.Op
+    shape: tuple[int, ...] | None
+    """The shape of its result, if it has one, which is a tensor of static shape."""
 
 
 @dataclass
