@@ -186,3 +186,24 @@ func.func @main(%a: tensor<10x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
     indices = np.array([[-3, 2], [7, 6], [0, 9]], np.int32)
     [found] = module.propagate().partition(policy).simulate(a, indices)
     np.testing.assert_array_equal(found[:, :, 0], a[:, [2, 6, 7]].T)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_terms_that_are_nan_are_not_lost(policy: str, name: str) -> None:
+    """By the semantics of StableHLO; XLA's all-reduce on hosts leaves NaN out."""
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}})
+    -> tensor<f32> {{
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%a init: %0) applies stablehlo.{name} across dimensions = [0]
+      : (tensor<6xf32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}}""")
+    partitioned = module.propagate().partition(policy)
+    assert [row.kind for row in partitioned.collectives] == ["all_reduce"]
+    for place in range(6):
+        values = np.arange(6, dtype=np.float32)
+        values[place] = np.nan
+        assert np.isnan(partitioned.simulate(values)[0])
