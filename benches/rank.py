@@ -2,7 +2,8 @@
 
 For random plans of five models: Spearman's coefficient between the bytes that a device sends under
 the policy `xla` and those in XLA's program right after its partitioner, and what the best of our
-ten best sends compared to XLA's best. Run it with `python -m benches.rank [--plans N]`.
+ten best sends compared to XLA's best. Plans that XLA fails to compile are left out; the table
+counts the others. Run it with `python -m benches.rank [--plans N] [MODEL ...]`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,27 @@ import sys
 from collections.abc import Sequence
 
 import shardcore
+from jax.errors import JaxRuntimeError
 
 from tests.shardy.xla import sent
 from tests.shardy.xla.model_rows import as_all_reduce, sent_by_kind
 from tests.shardy.xla.plans import MODELS, plans
 
 
-def pair(text: str) -> tuple[float, float]:
-    """Bytes that a device sends: ours and XLA's."""
+def pair(text: str) -> tuple[float, float] | None:
+    """Bytes that a device sends: ours and XLA's; ``None`` if XLA fails."""
     cost = shardcore.Module.parse(text).propagate(legalize_chlo=True).cost()
-    return sum(sent_by_kind(cost).values()), sum(as_all_reduce(sent.sent_bytes(text)).values())
+    try:
+        theirs = sent.sent_bytes(text)
+    except JaxRuntimeError:
+        return None
+    return sum(sent_by_kind(cost).values()), sum(as_all_reduce(theirs).values())
+
+
+def pairs_of(model: str, count: int) -> list[tuple[float, float]]:
+    """The bytes of ``count`` random plans of ``model``, but for those that XLA fails to compile."""
+    pairs = (pair(text) for text in plans(model, count))
+    return [each for each in pairs if each is not None]
 
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float:
@@ -50,11 +62,12 @@ def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plans", type=int, default=200)
+    parser.add_argument("models", nargs="*", choices=[*MODELS, []], metavar="MODEL")
     options = parser.parse_args()
     print("| model | plans | Spearman | within 5 % | best of ten / best |")
     print("| --- | --- | --- | --- | --- |")
-    for model in MODELS:
-        pairs = [pair(text) for text in plans(model, options.plans)]
+    for model in options.models or MODELS:
+        pairs = pairs_of(model, options.plans)
         near = sum(abs(ours - xla) <= 0.05 * xla for ours, xla in pairs) / len(pairs)
         row = f"{spearman(pairs):.3f} | {near:.0%} | {best_of_ten(pairs):.2f}"
         print(f"| {model} | {len(pairs)} | {row} |", flush=True)
