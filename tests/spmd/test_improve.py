@@ -7,6 +7,8 @@ import pytest
 import shardcore
 from shardcore import Module, PassManager
 
+from tests.spmd.texts import SCANNED
+
 COUNT = 8
 HEAD = "module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {"
 ROWS = "replica_groups = dense<[[0, 1, 2, 3], [4, 5, 6, 7]]> : tensor<2x4xi64>"
@@ -217,30 +219,6 @@ def test_xla_takes_what_is_hoisted() -> None:
     found = runtime.run(str(module), [[part] for part in given], COUNT)
     wanted = module.simulate(given, devices=COUNT)[0]
     np.testing.assert_array_equal(np.stack([row[0] for row in found]), wanted)
-
-
-SCANNED = """
-sdy.mesh @mesh = <["x"=4]>
-func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
-                %a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
-    -> (tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
-  %zero = stablehlo.constant dense<0> : tensor<i32>
-  %0:3 = stablehlo.while(%i = %zero, %k = %w, %c = %a)
-      : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
-  cond {
-    %end = stablehlo.constant dense<3> : tensor<i32>
-    %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    stablehlo.return %1 : tensor<i1>
-  } do {
-    %one = stablehlo.constant dense<1> : tensor<i32>
-    %1 = stablehlo.add %i, %one : tensor<i32>
-    %2 = sdy.sharding_constraint %k <@mesh, [{}, {}]> : tensor<8x8xf32>
-    %3 = stablehlo.dot_general %c, %2, contracting_dims = [1] x [0]
-        : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    stablehlo.return %1, %k, %3 : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
-  }
-  return %0#2 : tensor<4x8xf32>
-}"""
 
 
 def test_the_policy_of_fewest_bytes_uses_them_and_that_of_shardy_does_not() -> None:

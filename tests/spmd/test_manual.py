@@ -76,3 +76,35 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<8x8xf32>
 }""")
     assert shardcore.prove(module.propagate().partition(policy)).is_proven
+
+
+def test_chains_of_functions_ask_for_the_device() -> None:
+    """What is manual around the first call is so around the last."""
+    count = 3000
+    chain = "".join(
+        f"""
+func.func private @f{at}(%a: tensor<4xi32>) -> tensor<4xi32> {{
+  %0 = func.call @f{at + 1}(%a) : (tensor<4xi32>) -> tensor<4xi32>
+  return %0 : tensor<4xi32>
+}}"""
+        for at in range(count)
+    )
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xi32>) -> tensor<8xi32> {{
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"x"}}]>]
+      out_shardings=[<@mesh, [{{"x"}}]>] manual_axes={{"x"}} (%b: tensor<4xi32>) {{
+    %1 = func.call @f0(%b) : (tensor<4xi32>) -> tensor<4xi32>
+    sdy.return %1 : tensor<4xi32>
+  }} : (tensor<8xi32>) -> tensor<8xi32>
+  return %0 : tensor<8xi32>
+}}{chain}
+func.func private @f{count}(%a: tensor<4xi32>) -> tensor<4xi32> {{
+  %0 = stablehlo.partition_id : tensor<ui32>
+  %1 = stablehlo.convert %0 : (tensor<ui32>) -> tensor<i32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<i32>) -> tensor<4xi32>
+  return %2 : tensor<4xi32>
+}}""")
+    partitioned = module.propagate().partition("shardy")
+    assert partitioned.sent_bytes == 0
+    assert str(partitioned.module).count("stablehlo.partition_id") == 1

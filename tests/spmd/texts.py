@@ -179,3 +179,27 @@ TEXTS = {
 
 SIMULATED = ("dynamic_conv", "einsum_alone", "unary_same", "unary_sum", "unary_turn")
 """Programs that XLA cannot read; those of one device it can."""
+
+SCANNED = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %k = %w, %c = %a)
+      : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
+  cond {
+    %end = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = sdy.sharding_constraint %k <@mesh, [{}, {}]> : tensor<8x8xf32>
+    %3 = stablehlo.dot_general %c, %2, contracting_dims = [1] x [0]
+        : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    stablehlo.return %1, %k, %3 : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
+  }
+  return %0#2 : tensor<4x8xf32>
+}"""
+"""A loop that gathers what it carries and does not change."""

@@ -9,33 +9,13 @@ import pytest
 from shardcore import Cost, Module
 from shardcore.cli import main
 
+from tests.spmd.texts import SCANNED
+
 SCATTER = "all-reduce-to-reduce-scatter"
 HOIST = "hoist-loop-invariant-collectives"
 # Under the policy of XLA the loop slices what it gathered before it carries that on.
 HOISTED = f"fuse-reshards,{HOIST}"
 
-LOOP = """
-sdy.mesh @mesh = <["x"=4]>
-func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
-                %a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
-    -> (tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
-  %zero = stablehlo.constant dense<0> : tensor<i32>
-  %0:3 = stablehlo.while(%i = %zero, %k = %w, %c = %a)
-      : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
-  cond {
-    %end = stablehlo.constant dense<3> : tensor<i32>
-    %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    stablehlo.return %1 : tensor<i1>
-  } do {
-    %one = stablehlo.constant dense<1> : tensor<i32>
-    %1 = stablehlo.add %i, %one : tensor<i32>
-    %2 = sdy.sharding_constraint %k <@mesh, [{}, {}]> : tensor<8x8xf32>
-    %3 = stablehlo.dot_general %c, %2, contracting_dims = [1] x [0]
-        : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-    stablehlo.return %1, %k, %3 : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
-  }
-  return %0#2 : tensor<4x8xf32>
-}"""
 
 # Each device keeps its own row of a sum.
 ROWS = """
@@ -71,16 +51,16 @@ def runs(cost: Cost) -> dict[str, int]:
 
 
 def test_a_gather_leaves_a_loop() -> None:
-    assert runs(cost_of(LOOP)) == {"all_gather": 3}
-    hoisted = cost_of(LOOP, HOISTED)
+    assert runs(cost_of(SCANNED)) == {"all_gather": 3}
+    hoisted = cost_of(SCANNED, HOISTED)
     assert runs(hoisted) == {"all_gather": 1}
     assert hoisted.policy == "xla"
-    assert hoisted.comm_seconds < cost_of(LOOP).comm_seconds
+    assert hoisted.comm_seconds < cost_of(SCANNED).comm_seconds
 
 
 def test_no_more_bytes_leave_a_loop_than_are_allowed() -> None:
-    assert runs(cost_of(LOOP, HOISTED + "{max-bytes=8}")) == {"all_gather": 3}
-    assert runs(cost_of(LOOP, f"{SCATTER},{HOISTED}{{max-bytes=256}}")) == {"all_gather": 1}
+    assert runs(cost_of(SCANNED, HOISTED + "{max-bytes=8}")) == {"all_gather": 3}
+    assert runs(cost_of(SCANNED, f"{SCATTER},{HOISTED}{{max-bytes=256}}")) == {"all_gather": 1}
 
 
 def test_a_sum_of_which_a_slice_is_kept_becomes_a_scatter() -> None:
@@ -89,7 +69,7 @@ def test_a_sum_of_which_a_slice_is_kept_becomes_a_scatter() -> None:
 
 
 def test_a_cost_without_passes_is_what_it_was() -> None:
-    result = Module.parse(LOOP).propagate()
+    result = Module.parse(SCANNED).propagate()
     before = result.cost().record()
     result.cost(improve=HOISTED)
     assert result.cost().record() == before
@@ -98,12 +78,12 @@ def test_a_cost_without_passes_is_what_it_was() -> None:
 @pytest.mark.parametrize("passes", ["", "canonicalize", f"{HOIST},cse"])
 def test_other_passes_are_refused(passes: str) -> None:
     with pytest.raises(ValueError, match="expected some of"):
-        cost_of(LOOP, passes)
+        cost_of(SCANNED, passes)
 
 
 def test_the_command_has_the_passes_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "loop.mlir"
-    path.write_text(LOOP)
+    path.write_text(SCANNED)
     assert main(["cost", str(path), "--json", "--improve", HOISTED]) == 0
     [row] = json.loads(capsys.readouterr().out)["collectives"]
     assert row["count"] == 1

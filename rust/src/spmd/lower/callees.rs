@@ -8,7 +8,7 @@ use crate::ir::{OpKind, Payload};
 use rustc_hash::FxHashMap;
 
 /// What is manual in a function.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default)]
 struct Scope {
     digits: Vec<Digit>,
     /// Whether all its calls are in manual computations.
@@ -36,24 +36,32 @@ impl Lowering<'_, '_, '_> {
             .into_iter()
             .filter_map(|call| self.scope_of_call(call))
             .collect();
+        let mut calls_of: FxHashMap<FuncId, Vec<(FuncId, Scope)>> = FxHashMap::default();
+        let mut num_callers: FxHashMap<FuncId, usize> = FxHashMap::default();
+        for (caller, callee, around) in calls {
+            num_callers.entry(caller).or_default();
+            *num_callers.entry(callee).or_default() += 1;
+            calls_of.entry(caller).or_default().push((callee, around));
+        }
+        // No function calls itself, so that each is reached once all calls of it are known.
+        let mut ready: Vec<FuncId> =
+            num_callers.iter().filter_map(|(&func, &count)| (count == 0).then_some(func)).collect();
         let mut scopes: FxHashMap<FuncId, Scope> = FxHashMap::default();
-        // No function calls itself, so that a chain of calls is at most as long as there are functions.
-        for _ in 0..=self.functions.len() {
-            let mut next: FxHashMap<FuncId, Scope> = FxHashMap::default();
-            for (caller, callee, around) in &calls {
-                let mut scope = scopes.get(caller).cloned().unwrap_or_default();
-                scope.add(&around.digits);
-                scope.is_always |= around.is_always;
-                let known = next
-                    .entry(*callee)
+        while let Some(caller) = ready.pop() {
+            let scope = scopes.get(&caller).cloned().unwrap_or_default();
+            for (callee, around) in calls_of.remove(&caller).unwrap_or_default() {
+                let known = scopes
+                    .entry(callee)
                     .or_insert_with(|| Scope { digits: Vec::new(), is_always: true });
                 known.add(&scope.digits);
-                known.is_always &= scope.is_always;
+                known.add(&around.digits);
+                known.is_always &= scope.is_always || around.is_always;
+                let Some(left) = num_callers.get_mut(&callee) else { continue };
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(callee);
+                }
             }
-            if next == scopes {
-                break;
-            }
-            scopes = next;
         }
         let asks = |func: FuncId| {
             let root = program.func_op(func);
