@@ -140,6 +140,36 @@ func.func @main(%x: {x} loc("x"), %w: {w} loc("w")) -> tensor<512x128xf32> {{
     assert (plan.kind, plan.specs) == ("data", {"x": "P('a')"})
 
 
+def test_manual_computations_are_planned_over_their_own_mesh() -> None:
+    """Operands and results inside have the classes of those outside, and pair up with no others."""
+    x, local = "tensor<4096x512xbf16>", "tensor<1024x512xbf16>"
+    w, out = "tensor<512x256xbf16>", "tensor<4096x256xbf16>"
+    module = Module.parse(f"""
+sdy.mesh @mesh = <["a"=4, "b"=2]>
+func.func @main(%x: {x} loc("x"), %w: {w} loc("w")) -> {out} {{
+  %0:2 = sdy.manual_computation(%x)
+      in_shardings=[<@mesh, [{{"a"}}, {{}}]>]
+      out_shardings=[<@mesh, [{{"a"}}, {{}}]>, <@mesh, [{{"a"}}]>] manual_axes={{"a"}}
+      (%l: {local}) {{
+    %1 = stablehlo.tanh %l : {local}
+    %2 = stablehlo.constant dense<0.0> : tensor<1024xf32>
+    sdy.return %1, %2 : {local}, tensor<1024xf32>
+  }} : ({x}) -> ({x}, tensor<4096xf32>)
+  %3 = stablehlo.dot_general %0#0, %w, contracting_dims = [1] x [0] : ({x}, {w}) -> {out}
+  return %3 : {out}
+}}""")
+    for given in ({}, {"devices": 8}, {"mesh": [{"a": 2, "b": 4}, {"a": 4, "b": 2}]}):
+        plan = shardcore.plan(module, CHIP, **given)
+        assert plan.mesh.shape == {"a": 4, "b": 2}
+        assert plan.specs == {"w": "P(None, 'b')"}
+        assert not plan.cost.collectives
+    for given in ({"devices": 16}, {"mesh": {"c": 8}}):
+        with pytest.raises(PlanError) as caught:
+            shardcore.plan(module, CHIP, **given)
+        assert caught.value.code == "no-mesh"
+        assert '"a"=4' in caught.value.message
+
+
 def test_a_program_without_dims_has_nothing_to_plan() -> None:
     module = Module.parse(
         "func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"

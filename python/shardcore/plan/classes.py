@@ -23,8 +23,10 @@ from shardcore.plan.alike import Uses
 NO_CLASS = -1
 """The class of dims of size 1, which cannot be sharded."""
 
-_CARRIES = {"stablehlo.while": 1, "stablehlo.case": 0, "stablehlo.if": 0}
-"""Control flow by whether its operands are the arguments of its regions."""
+_REGIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_computation")
+"""Ops that run their regions, whose values have classes like others."""
+_TAKES_OPERANDS = ("stablehlo.while", "sdy.manual_computation")
+"""Those whose operands are the arguments of their regions."""
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
 
 
@@ -145,8 +147,8 @@ class DimClasses:
                     self._visit(inner, runs)
 
     def _visit(self, op: Op, runs: int) -> None:
-        if op.name in _CARRIES:
-            self._merge_control_flow(op)
+        if op.name in _REGIONS:
+            self._merge_regions(op)
             if op.name == "stablehlo.while":
                 runs *= max(next(self._trips, 1), 1)
             self._visit_blocks(op, runs)
@@ -190,26 +192,29 @@ class DimClasses:
                 self._rules[signature] = _pointwise(op)
         return self._rules[signature]
 
-    def _merge_control_flow(self, op: Op) -> None:
+    def _merge_regions(self, op: Op) -> None:
         for region in op.regions:
             for block in region:
-                if _CARRIES[op.name]:
+                if op.name in _TAKES_OPERANDS:
                     for value, argument in zip(op.operands, block.arguments, strict=False):
                         self._merge_dims(value, argument)
                 last = block.ops[-1] if block.ops else None
                 if last is not None and len(last.operands) == len(op.results):
                     for value, result in zip(last.operands, op.results, strict=True):
                         self._merge_dims(value, result)
-        if _CARRIES[op.name]:
+        if op.name == "stablehlo.while":
             for value, result in zip(op.operands, op.results, strict=False):
                 self._merge_dims(value, result)
 
     def _merge_dims(self, one: Value, other: Value) -> None:
+        """Merge the dims of equal size: those along manual axes have a shard inside."""
         first, second = self._dims(one), self._dims(other)
-        if first is None or second is None or one.shape != other.shape:
+        if first is None or second is None:
             return
-        for dim in range(len(one.shape or ())):
-            self._union(first + dim, second + dim)
+        sizes = zip(one.shape or (), other.shape or (), strict=True)
+        for dim, (size, other_size) in enumerate(sizes):
+            if size == other_size:
+                self._union(first + dim, second + dim)
 
     def _would_join(self, layers: Sequence[Value]) -> bool:
         """Whether two dims of one of ``layers`` would be in one class if all of them were tied, as

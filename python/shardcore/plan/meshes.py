@@ -39,11 +39,13 @@ def meshes(
 
     Raises:
         PlanError: neither is known, both are given and differ, there are fewer than two devices or
-            too many meshes (``no-mesh``).
+            too many meshes, or the program has manual computations over another mesh
+            (``no-mesh``).
         CalculusError: no mesh lies on the topology (``invalid-topology``).
     """
     if devices is not None:
         _check_count(devices)
+    own = [mesh for mesh in module.meshes.values() if mesh.num_devices > 1]
     if given is not None:
         found = [_mesh(each) for each in _listed(given)]
         wrong = [each for each in found if devices not in (None, each.num_devices)]
@@ -54,8 +56,9 @@ def meshes(
         axes = min(hardware.physical_axes or 2, len(AXES))
         found = [Mesh(dict(zip(AXES, sizes, strict=False))) for sizes in _products(devices, axes)]
     else:
-        found = [mesh for mesh in module.meshes.values() if mesh.num_devices > 1]
-        found = found[:1]
+        found = own[:1]
+    if own and found != own[:1] and _is_manual(module):
+        found = _written_for(own, found, devices)
     if not found:
         raise _mistake(
             "it is not known which devices the program is for",
@@ -64,6 +67,23 @@ def meshes(
     if len(found) > MOST_MESHES:
         raise _mistake(f"there are {len(found)} meshes", f"at most {MOST_MESHES}")
     return _on_topology(found, links)
+
+
+def _is_manual(module: Module) -> bool:
+    return any(op.name == "sdy.manual_computation" for op in module.ops())
+
+
+def _written_for(own: list[Mesh], wanted: list[Mesh], devices: int | None) -> list[Mesh]:
+    """The mesh of a program with manual computations, whose shapes and collectives fit no other.
+
+    Raises:
+        PlanError: it is not among those that are wanted (``no-mesh``).
+    """
+    found = [mesh for mesh in own if mesh in wanted or mesh.num_devices == devices]
+    if not found:
+        message = f"the manual computations of the program are written for {own[0]}"
+        raise _mistake(message, "plan over that mesh: give neither a mesh nor devices")
+    return found[:1]
 
 
 def _check_count(devices: int) -> None:
