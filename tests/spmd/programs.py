@@ -396,7 +396,7 @@ OPS = {
 }
 
 TOLERANCE = {
-    "chlo": 1e-3,
+    **{"chlo": 1e-3, "batch_norm": 1e-4, "batch_norm_grad": 1e-4},
     **dict.fromkeys(("cholesky", "trisolve", "qr", "eigh", "svd", "solve", "tridiag"), 1e-4),
     **dict.fromkeys(("prod", "cumprod", "erfinv", "interp", "cumlogsumexp"), 1e-6),
 }

@@ -247,3 +247,18 @@ func.func @main(%a: tensor<14x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
     partitioned = module.propagate().partition()
     assert partitioned.sent_bytes <= 2 * 6 * 4
     assert shardcore.prove(partitioned).is_proven
+
+
+def test_pairs_that_read_as_groups_are_counted_apart() -> None:
+    """A permute and an all-gather have the same list of pairs: one of eight devices, one of two."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<32x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
+  %0 = stablehlo.slice %a [0:16, 0:64] : (tensor<32x64xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}""")
+    partitioned = module.propagate().partition()
+    sent = {row.kind: row.wire_bytes for row in partitioned.collectives}
+    assert sent == {"collective_permute": 512, "all_gather": 512}
+    assert partitioned.sent_bytes == 1024

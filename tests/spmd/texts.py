@@ -74,9 +74,52 @@ TEXTS = {
     "einsum_turned": einsum("abc,dbc->cda", "5x12x4xf32", "6x12x4xf32", "4x6x5xf32"),
     "einsum_outer": einsum("a,b->ba", "9xf32", "6xf32", "6x9xf32"),
     "einsum_alone": einsum("ab,bc->c", "4x6xf32", "6x5xf32", "5xf32"),
+    # Diagonals, and sums along a dim that one operand alone has.
+    "einsum_diagonal": einsum("aab,bcc->ac", "8x8x6xf32", "6x5x5xf32", "8x5xf32"),
+    "unary_trace": unary_einsum("aba->b", "8x6x8xf32", "6xf32"),
     "unary_sum": unary_einsum("abc->ca", "6x13x5xf32", "5x6xf32"),
     "unary_turn": unary_einsum("ab->ba", "8x6xi32", "6x8xi32"),
     "unary_same": unary_einsum("ab->ab", "8x6xf32", "8x6xf32"),
+    "chlo_broadcast": program(
+        "8xi32 6x8xi32 1x8xi32",
+        "6x8xi32",
+        """
+    %s = "chlo.broadcast_add"(%arg0, %arg1) {broadcast_dimensions = array<i64: 1>}
+        : (tensor<8xi32>, tensor<6x8xi32>) -> tensor<6x8xi32>
+    %t = chlo.broadcast_compare %s, %arg2 {comparison_direction = #chlo<comparison_direction LT>}
+        : (tensor<6x8xi32>, tensor<1x8xi32>) -> tensor<6x8xi1>
+    %u = "chlo.constant_like"(%s) {value = 3 : i32} : (tensor<6x8xi32>) -> tensor<6x8xi32>
+    %r = chlo.broadcast_select %t, %arg2, %u
+        : (tensor<6x8xi1>, tensor<1x8xi32>, tensor<6x8xi32>) -> tensor<6x8xi32>""",
+    ),
+    "batch_norm": program(
+        "6x12x8xf32 12xf32 12xf32",
+        "12xf32",
+        """
+    %n, %m, %v = "stablehlo.batch_norm_training"(%arg0, %arg1, %arg2)
+        <{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}>
+        : (tensor<6x12x8xf32>, tensor<12xf32>, tensor<12xf32>)
+        -> (tensor<6x12x8xf32>, tensor<12xf32>, tensor<12xf32>)
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.abs %n : tensor<6x12x8xf32>
+    %t = stablehlo.reduce(%s init: %zero) applies stablehlo.maximum across dimensions = [0, 2]
+        : (tensor<6x12x8xf32>, tensor<f32>) -> tensor<12xf32>
+    %u = stablehlo.add %t, %m : tensor<12xf32>
+    %r = stablehlo.add %u, %v : tensor<12xf32>""",
+    ),
+    "batch_norm_grad": program(
+        "6x12xf32 12xf32 12xf32 6x12xf32",
+        "6x12xf32",
+        """
+    %w = stablehlo.multiply %arg2, %arg2 : tensor<12xf32>
+    %g, %s, %o = "stablehlo.batch_norm_grad"(%arg0, %arg1, %arg2, %w, %arg3)
+        <{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}>
+        : (tensor<6x12xf32>, tensor<12xf32>, tensor<12xf32>, tensor<12xf32>, tensor<6x12xf32>)
+        -> (tensor<6x12xf32>, tensor<12xf32>, tensor<12xf32>)
+    %t = stablehlo.subtract %s, %o : tensor<12xf32>
+    %u = stablehlo.broadcast_in_dim %t, dims = [1] : (tensor<12xf32>) -> tensor<6x12xf32>
+    %r = stablehlo.add %g, %u : tensor<6x12xf32>""",
+    ),
     "index_select": index_select("12x6xf32", "5xi32", "5x6xf32", 0, 0),
     "index_select_batch": index_select("4x3x10x2xf32", "4x5xi32", "4x3x5x2xf32", 2, 1),
     "broadcast": program(
@@ -177,7 +220,17 @@ TEXTS = {
     ),
 }
 
-SIMULATED = ("dynamic_conv", "einsum_alone", "unary_same", "unary_sum", "unary_turn")
+SIMULATED = (
+    "batch_norm",
+    "batch_norm_grad",
+    "dynamic_conv",
+    "einsum_alone",
+    "einsum_diagonal",
+    "unary_same",
+    "unary_sum",
+    "unary_trace",
+    "unary_turn",
+)
 """Programs that XLA cannot read; those of one device it can."""
 
 SCANNED = """

@@ -32,9 +32,10 @@ pub type Along = Option<(MeshId, Vec<AxisRef>)>;
 /// The groups of the collectives of a program, and their axes, equal ones once.
 #[derive(Default)]
 pub struct KnownGroups<'a> {
-    ids: FxHashMap<&'a str, usize>,
-    /// The ids of texts, by their places.
-    places: FxHashMap<Span, usize>,
+    /// The ids of texts, and of whether they are the pairs of a permute: a list of pairs may read as groups of two.
+    ids: FxHashMap<(&'a str, bool), usize>,
+    /// The ids by the places of texts.
+    places: FxHashMap<(Span, bool), usize>,
     groups: Vec<Groups>,
     axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
 }
@@ -43,15 +44,17 @@ impl<'a> KnownGroups<'a> {
     /// The id of the groups of `op`.
     pub fn of(&mut self, program: &'a Program, op: OpId) -> usize {
         let pairs = program.attr_value(op, "source_target_pairs");
+        let are_pairs = pairs.is_some();
         let place = pairs.or_else(|| program.attr_value(op, "replica_groups")).unwrap_or_default();
-        if let Some(&known) = self.places.get(&place) {
+        if let Some(&known) = self.places.get(&(place, are_pairs)) {
             return known;
         }
-        let id = *self.ids.entry(program.text().get(place)).or_insert_with(|| {
+        let text = program.text().get(place);
+        let id = *self.ids.entry((text, are_pairs)).or_insert_with(|| {
             self.groups.push(groups(program, op));
             self.groups.len() - 1
         });
-        self.places.insert(place, id);
+        self.places.insert((place, are_pairs), id);
         id
     }
     /// How many devices talk to each other, where the groups are along `axes` of `mesh` if that is known; 1 if it is not known.

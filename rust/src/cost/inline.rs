@@ -96,10 +96,17 @@ impl<'a> Inlined<'a> {
     }
     /// `program` with its calls inlined, as long as that adds no more than `limit` ops.
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
+        Self::of_kinds(program, limit, &[OpKind::Call, OpKind::Composite])
+    }
+    /// `program` with the decompositions of its composites in their places; calls stay.
+    pub fn composites(program: &'a Program) -> Self {
+        Self::of_kinds(program, program.num_op_ids(), &[OpKind::Composite])
+    }
+    fn of_kinds(program: &'a Program, limit: usize, kinds: &[OpKind]) -> Self {
         let (originals, places) = (Originals::of(program), FxHashMap::default());
         let mut this = Self { program: Cow::Borrowed(program), originals, places };
         let Some(entry) = this.program.entry_function() else { return this };
-        if !this.program.has_any(&[OpKind::Call, OpKind::Composite]) {
+        if !this.program.has_any(kinds) {
             return this;
         }
         let calls = Calls::new(&this.program);
@@ -108,7 +115,7 @@ impl<'a> Inlined<'a> {
         let mut sizes = vec![0; this.program.num_func_ids()];
         let mut left = limit;
         for func in order {
-            this.inline_into(&calls, func, &sizes, &mut left);
+            this.inline_into(&calls, (func, kinds), &sizes, &mut left);
             let op = this.program.func_op(func);
             sizes[func.index()] = this.program.pre_order(op).count();
         }
@@ -118,8 +125,15 @@ impl<'a> Inlined<'a> {
     pub fn into_parts(self) -> (Program, Originals) {
         (self.program.into_owned(), self.originals)
     }
-    fn inline_into(&mut self, calls: &Calls, func: FuncId, sizes: &[usize], left: &mut usize) {
+    fn inline_into(
+        &mut self,
+        calls: &Calls,
+        (func, kinds): (FuncId, &[OpKind]),
+        sizes: &[usize],
+        left: &mut usize,
+    ) {
         let inside = self.program.pre_order(self.program.func_op(func));
+        let inside = inside.filter(|&op| kinds.contains(&self.program.kind(op)));
         let found: Vec<(OpId, FuncId)> =
             inside.filter_map(|op| Some((op, calls.callee(&self.program, op)?))).collect();
         for (call, callee) in found {

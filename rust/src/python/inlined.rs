@@ -17,6 +17,7 @@ use crate::pipeline::{Completion, Pipeline};
 use crate::session::{annotate, placements, Target};
 use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 impl Request {
     /// The program completed once its calls are inlined, with arguments and results as in `completed`; `None` if no call
@@ -36,6 +37,14 @@ impl Request {
             return Ok(None);
         }
         self.finish(py, program).map(Some)
+    }
+    /// The request with the decompositions of composites in their places, and with arguments and results as in
+    /// `completed`; `None` if there is no entry function.
+    pub fn decomposed(&self, py: Python<'_>, completed: &Program) -> PyResult<Option<Self>> {
+        room_for_copy(py, &self.before)?;
+        let (mut program, _) = Inlined::composites(&self.before).into_parts();
+        let is_placed = place_ports(&mut program, completed);
+        Ok(is_placed.then(|| Self { before: Arc::new(program), ..self.clone() }))
     }
     /// The program completed as XLA does: calls are inlined, and ops are in the order that HLO gives them. Arguments and
     /// results are placed as in `completed`.

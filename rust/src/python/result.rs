@@ -13,6 +13,7 @@ use super::totals::totals_dict;
 use super::user_code::own_function;
 use super::why::PyExplainer;
 use crate::cost::work::Family;
+use crate::ir::OpKind;
 use crate::spmd::sound::first_unsound;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -100,8 +101,24 @@ impl PyPropagationResult {
         Ok(module)
     }
     /// The program with every reshard made explicit, from which per-device programs are made: as collectives, where devices
-    /// hold the shards in between. Between parts of an axis that do not nest they hold none.
+    /// hold the shards in between. Between parts of an axis that do not nest they hold none. Composites, of which Shardy
+    /// knows nothing, are their decompositions.
     fn _resharded(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        let request = self.request(py)?;
+        let has_composites = request.before.has_any(&[OpKind::Composite]);
+        let completed = has_composites.then(|| self.completed(py)).transpose()?;
+        let decomposed = match completed {
+            Some(completed) => request.decomposed(py, &*completed.get().program(py)?)?,
+            None => None,
+        };
+        if let Some(decomposed) = decomposed {
+            let module = decomposed.complete(py, true, None)?;
+            decomposed.check(py, &*module.program(py)?)?;
+            return match first_unsound(&*module.program(py)?) {
+                None => Py::new(py, module),
+                Some(_) => Py::new(py, decomposed.complete_with_reshards(py)?),
+            };
+        }
         let module = self.collectives(py)?;
         if first_unsound(&*module.get().program(py)?).is_none() {
             return self.with_collectives(py);

@@ -88,7 +88,7 @@ pub fn partition(
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
     sound::check(program)?;
-    let legalized = legalize::run(program, context)?;
+    let legalized = legalize::run(program, context, policy)?;
     let how = lower::How { policy, results, unknown, one_by_one: None };
     let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
     legalized.name_replaced(&mut partitioned.outcomes);

@@ -1,8 +1,9 @@
 //! Ops that `StableHLO` has kept from earlier versions.
 
 use super::build;
+use super::sums::{splat, sum};
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{int_array, joined, InsertPoint, NewOp, Place, Program};
+use crate::ir::{int_array, int_attr, joined, Program};
 use crate::mlir::op_attribute;
 
 /// `broadcast`: new dims before those of the operand.
@@ -48,16 +49,20 @@ pub(super) fn torch_index_select(program: &mut Program, op: OpId) -> Option<Valu
 /// A product of two tensors as an equation states it: each label is a dim of one operand or of both.
 pub(super) fn einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
     let (inputs, output) = equation(program, op)?;
-    let [left, right] = &inputs[..] else { return None };
-    let is_in = |labels: &[(u8, i64)], label| labels.iter().any(|(other, _)| *other == label);
+    let [first, second] = &inputs[..] else { return None };
+    let [left, right] = [program.operand(op, 0), program.operand(op, 1)];
+    let (left, first) =
+        simplified(program, op, left, first, |it| has(second, it) || has(&output, it));
+    let (right, second) =
+        simplified(program, op, right, second, |it| has(&first, it) || has(&output, it));
     let place = |labels: &[(u8, i64)], label: u8| -> Option<i64> {
         Some(labels.iter().position(|(other, _)| *other == label)? as i64)
     };
-    let both = left.iter().filter(|(label, _)| is_in(right, *label));
+    let both = first.iter().filter(|(label, _)| has(&second, *label));
     let (batch, contracting): (Vec<_>, Vec<_>) =
-        both.copied().partition(|(label, _)| is_in(&output, *label));
-    let free = left.iter().filter(|(label, _)| !is_in(right, *label));
-    let free = free.chain(right.iter().filter(|(label, _)| !is_in(left, *label)));
+        both.copied().partition(|(label, _)| has(&output, *label));
+    let free = first.iter().filter(|(label, _)| !has(&second, *label));
+    let free = free.chain(second.iter().filter(|(label, _)| !has(&first, *label)));
     let order: Vec<(u8, i64)> = batch.iter().chain(free).copied().collect();
     let dims = |labels: &[(u8, i64)], of: &[(u8, i64)]| -> Option<String> {
         let dims: Option<Vec<i64>> = labels.iter().map(|(label, _)| place(of, *label)).collect();
@@ -66,15 +71,14 @@ pub(super) fn einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
     let numbers = format!(
         "#stablehlo.dot<lhs_batching_dimensions = [{}], rhs_batching_dimensions = [{}], \
          lhs_contracting_dimensions = [{}], rhs_contracting_dimensions = [{}]>",
-        dims(&batch, left)?,
-        dims(&batch, right)?,
-        dims(&contracting, left)?,
-        dims(&contracting, right)?,
+        dims(&batch, &first)?,
+        dims(&batch, &second)?,
+        dims(&contracting, &first)?,
+        dims(&contracting, &second)?,
     );
     let turned = Turned::of(program, op, &order, &output)?;
-    let operands: Vec<ValueId> = program.operands(op).collect();
     let attrs = [("dot_dimension_numbers", numbers)];
-    let product = build(program, op, "stablehlo.dot_general", &operands, turned.ty, &attrs);
+    let product = build(program, op, "stablehlo.dot_general", &[left, right], turned.ty, &attrs);
     Some(turned.apply(program, op, product))
 }
 
@@ -82,54 +86,86 @@ pub(super) fn einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
 pub(super) fn unary_einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
     let (inputs, output) = equation(program, op)?;
     let [input] = &inputs[..] else { return None };
-    let is_kept = |label: u8| output.iter().any(|(other, _)| *other == label);
-    let order: Vec<(u8, i64)> =
-        input.iter().filter(|(label, _)| is_kept(*label)).copied().collect();
-    let all = 0..input.len();
-    let summed: Vec<i64> =
-        all.filter(|&dim| !is_kept(input[dim].0)).map(|dim| dim as i64).collect();
-    let turned = Turned::of(program, op, &order, &output)?;
     let operand = program.operand(op, 0);
     let has_own_type = {
-        let (own, result) = (program.type_of(operand), turned.ty);
+        let (own, result) = (program.type_of(operand), program.type_of(program.result(op, 0)));
         program.tensor_type(&[], own) == program.tensor_type(&[], result)
     };
     if !has_own_type {
         return None;
     }
-    if summed.is_empty() && turned.dims.is_empty() {
+    let (value, order) = simplified(program, op, operand, input, |it| has(&output, it));
+    let turned = Turned::of(program, op, &order, &output)?;
+    if value == operand && turned.dims.is_empty() {
         return Some(build(program, op, "stablehlo.reshape", &[operand], turned.ty, &[]));
     }
-    let value =
-        if summed.is_empty() { operand } else { sum(program, op, operand, turned.ty, &summed) };
     Some(turned.apply(program, op, value))
-}
-
-/// The sum of `value` along `dims`.
-fn sum(program: &mut Program, op: OpId, value: ValueId, ty: TypeId, dims: &[i64]) -> ValueId {
-    let scalar = program.tensor_type(&[], ty);
-    let text = program.type_text(scalar).to_string();
-    let element = text.trim_start_matches("tensor<").trim_end_matches('>');
-    let zero = super::super::emit::zero(element);
-    let zero = [("value", format!("dense<{zero}> : {text}"))];
-    let zero = build(program, op, "stablehlo.constant", &[], scalar, &zero);
-    let reduce = NewOp::new("stablehlo.reduce", &[value, zero], &[ty])
-        .attr("dimensions", int_array(dims))
-        .regions(1);
-    let at = program.before(op);
-    let reduce = program.build(reduce, at);
-    let block = program.add_block(program.region(reduce, 0), &[scalar, scalar]);
-    let inside = InsertPoint::at(Place::End(block));
-    let [a, b] = [0, 1].map(|index| program.block_arg(block, index));
-    let added = program.build_value(NewOp::new("stablehlo.add", &[a, b], &[scalar]), inside);
-    program.build(NewOp::new("stablehlo.return", &[added], &[]), inside);
-    program.result(reduce, 0)
 }
 
 /// Labels of dims, with the sizes of these.
 type Labels = Vec<(u8, i64)>;
 
-/// The labels of the operands of `op` and those of its result; `None` where a tensor has one twice, dims of one label have
+fn has(labels: &[(u8, i64)], label: u8) -> bool {
+    labels.iter().any(|(other, _)| *other == label)
+}
+
+/// `value`, whose dims have `labels`, with each label once, and with sums along the dims whose labels nobody else has: those
+/// that are not kept.
+fn simplified(
+    program: &mut Program,
+    op: OpId,
+    mut value: ValueId,
+    labels: &Labels,
+    is_kept: impl Fn(u8) -> bool,
+) -> (ValueId, Labels) {
+    let mut labels = labels.clone();
+    while let Some((first, second)) = repeated(&labels) {
+        value = off_diagonal_is_zero(program, op, value, [first, second]);
+        value = sum(program, op, value, &[second]);
+        labels.remove(second);
+    }
+    let lone: Vec<usize> = (0..labels.len()).filter(|&dim| !is_kept(labels[dim].0)).collect();
+    labels.retain(|(label, _)| is_kept(*label));
+    (if lone.is_empty() { value } else { sum(program, op, value, &lone) }, labels)
+}
+
+/// The first two dims with one label.
+fn repeated(labels: &Labels) -> Option<(usize, usize)> {
+    (0..labels.len()).find_map(|second| {
+        let first = labels[..second].iter().position(|(label, _)| *label == labels[second].0)?;
+        Some((first, second))
+    })
+}
+
+/// `value` with zero where its indices in `dims` differ.
+fn off_diagonal_is_zero(
+    program: &mut Program,
+    op: OpId,
+    value: ValueId,
+    dims: [usize; 2],
+) -> ValueId {
+    let (ty, sharding) = (program.type_of(value), program.sharding(value));
+    let shape = program.value_type(value).static_shape().unwrap_or_default();
+    let (numbers, flags) =
+        (program.tensor_type_of(&shape, "i32"), program.tensor_type_of(&shape, "i1"));
+    let [a, b] = dims.map(|dim| {
+        let attrs = [("iota_dimension", int_attr(dim as i64))];
+        let iota = build(program, op, "stablehlo.iota", &[], numbers, &attrs);
+        program.set_sharding(iota, sharding);
+        iota
+    });
+    let direction = "#stablehlo<comparison_direction EQ>".to_owned();
+    let attrs = [("comparison_direction", direction)];
+    let is_diagonal = build(program, op, "stablehlo.compare", &[a, b], flags, &attrs);
+    program.set_sharding(is_diagonal, sharding);
+    let zero = splat(program, op, ty, "0");
+    program.set_sharding(zero, sharding);
+    let masked = build(program, op, "stablehlo.select", &[is_diagonal, value, zero], ty, &[]);
+    program.set_sharding(masked, sharding);
+    masked
+}
+
+/// The labels of the operands of `op` and those of its result; `None` where the result has one twice, dims of one label have
 /// several sizes, or the result has a label that no operand has.
 fn equation(program: &Program, op: OpId) -> Option<(Vec<Labels>, Labels)> {
     let config = op_attribute(program, op, "einsum_config")?;
@@ -137,12 +173,8 @@ fn equation(program: &Program, op: OpId) -> Option<(Vec<Labels>, Labels)> {
     let (inputs, output) = text.split_once("->")?;
     let labelled = |labels: &str, value: ValueId| -> Option<Labels> {
         let shape = program.value_type(value).static_shape()?;
-        let labels = labels.as_bytes();
-        let is_once = |(at, label): (usize, &u8)| {
-            label.is_ascii_alphabetic() && !labels[..at].contains(label)
-        };
-        let fits = labels.len() == shape.len() && labels.iter().enumerate().all(is_once);
-        fits.then(|| labels.iter().copied().zip(shape).collect())
+        let fits = labels.len() == shape.len() && labels.bytes().all(|it| it.is_ascii_alphabetic());
+        fits.then(|| labels.bytes().zip(shape).collect())
     };
     let inputs: Vec<&str> = inputs.split(',').collect();
     if inputs.len() != program.num_operands(op) {
@@ -154,16 +186,10 @@ fn equation(program: &Program, op: OpId) -> Option<(Vec<Labels>, Labels)> {
     let output = labelled(output, program.result(op, 0))?;
     let all: Labels = operands.iter().flatten().copied().collect();
     let is_consistent = |given: &(u8, i64)| {
-        all.iter().any(|(label, _)| *label == given.0)
-            && all.iter().all(|(label, size)| *label != given.0 || *size == given.1)
+        has(&all, given.0) && all.iter().all(|(label, size)| *label != given.0 || *size == given.1)
     };
-    let are_consistent = output.iter().chain(&all).all(is_consistent);
-    // What only one of two operands has is summed first, by nobody.
-    let is_used = |(label, _): &(u8, i64)| {
-        let count = all.iter().filter(|(other, _)| other == label).count();
-        operands.len() < 2 || count == 2 || output.iter().any(|(other, _)| other == label)
-    };
-    (are_consistent && all.iter().all(is_used)).then_some((operands, output))
+    let fits = repeated(&output).is_none() && output.iter().chain(&all).all(is_consistent);
+    fits.then_some((operands, output))
 }
 
 /// A value with the dims of the result of an op in another order.

@@ -5,14 +5,22 @@
 //!
 //! - [`dynamism`]: ops whose result has a static shape and whose sizes are operands.
 //! - [`deprecated`]: `einsum`, `unary_einsum`, `torch_index_select` and `broadcast`.
+//! - [`normalization`]: `batch_norm_training` and `batch_norm_grad`, in reductions and elementwise ops. XLA's partitioner
+//!   makes their operands whole, and expands them later: so do they stay under the policy `xla`.
+//! - [`chlo`]: `chlo.broadcast_*` and `chlo.constant_like`.
 //! - `map` stays, with the rule of elementwise ops.
 //!
-//! Source: the passes `stablehlo-canonicalize-dynamism` and `stablehlo-legalize-deprecated-ops` of `StableHLO`.
+//! Source: the passes `stablehlo-canonicalize-dynamism`, `stablehlo-legalize-deprecated-ops` and
+//! `chlo-legalize-to-stablehlo` of `StableHLO`; XLA's `batchnorm_expander.cc`.
 
+mod chlo;
 mod deprecated;
 mod dynamism;
+mod normalization;
+mod sums;
 
 use super::outcome::Outcome;
+use super::policy::Policy;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FactorId, Id, OpId, StrId, TypeId, ValueId};
@@ -21,52 +29,85 @@ use crate::rule::{OpShardingRule, TensorMapping};
 use crate::stablehlo::Checker;
 use rustc_hash::FxHashMap;
 
-/// Replaces an op, which has one result; `None` if it has to stay.
-type Replace = fn(&mut Program, OpId) -> Option<ValueId>;
+/// Makes what replaces an op.
+#[derive(Clone, Copy)]
+enum Replace {
+    /// The only result; `None` if the op has to stay.
+    One(fn(&mut Program, OpId) -> Option<ValueId>),
+    /// The three results of a normalisation.
+    Three(fn(&mut Program, OpId) -> Option<[ValueId; 3]>),
+    /// Nothing: the op gets the rule of elementwise ops.
+    ByRule,
+}
+use Replace::{ByRule, One, Three};
 
 /// The ops that are replaced.
 const REPLACED: &[(&str, Replace)] = &[
-    ("stablehlo.broadcast", deprecated::broadcast),
-    ("stablehlo.dynamic_broadcast_in_dim", dynamism::broadcast_in_dim),
-    ("stablehlo.dynamic_conv", dynamism::convolution),
-    ("stablehlo.dynamic_gather", dynamism::gather),
-    ("stablehlo.dynamic_iota", dynamism::iota),
-    ("stablehlo.dynamic_pad", dynamism::pad),
-    ("stablehlo.dynamic_reshape", dynamism::reshape),
-    ("stablehlo.einsum", deprecated::einsum),
-    ("stablehlo.get_dimension_size", dynamism::get_dimension_size),
-    ("stablehlo.real_dynamic_slice", dynamism::slice),
-    ("stablehlo.set_dimension_size", dynamism::set_dimension_size),
-    ("stablehlo.torch_index_select", deprecated::torch_index_select),
-    ("stablehlo.unary_einsum", deprecated::unary_einsum),
+    ("chlo.constant_like", One(chlo::constant_like)),
+    ("stablehlo.batch_norm_grad", Three(normalization::grad)),
+    ("stablehlo.batch_norm_training", Three(normalization::training)),
+    ("stablehlo.broadcast", One(deprecated::broadcast)),
+    ("stablehlo.dynamic_broadcast_in_dim", One(dynamism::broadcast_in_dim)),
+    ("stablehlo.dynamic_conv", One(dynamism::convolution)),
+    ("stablehlo.dynamic_gather", One(dynamism::gather)),
+    ("stablehlo.dynamic_iota", One(dynamism::iota)),
+    ("stablehlo.dynamic_pad", One(dynamism::pad)),
+    ("stablehlo.dynamic_reshape", One(dynamism::reshape)),
+    ("stablehlo.einsum", One(deprecated::einsum)),
+    ("stablehlo.get_dimension_size", One(dynamism::get_dimension_size)),
+    ("stablehlo.map", ByRule),
+    ("stablehlo.real_dynamic_slice", One(dynamism::slice)),
+    ("stablehlo.set_dimension_size", One(dynamism::set_dimension_size)),
+    ("stablehlo.torch_index_select", One(deprecated::torch_index_select)),
+    ("stablehlo.unary_einsum", One(deprecated::unary_einsum)),
 ];
 
 /// Whether ops called `name` are replaced, or get a rule.
 pub(super) fn is_legalized(name: &str) -> bool {
-    name == MAP || REPLACED.iter().any(|(replaced, _)| *replaced == name)
+    chlo::is_broadcasting(name) || REPLACED.iter().any(|(replaced, _)| *replaced == name)
 }
-
-const MAP: &str = "stablehlo.map";
 
 /// The ops that were made, each with the op that it replaces or is a part of.
 pub(super) struct Legalized(FxHashMap<OpId, OpId>);
 
 impl Legalized {
-    /// Makes `outcomes` those of the ops that were replaced.
-    pub(super) fn name_replaced(&self, outcomes: &mut [Outcome]) {
-        for outcome in outcomes.iter_mut().filter(|_| !self.0.is_empty()) {
-            outcome.op = self.0.get(&outcome.op).copied().unwrap_or(outcome.op);
+    /// Makes `outcomes` those of the ops that were replaced: of several, the one that takes most.
+    pub(super) fn name_replaced(&self, outcomes: &mut Vec<Outcome>) {
+        if self.0.is_empty() {
+            return;
         }
+        let mut first: FxHashMap<OpId, usize> = FxHashMap::default();
+        let mut kept: Vec<Outcome> = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes.drain(..) {
+            let Some(&op) = self.0.get(&outcome.op) else {
+                kept.push(outcome);
+                continue;
+            };
+            let outcome = Outcome { op, ..outcome };
+            let place = *first.entry(op).or_insert(kept.len());
+            match kept.get_mut(place) {
+                None => kept.push(outcome),
+                Some(before) if before.kind < outcome.kind => *before = outcome,
+                Some(_) => {}
+            }
+        }
+        *outcomes = kept;
     }
 }
 
 /// Replaces ops of `program` that have no sharding rule.
-pub(super) fn run(program: &mut Program, context: &mut Context<'_>) -> Result<Legalized> {
+pub(super) fn run(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    policy: Policy,
+) -> Result<Legalized> {
     let mut replaced = FxHashMap::default();
-    let names: FxHashMap<StrId, Option<Replace>> = REPLACED
+    let broadcasting = chlo::BROADCASTING.iter().map(|&name| (name, One(chlo::broadcasting)));
+    let names: FxHashMap<StrId, Replace> = REPLACED
         .iter()
-        .map(|&(name, replace)| (name, Some(replace)))
-        .chain([(MAP, None)])
+        .copied()
+        .chain(broadcasting)
+        .filter(|(_, replace)| !matches!(replace, Three(_)) || policy != Policy::Xla)
         .filter_map(|(name, replace)| Some((program.find_name(name)?, replace)))
         .collect();
     if names.is_empty() {
@@ -77,12 +118,11 @@ pub(super) fn run(program: &mut Program, context: &mut Context<'_>) -> Result<Le
         let Some(&replace) = names.get(&program.op_name_id(op)) else { continue };
         let is_replaced = !program.is_erased(op)
             && context.rules.rule(program, op).is_none()
-            && program.num_results(op) == 1
-            && is_reduced(program, program.result(op, 0));
+            && program.op_results(op).all(|value| is_reduced(program, value));
         match replace {
             _ if !is_replaced => {}
-            Some(replace) => replaced.extend(replaced_by(program, op, replace)),
-            None => give_pointwise_rule(program, op),
+            ByRule => give_pointwise_rule(program, op),
+            made => replaced.extend(replaced_by(program, op, made)),
         }
     }
     Ok(Legalized(replaced))
@@ -97,10 +137,15 @@ fn is_reduced(program: &Program, value: ValueId) -> bool {
 /// Replaces `op`; the ops that were made for it.
 fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, OpId)> {
     let before = program.num_op_ids();
-    let value = replace(program, op);
+    let values = match replace {
+        One(make) => make(program, op).map(|value| vec![value]),
+        Three(make) => make(program, op).map(|values| values.to_vec()),
+        ByRule => None,
+    };
     let made: Vec<OpId> = (before..program.num_op_ids()).map(OpId::from_index).collect();
-    let Some(value) = value else { return Vec::new() };
-    if !are_valid(program, &made) {
+    let results: Vec<ValueId> = program.op_results(op).collect();
+    let values = values.filter(|values| values.len() == results.len());
+    let Some(values) = values.filter(|_| are_valid(program, &made)) else {
         // Constants that contradict the type of the result: what the op computes is not known.
         let block = program.parent_block(op);
         for &new in made.iter().rev() {
@@ -109,11 +154,12 @@ fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, 
             }
         }
         return Vec::new();
+    };
+    for (&result, &value) in results.iter().zip(&values) {
+        program.set_sharding(value, program.sharding(result));
+        program.copy_name(result, value);
+        program.replace_all_uses(result, value);
     }
-    let result = program.result(op, 0);
-    program.set_sharding(value, program.sharding(result));
-    program.copy_name(result, value);
-    program.replace_all_uses(result, value);
     program.erase_op(op);
     for &new in &made {
         program.set_cause(new, op);

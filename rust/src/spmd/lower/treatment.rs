@@ -2,6 +2,7 @@
 
 use super::super::legalize::is_legalized;
 use crate::ir::OpKind;
+use crate::rules::legalized_families;
 use crate::rules::table::Family;
 
 /// How ops of a kind are lowered.
@@ -67,7 +68,14 @@ impl Treatment {
             Self::NotExported => None,
             Self::ByRule if refused(name).is_some() => None,
             Self::ByRule if Family::of(name).is_some() => Some("by rule"),
-            Self::ByRule if is_legalized(name) => Some("legalized"),
+            Self::ByRule
+                if legalized_families().iter().any(|family| family.ops.contains(&name)) =>
+            {
+                Some("by rule")
+            }
+            Self::ByRule if name == "stablehlo.composite" || is_legalized(name) => {
+                Some("legalized")
+            }
             Self::ByRule => is_computed_whole(name).then_some("whole"),
         }
     }
