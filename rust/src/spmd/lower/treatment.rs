@@ -76,7 +76,7 @@ impl Treatment {
             Self::ByRule if name == "stablehlo.composite" || is_legalized(name) => {
                 Some("legalized")
             }
-            Self::ByRule => is_computed_whole(name).then_some("whole"),
+            Self::ByRule => Some("whole"),
         }
     }
 }
