@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 import shardcore
-from shardcore import Module
+from shardcore import Mesh, Module
+from shardcore.calculus.hardware import hardware
+from shardcore.plan.fewest import patterns
+from shardcore.plan.planner import Planner, Wanted
+from shardcore.plan.program import read
+from shardcore.plan.settled import open_ports
 
 from tests.plan.ports import unlike
 from tests.plan.programs import mlp_step
@@ -39,3 +44,35 @@ func.func @main(
     free = shardcore.plan(module, CHIP, mesh={"a": 2, "b": 4}, minimize=minimize)
     assert unlike(free) == []
     assert len(free.specs) <= 3
+
+
+def test_patterns_are_not_shortened_to_what_xla_refuses() -> None:
+    """Arguments without paths are one role. One pattern for both results would leave the other to
+    be sharded as the update is computed, which is cheaper, and not as the argument it replaces."""
+    w, x = "tensor<512x512xf32>", "tensor<4096x512xf32>"
+    dot = "stablehlo.dot_general"
+    module = Module.parse(f"""
+func.func @main(
+    %0: {w} {{tf.aliasing_output = 0 : i32}}, %1: {w} {{tf.aliasing_output = 1 : i32}},
+    %2: {x}, %3: {x}) -> (
+    {w} {{jax.result_info = "result['n']"}}, {w} {{jax.result_info = "result['s']"}}) {{
+  %4 = {dot} %2, %0, contracting_dims = [1] x [0] : ({x}, {w}) -> {x}
+  %5 = {dot} %3, %1, contracting_dims = [1] x [0] : ({x}, {w}) -> {x}
+  %6 = stablehlo.add %4, %5 : {x}
+  %7 = {dot} %2, %6, contracting_dims = [0] x [0] : ({x}, {x}) -> {w}
+  %8 = {dot} %3, %6, contracting_dims = [0] x [0] : ({x}, {x}) -> {w}
+  %9 = stablehlo.subtract %0, %7 : {w}
+  %10 = stablehlo.subtract %1, %8 : {w}
+  return %9, %10 : {w}, {w}
+}}""")
+    mesh = Mesh({"a": 8})
+    chip = hardware(CHIP)
+    wanted = Wanted((mesh,), chip, chip.hbm_bytes, "time", 60.0, None, {}, None)
+    planner = Planner(read(module, ()), wanted)
+    trials, roles = planner._trials, planner._roles
+    dims = {"%0, %1": ((), ()), "%2, %3": ((), ("a",)), "result['n']": ((), ())}
+    [trial] = trials.run(mesh, [tuple(dims.get(role.name) for role in roles)])
+    names = [port.label or port.name for port in (*module.arguments(), *module.results())]
+    found = patterns(trials, trial, roles, names)
+    assert {"result['n']", "result['s']"} <= found.keys()
+    assert not open_ports(trials.session(trial, found))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from shardcore.plan.layouts import spec
 from shardcore.plan.roles import Role
+from shardcore.plan.settled import open_ports
 from shardcore.plan.trials import Stop, Trial, Trials
 from shardcore.session.paths import MANY, Pattern, steps
 
@@ -59,21 +60,40 @@ def patterns(
         for role, dims in zip(roles, best.shardings, strict=True)
         if dims is not None and len(role.patterns) > 1
     ]
+    if not several:
+        return found
+
+    is_same = same_as(trials, best, found)
     short = dict(found)
     for role, text in several:
         short = _replaced(short, role, next(_shorter(role, names)), text)
-    base = trials.with_patterns(best, found) if several else best
-    if several and trials.with_patterns(best, short).is_as_good_as(base):
+    if is_same(short):
         return short
     for role, text in several:
         for pattern in _shorter(role, names):
             if trials.fraction >= 1:
                 return found
             fewer = _replaced(found, role, pattern, text)
-            if trials.with_patterns(best, fewer).is_as_good_as(base):
+            if is_same(fewer):
                 found = fewer
                 break
     return found
+
+
+def same_as(
+    trials: Trials, best: Trial, found: Mapping[str, str]
+) -> Callable[[Mapping[str, str]], bool]:
+    """Return whether other patterns lead to what ``found`` do, and leave no more to XLA."""
+    base = trials.with_patterns(best, found)
+    base_ports = open_ports(trials.session(best, found))
+
+    def is_same(other: Mapping[str, str]) -> bool:
+        return (
+            trials.with_patterns(best, other).is_as_good_as(base)
+            and open_ports(trials.session(best, other)) <= base_ports
+        )
+
+    return is_same
 
 
 def _replaced(found: dict[str, str], role: Role, pattern: str, text: str) -> dict[str, str]:

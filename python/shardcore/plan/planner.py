@@ -21,7 +21,7 @@ from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
 from shardcore.plan.candidates import candidates
 from shardcore.plan.classes import DimClasses
-from shardcore.plan.fewest import fewest, patterns
+from shardcore.plan.fewest import fewest, patterns, same_as
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
@@ -196,9 +196,8 @@ class Planner:
         names = [port.label or port.name for port in ports]
         found = patterns(self._trials, best, self._roles, names)
         if self._trials is not self._whole and self._whole.fraction < 1:
-            if self._whole.with_patterns(best, found).is_as_good_as(best):
-                return found
-            return self._whole.edit(best.shardings)
+            whole = self._whole.edit(best.shardings)
+            return found if same_as(self._whole, best, whole)(found) else whole
         return found
 
     def _places(self, specs: Mapping[str, str]) -> dict[str, str]:

@@ -9,11 +9,13 @@ an argument is refused by XLA if its shards have another size. Both are said by 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from shardcore._core import AxisRef, Port, Result
 from shardcore.plan.layouts import Dims
 from shardcore.plan.roles import Role, donated
 from shardcore.plan.trials import Stop, Trial, Trials, dims_of
+from shardcore.session import Session
 
 _ONE_BY_ONE = 4
 """The annotations that are added one after the other, as others may follow; then all at once."""
@@ -41,40 +43,55 @@ def settled(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
     return current if current.fits or not best.fits else best
 
 
-def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[tuple[int, Dims]]:
-    """The roles that need an annotation, by number, and which."""
-    completed = trials.session(trial).result
+@dataclass(frozen=True)
+class Mismatch:
+    """A port that XLA would shard otherwise, or whose memory is taken with another sharding."""
+
+    port: Port
+    is_argument: bool
+    like: Port
+    """The port whose sharding it should be annotated with."""
+
+
+def mismatches(session: Session) -> Iterator[tuple[Mismatch, ...]]:
+    """Yield what is not settled: for each, the ports to annotate, any of which would do."""
+    completed = session.result
     result: Result = completed if isinstance(completed, Result) else completed.result
     in_xla = result._ports_as_xla()
     arguments, results = result.arguments(), result.results()
-    numbers = {
-        (name, role.what == "argument"): index
-        for index, role in enumerate(roles)
-        for name in role.members
-    }
-
-    def free(port: Port, is_argument: bool) -> int | None:
-        """The role of ``port``, if it has no annotation."""
-        index = numbers.get((port.label or port.name, is_argument))
-        return index if index is not None and trial.shardings[index] is None else None
-
     for is_argument, ports, others in (
         (True, arguments, in_xla.arguments()),
         (False, results, in_xla.results()),
     ):
         for port, other in zip(ports, others, strict=True):
-            index = free(port, is_argument)
-            if index is not None and _axes(port) != _axes(other):
-                yield index, dims_of(port, roles[index])
+            if _axes(port) != _axes(other):
+                yield (Mismatch(port, is_argument, port),)
     for port in arguments:
         number = donated(port)
-        if number is None or _axes(port) == _axes(results[number]):
-            continue
-        index = free(results[number], is_argument=False)
-        if index is not None:
-            yield index, dims_of(port, roles[index])
-        elif (index := free(port, is_argument=True)) is not None:
-            yield index, dims_of(results[number], roles[index])
+        if number is not None and _axes(port) != _axes(results[number]):
+            next_state = results[number]
+            yield Mismatch(next_state, False, port), Mismatch(port, True, next_state)
+
+
+def open_ports(session: Session) -> set[tuple[str, bool]]:
+    """Return the names of the ports that are not settled, and whether they are arguments."""
+    return {(each.port.name, each.is_argument) for each, *_ in mismatches(session)}
+
+
+def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[tuple[int, Dims]]:
+    """The roles that need an annotation and have none, by number, and which."""
+    numbers = {
+        (name, role.what == "argument"): index
+        for index, role in enumerate(roles)
+        for name in role.members
+    }
+    for choices in mismatches(trials.session(trial)):
+        for choice in choices:
+            name = choice.port.label or choice.port.name
+            index = numbers.get((name, choice.is_argument))
+            if index is not None and trial.shardings[index] is None:
+                yield index, dims_of(choice.like, roles[index])
+                break
 
 
 def _axes(port: Port) -> list[tuple[AxisRef, ...]]:

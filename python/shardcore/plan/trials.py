@@ -157,9 +157,11 @@ class Trials:
             for pattern in role.patterns
         }
 
-    def session(self, trial: Trial) -> Session:
-        """Return a session with the annotations of ``trial``."""
-        return self._scorer.session(trial.mesh, self.edit(trial.shardings))
+    def session(self, trial: Trial, patterns: Mapping[str, str] | None = None) -> Session:
+        """Return a session with the annotations of ``trial``, or with ``patterns`` in their
+        place."""
+        edit = self.edit(trial.shardings) if patterns is None else patterns
+        return self._scorer.session(trial.mesh, edit)
 
     def completed(self, trial: Trial) -> list[Dims]:
         """Return how propagation shards the first argument or result of each role; of values
