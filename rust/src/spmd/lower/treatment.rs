@@ -68,17 +68,19 @@ impl Treatment {
             Self::NotExported => None,
             Self::ByRule if refused(name).is_some() => None,
             Self::ByRule if Family::of(name).is_some() => Some("by rule"),
-            Self::ByRule
-                if legalized_families().iter().any(|family| family.ops.contains(&name)) =>
-            {
-                Some("by rule")
-            }
+            Self::ByRule if !is_computed_whole(name) => None,
+            Self::ByRule if has_legalized_rule(name) => Some("by rule"),
             Self::ByRule if name == "stablehlo.composite" || is_legalized(name) => {
                 Some("legalized")
             }
             Self::ByRule => Some("whole"),
         }
     }
+}
+
+/// Whether ops called `name` have the sharding rule of what XLA legalizes them to.
+fn has_legalized_rule(name: &str) -> bool {
+    legalized_families().iter().any(|family| family.ops.contains(&name))
 }
 
 /// The error message and the hint for ops called `name`, if these are always refused.
