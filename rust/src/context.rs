@@ -15,6 +15,8 @@ pub trait RuleSource {
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()>;
     /// Interns the signatures of ops that were made since the last call, without computing rules.
     fn sign(&self, _program: &mut Program) {}
+    /// Interns the signature of `op`, which was made since the last call of [`RuleSource::sign`].
+    fn sign_op(&self, _program: &mut Program, _op: OpId) {}
     /// The rule of `op`, `NONE` if it has none. Only valid after [`RuleSource::prepare`].
     fn rule(&self, program: &Program, op: OpId) -> RuleId;
     /// Whether all ops of a signature have the same rule, but for those that carry one.

@@ -1,6 +1,6 @@
 //! Clones of ops with everything inside them, as MLIR makes them.
 
-use super::{Function, Op, OpFlags, Payload, Place, Program, ValueMap};
+use super::{Function, InsertPoint, Op, OpFlags, Payload, Place, Program, ValueMap};
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId, UseId, ValueId};
 
 impl Program {
@@ -44,6 +44,13 @@ impl Program {
             let to = RegionId::from_index(self.ops[clone].first_region.index() + index);
             self.clone_region(from, to, map);
         }
+        clone
+    }
+    /// Clones `op` as [`Program::clone_op`] does, to `at`.
+    pub fn clone_op_at(&mut self, op: OpId, map: &mut ValueMap, at: InsertPoint) -> OpId {
+        let clone = self.clone_op(op, map, true);
+        self.printing.ops[clone].loc = at.loc;
+        self.insert_op(clone, at.place);
         clone
     }
     /// Gives `clone`, which has none, the operands of `op`, mapped by `map` if it has them.

@@ -164,13 +164,18 @@ impl Registry {
     /// Gives signatures to ops that passes have made and that could have a rule.
     fn sign_new_ops(&self, program: &mut Program) {
         for op in program.take_new_ops() {
-            if program.is_erased(op) || !program.lacks_signature(op) {
-                continue;
+            if !program.is_erased(op) {
+                self.sign_new_op(program, op);
             }
-            let name = program.op_name(op);
-            if self.family(name).is_some() || self.rules.contains_key(name) {
-                program.sign_op(op);
-            }
+        }
+    }
+    fn sign_new_op(&self, program: &mut Program, op: OpId) {
+        if !program.lacks_signature(op) {
+            return;
+        }
+        let name = program.op_name(op);
+        if self.family(name).is_some() || self.rules.contains_key(name) {
+            program.sign_op(op);
         }
     }
 
@@ -239,6 +244,9 @@ impl Registry {
 impl RuleSource for Registry {
     fn sign(&self, program: &mut Program) {
         self.sign_new_ops(program);
+    }
+    fn sign_op(&self, program: &mut Program, op: OpId) {
+        self.sign_new_op(program, op);
     }
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()> {
         self.is_conservative = conservative;

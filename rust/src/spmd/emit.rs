@@ -3,8 +3,8 @@
 use super::devices::Devices;
 use super::digits::Digit;
 use crate::index::{BlockId, OpId, TypeId, ValueId};
-use crate::ir::{InsertPoint, NewOp, Place, Program, Type};
-use rustc_hash::FxHashMap;
+use crate::ir::{InsertPoint, NewOp, Place, Program, Span, Type};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Builds ops at an insertion point.
 pub struct Emitter<'p> {
@@ -27,6 +27,10 @@ pub struct Emitter<'p> {
     combined: FxHashMap<(BlockId, &'static str, ValueId, i64), ValueId>,
     /// Numbers of lists, by block, list and index.
     listed: FxHashMap<(BlockId, Vec<i64>, ValueId), ValueId>,
+    /// The values of these tables.
+    shared: FxHashSet<ValueId>,
+    /// How often these tables grew, or were asked for what is computed from a value that they do not have.
+    num_shared: usize,
 }
 
 /// The type of positions and offsets.
@@ -47,7 +51,29 @@ impl<'p> Emitter<'p> {
             constants: FxHashMap::default(),
             combined: FxHashMap::default(),
             listed: FxHashMap::default(),
+            shared: FxHashSet::default(),
+            num_shared: 0,
         }
+    }
+    fn share(&mut self, value: ValueId) {
+        self.shared.insert(value);
+        self.num_shared += 1;
+    }
+    /// Whether `value` is one that ops of a block share.
+    pub fn is_shared(&self, value: ValueId) -> bool {
+        self.shared.contains(&value)
+    }
+    /// A number that changes when a value is shared for the first time, or is asked for that follows from one that is not.
+    pub const fn num_shared(&self) -> usize {
+        self.num_shared
+    }
+    /// Where new ops go.
+    pub const fn place(&self) -> Place {
+        self.at.0
+    }
+    /// The location of new ops.
+    pub fn loc(&self) -> Span {
+        self.program.loc(self.at.1)
     }
     /// Sets the insertion point right before `op`; new ops get its location.
     pub fn go_before(&mut self, op: OpId) {
@@ -80,7 +106,7 @@ impl<'p> Emitter<'p> {
         for (name, value) in attrs {
             new = new.attr(name, value.as_str());
         }
-        let loc = self.program.loc(self.at.1);
+        let loc = self.loc();
         self.program.build(new, InsertPoint::at(self.at.0).with_loc(loc))
     }
     /// Records that the op whose location new ops get requires `op`; if that is a collective of the per-device program, the op
@@ -135,6 +161,7 @@ impl<'p> Emitter<'p> {
         }
         let value = self.splat(element, ty);
         self.constants.insert(key, value);
+        self.share(value);
         value
     }
     /// The type of offsets without dims.
@@ -153,6 +180,7 @@ impl<'p> Emitter<'p> {
     }
     /// `value op constant` of offsets, made once for each block.
     fn with_constant(&mut self, name: &'static str, value: ValueId, constant: i64) -> ValueId {
+        self.num_shared += usize::from(!self.is_shared(value));
         let key = (self.block, name, value, constant);
         if let Some(&known) = self.combined.get(&key) {
             return known;
@@ -160,6 +188,7 @@ impl<'p> Emitter<'p> {
         let constant = self.index(constant);
         let combined = self.elementwise(name, &[value, constant]);
         self.combined.insert(key, combined);
+        self.share(combined);
         combined
     }
     /// `value + constant`.
@@ -199,10 +228,12 @@ impl<'p> Emitter<'p> {
             self.lookup(&positions, device)
         };
         self.positions.insert((self.block, order), position);
+        self.share(position);
         position
     }
     /// The number of `list` at `index`, looked up once for each block.
     pub fn lookup(&mut self, list: &[i64], index: ValueId) -> ValueId {
+        self.num_shared += usize::from(!self.is_shared(index));
         let key = (self.block, list.to_vec(), index);
         if let Some(&known) = self.listed.get(&key) {
             return known;
@@ -214,6 +245,7 @@ impl<'p> Emitter<'p> {
         let found = self.dynamic_slice(table, &[Some(index)], &[1]);
         let number = self.reshape(found, &[]);
         self.listed.insert(key, number);
+        self.share(number);
         number
     }
     /// The id of the device.
@@ -253,6 +285,7 @@ impl<'p> Emitter<'p> {
             None => self.index(0),
         };
         self.numbers.insert(key, number);
+        self.share(number);
         number
     }
 

@@ -5,7 +5,8 @@
 //! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
 //! 4. [`ways`]: the ways in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
 //! 5. `legalize`: ops of which no way is known, in other words.
-//! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops.
+//! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops, [`repeat`]
+//!    copies them.
 //!
 //! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
 
@@ -24,6 +25,7 @@ pub mod placement;
 pub mod policy;
 mod reduced_apart;
 pub mod reducer;
+pub mod repeat;
 pub mod reshard;
 mod results;
 pub mod shaping;

@@ -5,7 +5,8 @@ use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::results::Results;
 use super::decisions::Origin;
-use super::{Broadcast, Held, Lowering};
+use super::known_broadcasts::Broadcast;
+use super::{Held, Lowering};
 use crate::index::OpId;
 use crate::ir::OpKind;
 use std::rc::Rc;
@@ -67,7 +68,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// The origins of those of `operands` that are broadcasts.
     pub(super) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
-        if self.broadcasts.is_empty() {
+        if !operands.iter().any(|held| self.broadcasts.has(held.value)) {
             return Vec::new();
         }
         let origin = |(index, held): (usize, &Held)| {

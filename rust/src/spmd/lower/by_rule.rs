@@ -19,6 +19,9 @@ impl Lowering<'_, '_, '_> {
         if self.keep_as_shardy(op) {
             return Ok(());
         }
+        if self.lower_alike(op) {
+            return Ok(());
+        }
         self.check_known(op)?;
         if self.leave_to_concatenations(op)
             || self.lower_empty(op)
@@ -28,6 +31,7 @@ impl Lowering<'_, '_, '_> {
             return Ok(());
         }
         self.capture(op);
+        let num_ops = self.emit.program.num_op_ids();
         let mut tensors = self.tensors(op);
         let Some(decision) = self.decision(op, &tensors) else {
             self.lower_whole(op);
@@ -53,6 +57,7 @@ impl Lowering<'_, '_, '_> {
         self.operands = operands;
         self.note_broadcast(op, tensors.operands.first().copied());
         self.finish_as_shardy(op);
+        self.remember(op, (&decision, &tensors), num_ops);
         self.tensors = tensors;
         Ok(())
     }

@@ -8,6 +8,7 @@
 
 mod abilities;
 mod ahead;
+mod alike;
 mod as_shardy;
 mod broadcasts;
 mod by_rule;
@@ -29,6 +30,8 @@ mod held;
 mod how;
 mod indexing;
 mod joined;
+mod known_broadcasts;
+mod known_ops;
 mod log_add_exp;
 mod manual;
 mod masks;
@@ -44,6 +47,8 @@ mod resharding;
 mod scan;
 mod selection;
 pub(super) mod shared_decisions;
+mod taken;
+mod targets;
 mod top_k;
 mod treatment;
 mod values;
@@ -60,36 +65,32 @@ use super::devices::Devices;
 use super::digits::Digit;
 use super::emit::Emitter;
 use super::outcome::{Outcome, OutcomeKind};
-use super::placement::{Placement, PlacementId, Placements};
+use super::placement::{PlacementId, Placements};
 use super::reducer::Reducer;
+use super::repeat::Made;
 use super::reshard::{KnownPlans, Plan, PlanKey};
 use super::steps::{Step, Steps};
 use super::Partitioned;
 use crate::bitset::BitSet;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, FuncId, OpId, ShardingId, SignatureId, StrId, TypeId, ValueId};
+use crate::index::{BlockId, FuncId, IdVec, OpId, ShardingId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use decisions::Decisions;
 pub(super) use held::{Held, Shard};
 pub(super) use how::How;
+use known_broadcasts::Broadcasts;
+use known_ops::Alike;
 use orders::orders;
-use planned::Planned;
+use planned::{PlanOf, Planned};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shared_decisions::SharedDecisions;
 use std::borrow::Borrow;
 use std::rc::Rc;
 use std::sync::Arc;
+use taken::Taken;
 pub use treatment::Treatment;
 use work::Tensors;
-
-/// The operand of a broadcast.
-#[derive(Clone, Debug)]
-pub(super) struct Broadcast {
-    operand: Held,
-    /// For each dim of the operand that of the result.
-    dims: Rc<[i64]>,
-}
 
 /// A task of the lowering.
 enum Task {
@@ -113,6 +114,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub placements: Placements,
     pub context: &'c mut Context<'r>,
     decisions: Decisions,
+    alike: Alike,
     /// The decisions of this and other programs, and the number of the options and devices of this one.
     shared: SharedDecisions,
     setting: usize,
@@ -127,13 +129,16 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     has_reductions: bool,
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
-    plans: FxHashMap<(PlacementId, PlacementId, TypeId), Planned>,
+    plans: FxHashMap<PlanOf, Planned>,
+    /// The ops that take windows, as far as they can be copied.
+    taken: FxHashMap<Taken, Made>,
     known_plans: FxHashMap<PlanKey, Arc<Plan>>,
-    by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
+    /// The rank of each sharding, and the placement that it gives.
+    by_sharding: IdVec<ShardingId, (usize, PlacementId)>,
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// The values that are broadcasts, and of what.
-    broadcasts: FxHashMap<Shard, Broadcast>,
+    broadcasts: Broadcasts,
     /// The dims of broadcasts, by their signatures.
     broadcast_dims: FxHashMap<SignatureId, Rc<[i64]>>,
     /// Slices that concatenations fetch themselves: their operands and starts.
@@ -187,6 +192,7 @@ pub(super) fn lower(
         placements: std::mem::take(&mut known.placements),
         context,
         decisions: Decisions::default(),
+        alike: Alike::default(),
         shared,
         setting,
         shard_rules,
@@ -197,10 +203,11 @@ pub(super) fn lower(
         has_reductions,
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
+        taken: FxHashMap::default(),
         known_plans: std::mem::take(&mut known.plans),
-        by_sharding: FxHashMap::default(),
+        by_sharding: IdVec::new(),
         local_types: FxHashMap::default(),
-        broadcasts: FxHashMap::default(),
+        broadcasts: Broadcasts::default(),
         broadcast_dims: FxHashMap::default(),
         slices: FxHashMap::default(),
         known_names: FxHashSet::default(),
@@ -231,32 +238,6 @@ pub(super) fn lower(
 }
 
 impl Lowering<'_, '_, '_> {
-    fn number_placements(&mut self, orders: &[Option<u32>]) {
-        let program = &*self.emit.program;
-        for (id, order) in program.shardings().ids().zip(orders) {
-            let sharding = &program.shardings()[id];
-            let rank = sharding.dims.len();
-            let placement = match order {
-                Some(order) => Placement::of(sharding, program.mesh(sharding.mesh), *order),
-                None => Placement::replicated(rank),
-            };
-            let placement = self.placements.intern(placement);
-            self.by_sharding.insert((id, rank), placement);
-        }
-    }
-    /// The placement that `sharding` gives to a value of type `ty`.
-    pub fn placement_of(&mut self, sharding: ShardingId, ty: TypeId) -> PlacementId {
-        let rank = self.emit.program.types()[ty].rank().unwrap_or(0);
-        match self.by_sharding.get(&(sharding, rank)) {
-            Some(&known) => known,
-            None => self.placements.replicated(rank),
-        }
-    }
-    /// The placement that the sharding of `value` gives it.
-    pub fn target(&mut self, value: ValueId) -> PlacementId {
-        let (sharding, ty) = (self.emit.program.sharding(value), self.emit.program.type_of(value));
-        self.placement_of(sharding, ty)
-    }
     /// The shape of a tensor of type `ty`; none for other types.
     pub fn shape_of(&self, ty: TypeId) -> Option<Vec<i64>> {
         self.emit.program.types()[ty].static_shape()
@@ -372,9 +353,14 @@ impl Lowering<'_, '_, '_> {
         for op in std::mem::take(&mut self.retyped) {
             retyped.insert(op);
         }
+        let alike = std::mem::take(&mut self.alike);
+        alike.firsts(self.emit.program).for_each(|op| {
+            retyped.insert(op);
+        });
         let retyped = retyped.iter().filter(|&op| !self.emit.program.is_erased(op));
         let retyped: Vec<OpId> = retyped.collect();
         self.emit.program.update_types_of(&retyped);
+        alike.sign(self.emit.program);
         let count = self.emit.devices.count();
         if self.how.one_by_one.is_some() {
             for value in self.unsharded {

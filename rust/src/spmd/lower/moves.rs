@@ -6,6 +6,7 @@ use super::super::policy::Policy;
 use super::super::ways::{Ability, Way};
 use super::convolution::is_spatial;
 use super::geometry::{Geometries, Geometry};
+use super::taken::{Taken, Thinned};
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, OpId, ValueId};
@@ -19,13 +20,6 @@ pub(super) struct Move {
     /// The strided part of their own elements that shards keep before they send.
     pub thinned: Option<Thinned>,
     pub windows: Windows,
-}
-
-/// Every `stride`-th element of a shard, from `phase` on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Thinned {
-    pub phase: i64,
-    pub stride: i64,
 }
 
 impl Lowering<'_, '_, '_> {
@@ -140,7 +134,23 @@ impl Lowering<'_, '_, '_> {
     ) {
         let rounds = self.rounds(op);
         for step in moves {
-            let value = operands[step.operand].value;
+            let (value, fill) = (operands[step.operand].value, fill(step.operand));
+            let key = Taken {
+                windows: step.windows.clone(),
+                thinned: step.thinned,
+                digits: (way.order, step.digits.clone()),
+                dim: step.dim,
+                rounds,
+                types: (self.emit.type_of(value), fill.map(|fill| self.emit.type_of(fill))),
+            };
+            if let Some(made) = self.taken.get(&key) {
+                let (inputs, collectives) = ((value, fill), &mut self.collectives);
+                if let Some(copied) = self.emit.make_again(made, inputs, collectives) {
+                    operands[step.operand].value = copied;
+                    continue;
+                }
+            }
+            let start = self.emit.start();
             let mut fetch = Fetch {
                 emit: &mut self.emit,
                 collectives: &mut self.collectives,
@@ -149,11 +159,16 @@ impl Lowering<'_, '_, '_> {
                 dim: step.dim,
                 rounds,
             };
-            let value = match step.thinned {
+            let own = match step.thinned {
                 Some(thinned) => fetch.thin(value, thinned.phase, thinned.stride),
                 None => value,
             };
-            operands[step.operand].value = step.windows.take(&mut fetch, value, fill(step.operand));
+            let window = step.windows.take(&mut fetch, own, fill);
+            operands[step.operand].value = window;
+            if let Some(made) = self.emit.made(start, (value, fill), window) {
+                self.sign(start);
+                self.taken.insert(key, made);
+            }
         }
     }
 }

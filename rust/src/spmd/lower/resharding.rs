@@ -3,12 +3,13 @@
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
+use super::super::repeat::Start;
 use super::super::reshard::{neutral, plan, shard_elements, Plan, PlanKey, Traveller};
 use super::super::steps::Step;
 use super::super::xla;
-use super::planned::Planned;
+use super::planned::{PlanOf, Planned};
 use super::{Held, Lowering};
-use crate::index::{Id, OpId};
+use crate::index::{Id, OpId, ValueId};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -58,9 +59,17 @@ impl<'p> Lowering<'p, '_, '_> {
         let places = self.places(held, target, &plan);
         let start = self.placements[held.placement].clone();
         let (mut at, mut value) = (&start, held.value);
-        for (reached, places) in plan.steps.iter().zip(places.windows(2)) {
+        for (index, (reached, places)) in plan.steps.iter().zip(places.windows(2)).enumerate() {
             let first = self.next_op_id();
-            value = self.traveller(&shape, held.reducer).step(value, at, reached);
+            let key = (held.placement, target, held.global);
+            value = if let Some(copied) = self.step_again((key, index), value, held.reducer) {
+                copied
+            } else {
+                let (input, start) = (value, self.emit.start());
+                let output = self.traveller(&shape, held.reducer).step(value, at, reached);
+                self.note_step((key, index), (start, input, held.reducer), output);
+                output
+            };
             at = &reached.placement;
             let (ops, before, after) = ((first, self.next_op_id()), places[0], places[1]);
             self.steps.push(Step { ops, before, after, rematerializes: plan.rematerializes });
@@ -78,6 +87,40 @@ impl<'p> Lowering<'p, '_, '_> {
             self.note_slice(held, new);
         }
         new
+    }
+    /// What step `index` of a planned reshard makes of `value`, if that can be copied.
+    fn step_again(
+        &mut self,
+        (key, index): (PlanOf, usize),
+        value: ValueId,
+        reducer: Reducer,
+    ) -> Option<ValueId> {
+        let (ty, by, made) = self.plans.get(&key)?.made.get(index).copied().flatten()?;
+        if (ty, by) != (self.emit.type_of(value), reducer) {
+            return None;
+        }
+        self.emit.make_again(&made, (value, None), &mut self.collectives)
+    }
+    /// Keeps what step `index` of a planned reshard made of `input`, if it can be copied.
+    fn note_step(
+        &mut self,
+        (key, index): (PlanOf, usize),
+        (start, input, reducer): (Start, ValueId, Reducer),
+        output: ValueId,
+    ) {
+        let Some(made) = self.emit.made(start, (input, None), output) else { return };
+        self.sign(start);
+        let Some(planned) = self.plans.get_mut(&key) else { return };
+        if planned.made.len() <= index {
+            planned.made.resize(index + 1, None);
+        }
+        planned.made[index] = Some((self.emit.type_of(input), reducer, made));
+    }
+    /// Gives the ops that were made since `start`, which are copied, signatures.
+    pub(super) fn sign(&mut self, start: Start) {
+        for op in self.emit.since(start) {
+            self.context.rules.sign_op(self.emit.program, op);
+        }
     }
     /// The placements before, between and after the steps of `plan`, that of a reshard of `held` to `target`.
     fn places(&mut self, held: Held, target: PlacementId, plan: &Plan) -> Rc<[PlacementId]> {
@@ -130,7 +173,7 @@ impl<'p> Lowering<'p, '_, '_> {
             self.known_plans.insert(known, Arc::clone(&new));
             new
         };
-        self.plans.insert(key, Planned { plan: Arc::clone(&plan), places: None });
+        self.plans.insert(key, Planned { plan: Arc::clone(&plan), places: None, made: Vec::new() });
         plan
     }
     fn in_order_of(&self, target: PlacementId, from: &Placement) -> Placement {
@@ -151,7 +194,7 @@ impl<'p> Lowering<'p, '_, '_> {
     /// Elements that a device sends at least to reshard `held` to `target`, without a search.
     pub fn least_reshard_elements(&self, held: Held, target: PlacementId) -> i64 {
         let (from, to) = (&self.placements[held.placement], &self.placements[target]);
-        let is_known = from.partial.is_empty() && !self.broadcasts.contains_key(&held.shard());
+        let is_known = from.partial.is_empty() && !self.broadcasts.contains(&held.shard());
         let shape = self.shape_of(held.global).filter(|_| is_known);
         shape.map_or(0, |shape| (shard_elements(to, &shape) - shard_elements(from, &shape)).max(0))
     }

@@ -32,7 +32,7 @@ impl Round {
 }
 
 /// How pieces are sorted into rounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Rounds {
     /// As few elements are sent as can be.
     #[default]

@@ -8,7 +8,7 @@ use crate::index::ValueId;
 
 /// The windows of a dim. Element `i` of the dim is at position `i * dilation`; positions between elements, before the
 /// first one and after the last are filled.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Windows {
     /// The number of elements of the dim.
     pub elements: i64,

@@ -1,0 +1,96 @@
+//! Ops that are made again: what was made for one value is copied for another one of its type.
+//!
+//! The ops of a step of a reshard, say, follow from the step, the type of the value, and what the emitter shares in the block,
+//! such as offsets of shards. They are copied if all they read is the value, each other, and what is shared; what is shared
+//! stays so until the end of the program.
+
+use super::collectives::Collectives;
+use super::emit::Emitter;
+use crate::index::{BlockId, Id, IdRange, OpId, ValueId};
+use crate::ir::{InsertPoint, ValueMap};
+
+/// Where ops that may be made again start.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    op: OpId,
+    num_shared: usize,
+}
+
+/// Ops that were made for some values.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    block: BlockId,
+    /// The first of them, and the one after the last.
+    ops: (OpId, OpId),
+    inputs: (ValueId, Option<ValueId>),
+    output: ValueId,
+}
+
+impl Emitter<'_> {
+    /// The start of what is made next.
+    pub fn start(&self) -> Start {
+        Start { op: OpId::from_index(self.program.num_op_ids()), num_shared: self.num_shared() }
+    }
+    /// The ops that were made since `start`.
+    pub fn since(&self, start: Start) -> IdRange<OpId> {
+        IdRange::new(start.op.index()..self.program.num_op_ids())
+    }
+    /// What was made since `start`: `output`, from `inputs`. `None` if it cannot be copied, as when it is the first to make
+    /// something that is shared.
+    pub fn made(
+        &self,
+        start: Start,
+        inputs: (ValueId, Option<ValueId>),
+        output: ValueId,
+    ) -> Option<Made> {
+        let end = OpId::from_index(self.program.num_op_ids());
+        let is_input = |value: ValueId| value == inputs.0 || Some(value) == inputs.1;
+        let is_new = |op: OpId| (start.op.index()..end.index()).contains(&op.index());
+        let is_known = |value: ValueId| {
+            is_input(value)
+                || self.is_shared(value)
+                || self.program.defining_op(value).is_some_and(is_new)
+        };
+        let are_apart = Some(inputs.0) != inputs.1
+            && !self.is_shared(inputs.0)
+            && !inputs.1.is_some_and(|input| self.is_shared(input));
+        let is_outer = |op: &OpId| self.program.parent_block(*op) == self.block();
+        let mut outer = self.since(start).filter(is_outer);
+        let is_copied = start.num_shared == self.num_shared()
+            && are_apart
+            && is_known(output)
+            && outer.all(|op| self.program.operands(op).all(is_known));
+        let (block, ops) = (self.block(), (start.op, end));
+        is_copied.then_some(Made { block, ops, inputs, output })
+    }
+    /// What `made` is for `inputs`, which have the types of its own ones; `None` if it was made in another block.
+    pub fn make_again(
+        &mut self,
+        made: &Made,
+        inputs: (ValueId, Option<ValueId>),
+        collectives: &mut Collectives,
+    ) -> Option<ValueId> {
+        if made.block != self.block() || made.inputs.1.is_some() != inputs.1.is_some() {
+            return None;
+        }
+        let mut map = ValueMap::default();
+        map.insert(made.inputs.0, inputs.0);
+        if let Some((own, other)) = made.inputs.1.zip(inputs.1) {
+            map.insert(own, other);
+        }
+        for op in IdRange::<OpId>::new(made.ops.0.index()..made.ops.1.index()) {
+            if self.program.parent_block(op) != made.block {
+                continue;
+            }
+            let at = InsertPoint::at(self.place()).with_loc(self.loc());
+            let new = self.program.clone_op_at(op, &mut map, at);
+            if self.program.attr(op, "channel_handle").is_some() {
+                self.program.set_attr(new, "channel_handle", &collectives.channel());
+            }
+            if self.program.cause(op).is_some() {
+                self.note_cause(new);
+            }
+        }
+        Some(map.get(made.output).unwrap_or(made.output))
+    }
+}

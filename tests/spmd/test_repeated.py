@@ -1,0 +1,91 @@
+"""Ops that are lowered like earlier ones, and copies of the ops that were made for others."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import shardcore
+
+COPIES = 6
+
+LAYER = """
+  %t{n} = stablehlo.transpose %{x}, dims = [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %s{n} = stablehlo.tanh %t{n}
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"y"}}, {{"x"}}]>]>}} : tensor<16x16xf32>
+  %d{n} = stablehlo.dot_general %s{n}, %{x}, contracting_dims = [1] x [0]
+      : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %p{n} = stablehlo.pad %d{n}, %{fill}, low = [2, 0], high = [-2, 0], interior = [0, 0]
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"x"}}, {{}}]>]>}}
+      : (tensor<16x16xf32>, tensor<f32>) -> tensor<16x16xf32>
+  %m{n} = stablehlo.reduce(%p{n} init: %one) applies stablehlo.{reducer} across dimensions = [0]
+      : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+  %b{n} = stablehlo.broadcast_in_dim %m{n}, dims = [1]
+      : (tensor<16xf32>) -> tensor<16x16xf32>
+  %r{n} = stablehlo.subtract %p{n}, %b{n}
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"x"}}, {{"y"}}]>]>}} : tensor<16x16xf32>
+"""
+
+
+def layers(first: str, prefix: str, reducers: list[str]) -> tuple[str, str]:
+    """Layers in a row, and the name of what the last one makes."""
+    text, value = "", first
+    for number, reducer in enumerate(reducers):
+        n = f"{prefix}{number}"
+        fill = "one" if number % 2 else "fill"
+        text += LAYER.format(n=n, x=value, reducer=reducer, fill=fill)
+        value = f"r{n}"
+    return text, value
+
+
+def program(reducers: list[str]) -> shardcore.Module:
+    """Layers in the main function, in a loop, and behind that."""
+    before, start = layers("a", "u", reducers)
+    inside, made = layers("w", "v", reducers)
+    behind, end = layers("l#1", "z", reducers)
+    return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<16x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}},
+                %fill: tensor<f32>) -> tensor<16x16xf32> {{
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %step = stablehlo.constant dense<1> : tensor<i32>
+  %most = stablehlo.constant dense<2> : tensor<i32>
+  {before}
+  %l:2 = stablehlo.while(%k = %none, %w = %{start}) : tensor<i32>, tensor<16x16xf32>
+    cond {{
+      %c = stablehlo.compare LT, %k, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    }} do {{
+      %q = stablehlo.add %k, %step : tensor<i32>
+      {inside}
+      stablehlo.return %q, %{made} : tensor<i32>, tensor<16x16xf32>
+    }}
+  {behind}
+  return %{end} : tensor<16x16xf32>
+}}""")
+
+
+@pytest.mark.parametrize("policy", ["xla", "least", "shardy"])
+def test_layers_compute_what_the_global_program_does(policy: str) -> None:
+    """Reducers, what is behind the border, and blocks differ from one to the next."""
+    module = program(["add", "maximum", "add", "maximum", "maximum", "add", "add"])
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=(16, 16)).astype(np.float32), np.float32(3)
+    found = module.propagate().partition(policy).simulate(*given)
+    for mine, whole in zip(found, module.simulate(*given), strict=True):
+        np.testing.assert_allclose(mine, whole, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["xla", "shardy"])
+def test_layers_that_are_alike_have_equal_ops(policy: str) -> None:
+    """Nothing tells from the third layer on which ops were made, and which copied."""
+    text = str(program(["add"] * COPIES).propagate().partition(policy).module)
+    main = text[: text.index("stablehlo.while")]
+    channels = re.findall(r"handle = (\d+)", text)
+    assert len(set(channels)) == len(channels) > COPIES
+    plain = re.sub(r"handle = \d+|\^bb\d+|%[\w#]+(:\d+)?", "", main)
+    parts = re.split(r"(?= = stablehlo.transpose)", plain)[1:]
+    assert len(parts) == COPIES
+    assert (parts[1], parts[2]) == (parts[3], parts[4])
