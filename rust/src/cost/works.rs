@@ -32,6 +32,9 @@ struct Named {
     unit: Option<Unit>,
 }
 
+/// The signature and the local tensors of an op, and the work of its regions.
+type BodiesKey = (Box<[u32]>, Vec<Work>);
+
 /// The work of ops, computed once for each signature with local shapes.
 pub struct Works<'a> {
     program: &'a Program,
@@ -44,6 +47,8 @@ pub struct Works<'a> {
     units: FxHashMap<Box<[u32]>, Unit>,
     /// The outcomes of ops whose work is that of their regions, for each element.
     of_bodies: FxHashMap<OpId, Outcome>,
+    /// Their work, by signature, local shapes, and the work of their regions.
+    by_bodies: FxHashMap<BodiesKey, Option<Work>>,
     /// The ops of functions, in pre-order.
     orders: FxHashMap<OpId, Rc<[OpId]>>,
     key: Vec<u32>,
@@ -76,6 +81,7 @@ impl<'a> Works<'a> {
             memo: FxHashMap::default(),
             units: FxHashMap::default(),
             of_bodies: FxHashMap::default(),
+            by_bodies: FxHashMap::default(),
             orders: FxHashMap::default(),
             key: Vec::new(),
             estimates: Estimates::default(),
@@ -134,7 +140,7 @@ impl<'a> Works<'a> {
                     return known.clone();
                 }
                 let bodies: Vec<Work> = self.bodies(op);
-                let work = self.with_view(op, |view| measure(view, &bodies));
+                let work = self.measured_by(op, measure, bodies);
                 let outcome =
                     work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted);
                 self.of_bodies.insert(op, outcome.clone());
@@ -232,6 +238,23 @@ impl<'a> Works<'a> {
             work
         });
         self.key = key;
+        work
+    }
+    /// The result of `measure` for `op` with local shapes and the work of its regions; `None` where shapes are not known.
+    fn measured_by(
+        &mut self,
+        op: OpId,
+        measure: fn(&SignatureView<'_>, &[Work]) -> Option<Work>,
+        bodies: Vec<Work>,
+    ) -> Option<Work> {
+        let tensors = self.take_key(op)?;
+        let key = (tensors.as_slice().into(), bodies);
+        self.key = tensors;
+        if let Some(&known) = self.by_bodies.get(&key) {
+            return known;
+        }
+        let work = self.with_view(op, |view| measure(view, &key.1));
+        self.by_bodies.insert(key, work);
         work
     }
     /// The signature and the tensors of `op`, in the buffer for keys; `None` if it has no signature.
