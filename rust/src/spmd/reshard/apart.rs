@@ -4,6 +4,7 @@
 
 use super::super::digits::{Cuts, Digit};
 use super::super::placement::Placement;
+use super::one_permute;
 use super::search::{nested, straight, Plan};
 
 /// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
@@ -12,11 +13,16 @@ pub fn plan(from: &Placement, target: &Placement, shape: &[i64], spreads: bool) 
     if from == target {
         return Plan::default();
     }
-    nested(from, target, shape, spreads).unwrap_or_else(|| {
+    let found = nested(from, target, shape, spreads).unwrap_or_else(|| {
         let all = straight(from, target, shape);
         let less = through_common(from, target, shape);
         less.filter(|plan| plan.sent() < all.sent()).unwrap_or(all)
-    })
+    });
+    if found.sent() == 0 {
+        return found;
+    }
+    let other = one_permute::plan(from, target, shape);
+    other.filter(|other| other.sent() < found.sent()).unwrap_or(found)
 }
 
 /// The plan through the placement with the digits of `from` that `target` has as well, or that lie apart from all of them.

@@ -5,6 +5,7 @@ mod kept_dims;
 mod known;
 mod lower;
 mod moves;
+mod one_permute;
 mod search;
 
 pub use apart::plan;

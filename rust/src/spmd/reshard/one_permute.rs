@@ -1,0 +1,111 @@
+//! Plans of one permute, with slices before it and gathers behind it.
+//!
+//! From `[{}, {"x"}]` to `[{"y"}, {"x"}]` there are fewer elements to move than shards of the one have, but `"y"`, of size 4,
+//! has to be cut for that: a dim that takes a part of it takes the other part for the place where `"x"` is wanted. The search
+//! moves the digits that one of the placements has; here those that neither has are cut so that the numbers of shards fit.
+//!
+//! 1. Each device keeps a slice along the dims that have more shards in the target.
+//! 2. It sends its shard to a device that needs it.
+//! 3. Dims that have fewer shards in the target are gathered.
+
+use super::super::digits::{Cuts, Digit};
+use super::super::placement::Placement;
+use super::moves::{Position, Reached, Step};
+use super::search::Plan;
+use crate::projection::gcd;
+
+/// That plan; `None` where the numbers of shards of a dim do not divide each other, shards do not nest, or there are terms.
+pub(super) fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+    if !from.partial.is_empty() || !target.partial.is_empty() {
+        return None;
+    }
+    let cuts = Cuts::of(from.digits().chain(target.digits()))?;
+    let (from, target) = (&from.split(&cuts), &target.split(&cuts));
+    let mut more = Vec::with_capacity(shape.len());
+    let mut fewer = Vec::with_capacity(shape.len());
+    for dim in 0..shape.len() {
+        let (own, wanted) = (from.num_shards(dim), target.num_shards(dim));
+        let most = own.max(wanted);
+        if most % own != 0 || most % wanted != 0 {
+            return None;
+        }
+        more.push(most / own);
+        fewer.push(most / wanted);
+    }
+    let (slices, joins) = (digits_of(&more, from, target)?, digits_of(&fewer, target, from)?);
+    let mut steps: Vec<Reached> = Vec::new();
+    let mut at = from.clone();
+    for (dim, digits) in slices.iter().enumerate().filter(|(_, digits)| !digits.is_empty()) {
+        let reached = Position::of(&at, shape).slice(dim, digits)?;
+        at = reached.placement.clone();
+        steps.push(reached);
+    }
+    let mut wanted = target.clone();
+    for (dim, digits) in joins.iter().enumerate().filter(|(_, digits)| !digits.is_empty()) {
+        wanted = Position::of(&wanted, shape).slice(dim, digits)?.placement;
+    }
+    let sent = Position::of(&at, shape).elements();
+    steps.push(Reached { step: Step::Permute, placement: wanted.clone(), sent });
+    for (dim, digits) in joins.iter().enumerate().filter(|(_, digits)| !digits.is_empty()) {
+        let reached = Position::of(&wanted, shape).gather(dim, digits.len())?;
+        wanted = reached.placement.clone();
+        steps.push(reached);
+    }
+    let mut plan = Plan { steps, rematerializes: false };
+    plan.merge();
+    Some(plan)
+}
+
+/// For each dim digits of that many parts, which `own` does not have and `other` has, perhaps as a part of a digit.
+fn digits_of(parts: &[i64], own: &Placement, other: &Placement) -> Option<Vec<Vec<Digit>>> {
+    let is_free = |digit: &Digit| own.digits().all(|used| used.is_apart(*digit));
+    let mut free: Vec<Digit> = other.digits().filter(is_free).collect();
+    let mut found = Vec::with_capacity(parts.len());
+    for &count in parts {
+        let (mut left, mut digits) = (count, Vec::new());
+        for digit in &mut free {
+            let size = gcd(left, digit.size);
+            if size > 1 {
+                let minor = digit.size / size;
+                digits.push(Digit { stride: digit.stride * minor, size });
+                *digit = Digit { stride: digit.stride, size: minor };
+                left /= size;
+            }
+        }
+        if left > 1 {
+            return None;
+        }
+        found.push(digits);
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Mesh "x"=2, "y"=4.
+    const X: Digit = Digit { stride: 4, size: 2 };
+    const Y: Digit = Digit { stride: 1, size: 4 };
+
+    fn planned(from: &[&[Digit]], to: &[&[Digit]], shape: &[i64]) -> Option<(usize, i64)> {
+        let place = |dims: &[&[Digit]]| Placement {
+            dims: dims.iter().map(|digits| digits.to_vec()).collect(),
+            ..Placement::default()
+        };
+        let found = plan(&place(from), &place(to), shape)?;
+        assert_eq!(found.steps.last()?.placement, place(to));
+        Some((found.steps.len(), found.sent()))
+    }
+
+    #[test]
+    fn an_axis_is_cut_for_two_dims() {
+        assert_eq!(planned(&[&[X], &[]], &[&[Y], &[X]], &[8, 8]), Some((3, 8)));
+        assert_eq!(planned(&[&[Y], &[X]], &[&[X], &[]], &[8, 8]), Some((3, 8 + 8 + 16)));
+    }
+
+    #[test]
+    fn shards_have_to_nest() {
+        assert_eq!(planned(&[&[X], &[]], &[&[Y], &[X]], &[10, 8]), None);
+    }
+}
