@@ -17,7 +17,8 @@ use super::work::unit::Unit;
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Sequence, Uncounted};
-use crate::index::{FuncId, Id, OpId, StrId};
+use crate::error::Span;
+use crate::index::{FuncId, Id, IdRange, IdVec, OpId, SignatureId, StrId, TypeId, UseId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
@@ -25,6 +26,15 @@ const MISSING_CALLEE: &str = "what it calls is not there";
 
 /// The key of a row: ops with the same name, location, element type, work, unit and traffic share one.
 type RowKey<'a> = (StrId, &'a str, StrId, Work, Unit, u128);
+
+/// What is the same for all ops of a signature whose values have its types, but for ops with regions and custom calls.
+#[derive(Clone, Copy)]
+struct Alike {
+    work: Work,
+    unit: Unit,
+    element: StrId,
+    is_collective: bool,
+}
 
 /// The sums of a walk so far.
 pub(super) struct Count<'a> {
@@ -35,7 +45,10 @@ pub(super) struct Count<'a> {
     execution: Execution,
     fusion: Fusion,
     groups: KnownGroups<'a>,
+    alike: IdVec<SignatureId, Option<Alike>>,
     rows: FxHashMap<RowKey<'a>, usize>,
+    /// The rows of ops that are alike, by signature, location and traffic.
+    rows_of_alike: FxHashMap<(SignatureId, Span, u128), usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
     /// The rows of each op.
     rows_of: Vec<RowsOfOp>,
@@ -74,7 +87,9 @@ impl<'a> Count<'a> {
             execution,
             fusion,
             groups: KnownGroups::default(),
+            alike: IdVec::filled(None, program.signatures().len()),
             rows: FxHashMap::default(),
+            rows_of_alike: FxHashMap::default(),
             uncounted: FxHashMap::default(),
             rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
             cost: ProgramCost::default(),
@@ -101,12 +116,11 @@ impl<'a> Count<'a> {
     /// Adds one op.
     fn add(&mut self, op: OpId) {
         let program = self.program;
-        let mut work = Work::default();
-        let mut is_collective = false;
-        match self.works.of(op) {
-            Outcome::Counted(counted) => work = counted,
-            Outcome::Collective(sums) => {
-                (work, is_collective) = (sums, true);
+        let alike = self.alike(op);
+        let outcome = alike.map_or_else(|| self.works.of(op), Alike::outcome);
+        match outcome {
+            Outcome::Counted(_) => {}
+            Outcome::Collective(_) => {
                 let (works, groups) = (&mut self.works, &mut self.groups);
                 let at = (self.inlined, op);
                 let row = collective(self.local, at, works, &self.execution, groups);
@@ -122,9 +136,40 @@ impl<'a> Count<'a> {
             }
             Outcome::Unknown(reason) => self.note(op, reason),
         }
-        self.add_row(op, work, is_collective);
+        self.add_row(op, (&outcome, alike));
     }
-    fn add_row(&mut self, op: OpId, work: Work, is_collective: bool) {
+    /// What is known of ops that are like `op`.
+    fn alike(&self, op: OpId) -> Option<Alike> {
+        let known = (*self.alike.get(self.program.signature(op))?)?;
+        self.is_as_signed(op).then_some(known)
+    }
+    /// Whether the values of `op` have the types of its signature, and the cost of `op` follows from that.
+    fn is_as_signed(&self, op: OpId) -> bool {
+        let program = self.program;
+        let Some(id) = program.signature(op).get() else { return false };
+        let signature = &program.signatures()[id];
+        let have = |mut values: IdRange<UseId>, types: &[TypeId]| {
+            let value = |slot: UseId| program.type_of(program.used_value(slot));
+            values.len() == types.len()
+                && types.iter().all(|&ty| values.next().map(value) == Some(ty))
+        };
+        let mut results = program.op_results(op);
+        let results_have = results.len() == signature.result_types.len()
+            && signature
+                .result_types
+                .iter()
+                .all(|&ty| results.next().map(|value| program.type_of(value)) == Some(ty));
+        program.num_regions(op) == 0
+            && program.kind(op) != OpKind::CustomCall
+            && results_have
+            && have(program.op_uses(op), &signature.operand_types)
+    }
+    fn add_row(&mut self, op: OpId, (outcome, alike): (&Outcome, Option<Alike>)) {
+        let (work, is_collective, is_counted) = match *outcome {
+            Outcome::Counted(work) => (work, false, true),
+            Outcome::Collective(work) => (work, true, true),
+            Outcome::Inside | Outcome::Unknown(_) => (Work::default(), false, false),
+        };
         let program = self.program;
         let estimate = self.works.estimate(op);
         let traffic = match estimate.and_then(|known| known.bytes) {
@@ -135,22 +180,42 @@ impl<'a> Count<'a> {
         if is_free || self.works.movement(op) == Movement::Alias {
             return;
         }
-        let element = self.element(op);
-        let place = program.text().get(program.loc(op));
-        let unit = self.works.unit(op);
-        let key = (program.op_name_id(op), place, element, work, unit, traffic);
-        let ops = &mut self.cost.ops;
-        let index = *self.rows.entry(key).or_insert_with(|| {
-            let loc = program.loc(op);
-            let (count, once) = (0, 0);
-            ops.push(OpRow { op, loc, element, work, unit, traffic, count, once, is_collective });
-            ops.len() - 1
-        });
+        let index = if let Some(alike) = alike {
+            let key = (program.signature(op), program.loc(op), traffic);
+            if let Some(&known) = self.rows_of_alike.get(&key) {
+                known
+            } else {
+                let index = self.row(op, alike, traffic);
+                self.rows_of_alike.insert(key, index);
+                index
+            }
+        } else {
+            let (element, unit) = (self.element(op), self.works.unit(op));
+            let own = Alike { work, unit, element, is_collective };
+            if is_counted && self.is_as_signed(op) {
+                self.alike[program.signature(op)] = Some(own);
+            }
+            self.row(op, own, traffic)
+        };
         self.rows_of[op.index()].row = Some(index as u32);
         let block = program.parent_block(op);
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
         row.once = row.once.saturating_add(self.execution.times_once(block));
+    }
+    /// The row of `op`, which reads and writes `traffic` bytes.
+    fn row(&mut self, op: OpId, alike: Alike, traffic: u128) -> usize {
+        let program = self.program;
+        let Alike { work, unit, element, is_collective } = alike;
+        let place = program.text().get(program.loc(op));
+        let key = (program.op_name_id(op), place, element, work, unit, traffic);
+        let ops = &mut self.cost.ops;
+        *self.rows.entry(key).or_insert_with(|| {
+            let loc = program.loc(op);
+            let (count, once) = (0, 0);
+            ops.push(OpRow { op, loc, element, work, unit, traffic, count, once, is_collective });
+            ops.len() - 1
+        })
     }
     /// Lists `op` among those that are not counted.
     fn note(&mut self, op: OpId, reason: &'static str) {
@@ -210,5 +275,16 @@ impl<'a> Count<'a> {
             self.works.tensors.are_saturated() || figures.any(|figure| figure == u128::MAX);
         self.cost.execution = self.execution;
         self.cost
+    }
+}
+
+impl Alike {
+    /// How such ops are counted.
+    const fn outcome(self) -> Outcome {
+        if self.is_collective {
+            Outcome::Collective(self.work)
+        } else {
+            Outcome::Counted(self.work)
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::local::Local;
 use crate::attribute::parse_digit_groups;
 use crate::axis::{axes_along, sort_and_merge, total_size, AxisRef};
 use crate::error::Span;
-use crate::index::{AxisId, Id, MeshId, OpId};
+use crate::index::{AxisId, Id, MeshId, OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::mlir::op_attribute;
@@ -37,21 +37,33 @@ pub struct KnownGroups<'a> {
     /// The ids by the places of texts.
     places: FxHashMap<(Span, bool), usize>,
     groups: Vec<Groups>,
+    /// How many devices talk to each other, where the groups say so.
+    sizes: Vec<Option<i64>>,
+    /// The names of the attributes that groups are in.
+    names: Option<[StrId; 2]>,
     axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
 }
 
 impl<'a> KnownGroups<'a> {
     /// The id of the groups of `op`.
     pub fn of(&mut self, program: &'a Program, op: OpId) -> usize {
-        let pairs = program.attr_value(op, "source_target_pairs");
+        let names = *self.names.get_or_insert_with(|| {
+            let find = |name| program.strings().find(name).unwrap_or_default();
+            ["source_target_pairs", "replica_groups"].map(find)
+        });
+        let attrs = program.op_attrs(op).iter();
+        let value = |name: StrId| attrs.clone().find(|attr| attr.name == name).map(|it| it.value);
+        let pairs = value(names[0]);
         let are_pairs = pairs.is_some();
-        let place = pairs.or_else(|| program.attr_value(op, "replica_groups")).unwrap_or_default();
+        let place = pairs.or_else(|| value(names[1])).unwrap_or_default();
         if let Some(&known) = self.places.get(&(place, are_pairs)) {
             return known;
         }
         let text = program.text().get(place);
         let id = *self.ids.entry((text, are_pairs)).or_insert_with(|| {
-            self.groups.push(groups(program, op));
+            let groups = groups(program, op);
+            self.sizes.push(groups.num_devices());
+            self.groups.push(groups);
             self.groups.len() - 1
         });
         self.places.insert((place, are_pairs), id);
@@ -60,7 +72,7 @@ impl<'a> KnownGroups<'a> {
     /// How many devices talk to each other, where the groups are along `axes` of `mesh` if that is known; 1 if it is not known.
     pub fn num_devices(&self, local: Local<'_>, id: usize, along: &Along) -> i64 {
         let along = along.as_ref().map(|(mesh, axes)| total_size(axes, local.source.mesh(*mesh)));
-        self.groups[id].num_devices().or(along).unwrap_or(1)
+        self.sizes[id].or(along).unwrap_or(1)
     }
     /// The axes of the first of `meshes` that the groups are along, and that mesh.
     pub fn axes(

@@ -164,8 +164,8 @@ impl Program {
             known.insert(change.clone(), self.ops[op].signature);
         }
     }
-    /// Updates `ops`, which had the signature of `first`, as [`Program::update_types`] does. `first` is updated already; those
-    /// that have its types get its signature.
+    /// Updates `ops`, which had the signature of `first`, as [`Program::update_types`] does, but for erased ones. `first` is
+    /// updated already; those that have its types get its signature.
     pub fn update_types_like(&mut self, first: OpId, ops: &[OpId]) {
         let signature = self.ops[first].signature;
         let type_of = |value: ValueId| self.values[value].ty;
@@ -173,6 +173,9 @@ impl Program {
             self.op_operands(first).iter().map(|slot| type_of(slot.value)).collect();
         let results: Vec<TypeId> = self.op_results(first).map(type_of).collect();
         for &op in ops {
+            if self.ops[op].is_erased {
+                continue;
+            }
             let slots = self.op_operands(op);
             let are_equal = slots.len() == operands.len()
                 && slots.iter().zip(&operands).all(|(slot, &ty)| self.values[slot.value].ty == ty)

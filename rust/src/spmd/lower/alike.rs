@@ -35,14 +35,16 @@ impl Lowering<'_, '_, '_> {
             is_broadcast |= self.broadcasts.has(held.value);
             operands.push(held);
         }
-        let origins = if is_broadcast { self.origins(&operands) } else { Vec::new() };
+        let origins = is_broadcast.then(|| self.origins(&operands));
+        let global = program.type_of(result);
         let is_like = |known: &KnownOp| {
-            let types = operands.iter().map(|held| (held.placement, program.type_of(held.value)));
-            known.rule == rule
-                && known.result.0 == target
-                && known.result.1 == program.type_of(result)
-                && known.operands.iter().copied().eq(types)
-                && *known.origins == *origins
+            let mut tensors = known.operands.iter().zip(&operands);
+            (known.rule, known.result.0, known.result.1) == (rule, target, global)
+                && known.operands.len() == operands.len()
+                && tensors.all(|(&(placement, ty), held)| {
+                    placement == held.placement && ty == program.type_of(held.value)
+                })
+                && *known.origins == *origins.as_deref().unwrap_or_default()
         };
         let mut next = Some(last);
         let found = loop {

@@ -43,10 +43,9 @@ impl Alike {
     /// Gives ops the signatures of those that they are like, which are updated.
     pub(super) fn sign(&self, program: &mut Program) {
         for known in &self.known {
-            let mut ops = known.ops.iter().copied().filter(|&op| !program.is_erased(op));
-            let Some(first) = ops.next() else { continue };
-            let others: Vec<OpId> = ops.collect();
-            program.update_types_like(first, &others);
+            let kept = |op: &OpId| !program.is_erased(*op);
+            let Some(first) = known.ops.iter().copied().find(kept) else { continue };
+            program.update_types_like(first, &known.ops);
         }
     }
     pub(super) fn add(&mut self, signature: SignatureId, mut known: KnownOp) {
