@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import mul
 from pathlib import Path
 
 from shardcore._core import Figures, Module, Result
@@ -14,7 +15,7 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
 from shardcore.calculus.slices import networked
 from shardcore.costs.combine import Runs, combined_runs, limits_of
-from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
+from shardcore.costs.figures import TrafficKind, traffic_kinds, work_kinds
 from shardcore.costs.improve import improved
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
@@ -75,8 +76,10 @@ def build(
 def tokens_of(local: Partitioned) -> int | None:
     """Return the elements of the first argument that is a batch of sequences of integers."""
     for port in local.arguments:
+        if port.dtype not in INTEGERS:
+            continue
         shape = port.shape
-        if shape and port.dtype in INTEGERS and len(shape) == 2 and all(shape):
+        if shape and len(shape) == 2 and all(shape):
             return math.prod(size or 0 for size in shape)
     return None
 
@@ -113,7 +116,10 @@ def timed(
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.run.bytes) for row in sent]
     runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
-    step = _step(figures, work, [achieved for *_, achieved in times], sent, runs, rates.chip)
+    compute_seconds = sum([max(compute, memory) * kind.count for kind, compute, memory in work])
+    counts = [kind.count for kind in kinds]
+    computation = _Computation(compute_seconds, [achieved for *_, achieved in times], counts)
+    step = _step(figures, computation, sent, runs, rates.chip)
     arguments, outputs, aliased = figures.memory()
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
     rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest)
@@ -123,16 +129,16 @@ def timed(
     return Cost(
         hardware=chip,
         policy=local.policy,
-        flops=sum(kind.flops * kind.count for kind, *_ in work),
+        flops=sum(map(mul, [kind.flops for kind in kinds], counts)),
         flops_counting_loops_once=sum(
-            (kind.flops + kind.host_flops) * kind.count_counting_loops_once for kind, *_ in work
+            [(kind.flops + kind.host_flops) * kind.count_counting_loops_once for kind in kinds]
         ),
-        transcendentals=sum(kind.transcendentals * kind.count for kind, *_ in work),
-        hbm_bytes=sum(kind.bytes * kind.count for kind, *_ in work),
+        transcendentals=sum(map(mul, [kind.transcendentals for kind in kinds], counts)),
+        hbm_bytes=sum(map(mul, [kind.bytes for kind in kinds], counts)),
         argument_bytes=arguments,
         output_bytes=outputs,
         alias_bytes=aliased,
-        compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
+        compute_seconds=compute_seconds,
         comm_seconds=step.communication,
         step_seconds=step.seconds,
         step_seconds_lower=step.lower,
@@ -181,6 +187,18 @@ def _over_slowest(sent: Iterable[_Sent], links: Links) -> int:
 
 
 @dataclass(frozen=True)
+class _Computation:
+    """What the ops of a program take."""
+
+    peak: float
+    """Seconds of all of them at the peak of the chip."""
+    achieved: list[float]
+    """Seconds of one run of each kind of ops."""
+    counts: list[int]
+    """The number of runs of each kind."""
+
+
+@dataclass(frozen=True)
 class _Step:
     """The time of a step."""
 
@@ -195,23 +213,22 @@ class _Step:
 
 def _step(
     figures: Figures,
-    work: Sequence[tuple[WorkKind, float, float]],
-    seconds: list[float],
+    computation: _Computation,
     sent: Sequence[_Sent],
     runs: Runs,
     chip: Hardware,
 ) -> _Step:
-    """Schedule the program, whose kinds of ops take these ``seconds``, and bound its time from both
-    sides; from above as if no collectives ran as one.
+    """Schedule the program and bound its time from both sides; from above as if no collectives ran
+    as one.
     """
     shares = chip.achieved
     transfers = [
         (run.achieved, run.stream if run.overlaps else 0, float(run.chunks)) for run in runs.runs
     ]
-    point, exposed = figures.timeline(seconds, transfers, shares.contention)
-    busy = [sum(max(compute, memory) * kind.count for kind, compute, memory in work)]
+    point, exposed = figures.timeline(computation.achieved, transfers, shares.contention)
+    busy = [computation.peak]
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
-    serial = sum(each * kind.count for each, (kind, *_) in zip(seconds, work, strict=True))
+    serial = sum(map(mul, computation.achieved, computation.counts))
     moved = sum(row.run.achieved * row.kind.count for row in sent)
     serial += moved * (1 + shares.contention)
     start = shares.step_seconds
