@@ -25,7 +25,7 @@ pub struct Inlined<'a> {
 }
 
 /// The originals of the ops and values of a program whose calls were inlined.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Originals {
     ops: Origins<OpId>,
     values: Origins<ValueId>,
@@ -56,6 +56,14 @@ impl Originals {
             self.values.note(made, value);
         }
     }
+    /// Records that `made` stands for `op`.
+    pub fn note_op(&mut self, made: OpId, op: OpId) {
+        self.ops.note(made, op);
+    }
+    /// Records that `made` stands for `value`.
+    pub fn note_value(&mut self, made: ValueId, value: ValueId) {
+        self.values.note(made, value);
+    }
     /// The value of the original program that `value` is, or is a clone of; `value` itself if it was made later.
     pub fn value(&self, value: ValueId) -> ValueId {
         self.values.of(value)
@@ -63,7 +71,7 @@ impl Originals {
 }
 
 /// The originals of the rows of a table that were cloned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Origins<I> {
     /// The number of rows before.
     first: usize,
@@ -82,8 +90,8 @@ impl<I: Id> Origins<I> {
     /// Records that `clone` was cloned from `id`, which may be a clone itself.
     fn note(&mut self, clone: I, id: I) {
         let (at, original) = (clone.index() - self.first, self.of(id));
-        if self.originals.len() <= at {
-            self.originals.resize(at + 1, original);
+        while self.originals.len() <= at {
+            self.originals.push(I::from_index(self.first + self.originals.len()));
         }
         self.originals[at] = original;
     }

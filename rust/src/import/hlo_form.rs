@@ -41,7 +41,7 @@ pub fn run(program: &mut Program, originals: &mut Originals) {
 }
 
 /// Whether all elements of `value` are one constant.
-fn is_splat(program: &Program, value: ValueId) -> bool {
+pub(super) fn is_splat(program: &Program, value: ValueId) -> bool {
     let is_constant = |op: OpId| program.has_traits(op, OpTraits::CONSTANT_LIKE);
     let Some(op) = program.defining_op(value) else { return false };
     if program.kind(op) != OpKind::BroadcastInDim {

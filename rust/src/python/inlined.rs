@@ -11,6 +11,7 @@ use super::rules::registry;
 use super::work::run;
 use super::xla_form::{as_in_xla, same_axes};
 use crate::cost::inline::{Inlined, Originals};
+use crate::import::hlo_captures;
 use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
 use crate::pipeline::{Completion, Pipeline};
@@ -36,7 +37,8 @@ impl Request {
         if !place_ports(&mut program, completed) {
             return Ok(None);
         }
-        self.finish(py, program).map(Some)
+        let program = self.finish(py, program)?;
+        Ok(Some(PyModule::new(program, self.filename.clone())))
     }
     /// The request with the decompositions of composites in their places, and with arguments and results as in
     /// `completed`; `None` if there is no entry function.
@@ -54,28 +56,32 @@ impl Request {
         completed: &Program,
     ) -> PyResult<(PyModule, Originals)> {
         room_for_copy(py, &self.before)?;
-        let (mut program, originals) = as_in_xla(&self.before);
-        let found = self.finish(py, copy(py, &program)?)?;
-        if same_ports(&*found.program(py)?, completed) || !place_ports(&mut program, completed) {
-            return Ok((found, originals));
+        let (mut program, mut originals) = as_in_xla(&self.before);
+        let mut found = self.finish(py, copy(py, &program)?)?;
+        if !same_ports(&found, completed) && place_ports(&mut program, completed) {
+            found = self.finish(py, program)?;
         }
-        Ok((self.finish(py, program)?, originals))
+        hlo_captures::release(&mut found, &mut originals);
+        Ok((PyModule::new(found, self.filename.clone()), originals))
     }
     /// The program completed as XLA does, arguments and results too: where they have no sharding, the order of ops may
     /// give them another one than [`Self::complete_as_xla`] does.
     pub fn complete_ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
         room_for_copy(py, &self.before)?;
-        self.finish(py, as_in_xla(&self.before).0)
+        let (program, mut originals) = as_in_xla(&self.before);
+        let mut found = self.finish(py, program)?;
+        hlo_captures::release(&mut found, &mut originals);
+        Ok(PyModule::new(found, self.filename.clone()))
     }
     /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
-    fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<PyModule> {
+    fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<Program> {
         let how = Completion { collectives: false, ..self.options.how };
         let pipeline = Pipeline::propagation(how)
             .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
         let rules = registry().legalizing_chlo();
         let limits = (self.options.limits(), false);
         run(py, &pipeline, rules, &mut program, &self.filename, limits, None)?;
-        Ok(PyModule::new(program, self.filename.clone()))
+        Ok(program)
     }
 }
 

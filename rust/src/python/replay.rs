@@ -10,6 +10,8 @@ use super::room::room_for_copy;
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
 use super::xla_form::{as_in_xla, has_same_axes};
+use crate::cost::inline::Originals;
+use crate::import::hlo_captures;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -72,9 +74,11 @@ impl Replay {
             found = placed;
         }
         let Some(originals) = found.originals.clone() else { return Ok(None) };
-        let program = found.complete(py, &edited.filename, false)?;
+        let mut program = found.complete(py, &edited.filename, false)?;
+        let mut originals = Originals::clone(&originals);
+        hlo_captures::release(&mut program, &mut originals);
         let module = Py::new(py, PyModule::new(program, edited.filename.clone()))?;
-        let made = (module, Py::new(py, PyOriginals(originals))?);
+        let made = (module, Py::new(py, PyOriginals(Arc::new(originals)))?);
         Ok(Some(made.into_pyobject(py)?.unbind()))
     }
 }

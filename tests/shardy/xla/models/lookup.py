@@ -192,3 +192,33 @@ def paired(on: AbstractMesh) -> jax.stages.Lowered:
         (state_specs, None),
         donate=0,
     )
+
+
+@models(fsdp={"on": mesh(fsdp=8)})
+def chunked(on: AbstractMesh) -> jax.stages.Lowered:
+    """Cross-entropy over chunks of the time, recomputed, in batches that follow each other."""
+    batch, time, width, vocab, chunks = 16, 128, 256, 4096, 4
+
+    def loss(p: Tree, tokens: jax.Array, labels: jax.Array) -> jax.Array:
+        x = p["table"][tokens]
+        x = x + jax.nn.gelu(x @ p["up"]) @ p["down"]
+        xs = jnp.moveaxis(x.reshape(-1, chunks, time // chunks, width), 1, 0)
+        ys = jnp.moveaxis(labels.reshape(-1, chunks, time // chunks), 1, 0)
+
+        @jax.checkpoint
+        def add(total: jax.Array, chunk: Any) -> tuple[jax.Array, None]:
+            logits = chunk[0] @ p["head"]
+            chosen = jnp.take_along_axis(logits, chunk[1][..., None], axis=-1)[..., 0]
+            return total + jnp.sum(jax.nn.logsumexp(logits, axis=-1) - chosen), None
+
+        return jax.lax.scan(add, jnp.zeros(()), (xs, ys))[0] / labels.size
+
+    columns = P(None, "fsdp")
+    specs = {"table": columns, "up": P("fsdp"), "down": columns, "head": P("fsdp")}
+    inner, tokens = 4 * width, i32(batch, time)
+    shapes = {"table": f32(vocab, width), "up": f32(width, inner), "down": f32(inner, width)}
+    state = adam_state(shapes | {"head": f32(width, vocab)}, i32())
+    state_specs = adam_state(specs, P())
+    batches = (state_specs, P("fsdp"), P("fsdp"))
+    step = adam(loss, micro=2)
+    return lower(step, on, (state, tokens, tokens), batches, (state_specs, None), donate=0)

@@ -1,0 +1,100 @@
+//! Values that loops only read, while shardings propagate: regions capture them.
+//!
+//! What is sharded is captured through a constraint without axes, so that the loop may read it sharded in another way.
+//! Behind propagation such values are operands again.
+//!
+//! Source: the canonicalization of `while` in MLIR, XLA's `OpenWhileFreeVarsShardingPass` and `PrepareForExport`.
+
+use super::hlo_loops::{bodies, is_constant, rewrite, Form, Role};
+use crate::cost::inline::Originals;
+use crate::index::{OpId, ValueId};
+use crate::ir::{InsertPoint, OpKind, Place, Program, ValueDef};
+use crate::sharding::TensorSharding;
+use rustc_hash::FxHashSet;
+
+/// Makes what the loops of `program` only read values that their regions capture.
+pub fn capture(program: &mut Program, originals: &mut Originals) {
+    let mut loops = Vec::new();
+    for op in program.ops_of(&[OpKind::While]) {
+        let Some([_, body]) = bodies(program, op) else { continue };
+        let returned: Vec<ValueId> = program.operands(program.last_op(body)).collect();
+        let mut form = Form::default();
+        for (index, (arg, value)) in program.block_args(body).zip(returned).enumerate() {
+            let is_kept = arg == value;
+            form.roles.push(if is_kept { Role::Captured } else { Role::Carried });
+            if !is_kept {
+                form.order.push(index);
+            }
+        }
+        let is_changed = form.order.len() < form.roles.len();
+        loops.push(if is_changed { rewrite(program, originals, op, &form, &[]) } else { op });
+    }
+    for op in loops {
+        open(program, originals, op);
+    }
+}
+
+/// Makes what the loops of `program` capture operands, but for constants.
+pub fn release(program: &mut Program, originals: &mut Originals) {
+    // Inner ones first.
+    for op in program.ops_of(&[OpKind::While]).into_iter().rev() {
+        let mut captured = captured(program, op);
+        captured.retain(|&value| !is_constant(program, value));
+        if !captured.is_empty() {
+            let count = program.num_operands(op);
+            let form = Form { roles: vec![Role::Carried; count], order: (0..count).collect() };
+            rewrite(program, originals, op, &form, &captured);
+        }
+    }
+}
+
+/// Puts a constraint without axes between values that are sharded outside `op` and their uses inside. Which values are
+/// sharded does not depend on annotations: arguments count as sharded.
+fn open(program: &mut Program, originals: &mut Originals, op: OpId) {
+    let mut found = captured(program, op);
+    found.retain(|&value| is_annotated(program, value));
+    let inside: FxHashSet<OpId> = program.pre_order(op).skip(1).collect();
+    for value in found {
+        let Some(rank) = program.value_type(value).rank() else { continue };
+        let sharding = program.shardings().get(program.sharding(value));
+        let Some(mesh) = sharding.map(|sharding| sharding.mesh).or(program.meshes().ids().next())
+        else {
+            continue;
+        };
+        let open = TensorSharding::fully_replicated(mesh, rank, false);
+        let open = program.intern_sharding(open);
+        let at = InsertPoint { place: Place::Before(op), loc: program.loc(op) };
+        let made = program.build_unary(OpKind::ShardingConstraint, value, open, at);
+        let image = program.result(made, 0);
+        originals.note_op(made, op);
+        originals.note_value(image, value);
+        program.replace_uses_if(value, image, |program, slot| inside.contains(&program.user(slot)));
+    }
+}
+
+/// Whether `value` is what annotations are written on.
+fn is_annotated(program: &Program, value: ValueId) -> bool {
+    match program.def(value) {
+        ValueDef::Result(op) => program.kind(op) == OpKind::ShardingConstraint,
+        ValueDef::Arg(block) => program.kind(program.block_parent_op(block)) != OpKind::While,
+    }
+}
+
+/// The values outside `op` that are used inside it, in the order of their first uses.
+fn captured(program: &Program, op: OpId) -> Vec<ValueId> {
+    let inside: FxHashSet<OpId> = program.pre_order(op).collect();
+    let mut seen: FxHashSet<ValueId> = FxHashSet::default();
+    let mut found: Vec<ValueId> = Vec::new();
+    for user in program.post_order(op).filter(|&user| user != op) {
+        for value in program.operands(user) {
+            let owner = match program.def(value) {
+                ValueDef::Result(def) => def,
+                ValueDef::Arg(block) => program.block_parent_op(block),
+            };
+            if !inside.contains(&owner) && seen.insert(value) {
+                found.push(value);
+            }
+        }
+    }
+    found
+}
