@@ -131,3 +131,29 @@ func.func private @cap(%a: tensor<8x6xf32>) -> tensor<8x6xf32> {
     assert {row.kind for row in partitioned.outcomes} == {"local"}
     assert partitioned.sent_bytes == 0
     assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("fill", ["0.0", "1.0"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_pads_of_windows_are_windows(fill: str, policy: str) -> None:
+    """As in gradients of average pools: a halo is one element, not what is padded around it."""
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}})
+    -> (tensor<32xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %fill = stablehlo.constant dense<{fill}> : tensor<f32>
+  %0 = stablehlo.pad %a, %fill, low = [1], high = [2], interior = [1]
+      : (tensor<16xf32>, tensor<f32>) -> tensor<34xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{{window_dimensions = array<i64: 3>}}> ({{
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %2 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }}) : (tensor<34xf32>, tensor<f32>) -> tensor<32xf32>
+  return %1 : tensor<32xf32>
+}}""")
+    partitioned = module.propagate().partition(policy)
+    names = sorted(row.name for row in partitioned.outcomes if "constant" not in row.name)
+    assert names == ["stablehlo.pad", "stablehlo.reduce_window"]
+    assert (partitioned.sent_bytes == 4) == (policy == "least" and fill == "0.0")
+    assert shardcore.prove(partitioned).is_proven

@@ -7,6 +7,7 @@
 //! - [`deprecated`]: `einsum`, `unary_einsum`, `torch_index_select` and `broadcast`.
 //! - [`normalization`]: `batch_norm_training` and `batch_norm_grad`, in reductions and elementwise ops. XLA's partitioner
 //!   makes their operands whole, and expands them later: so do they stay under the policy `xla`.
+//! - [`padded_windows`]: pads of windows, under the policies that send least.
 //! - [`chlo`]: `chlo.broadcast_*` and `chlo.constant_like`.
 //! - `map` stays, with the rule of elementwise ops.
 //!
@@ -17,9 +18,10 @@ mod chlo;
 mod deprecated;
 mod dynamism;
 mod normalization;
+mod padded_windows;
 mod sums;
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, OutcomeKind};
 use super::policy::Policy;
 use crate::context::Context;
 use crate::error::Result;
@@ -28,6 +30,7 @@ use crate::ir::{NewOp, Program};
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::stablehlo::Checker;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Makes what replaces an op.
 #[derive(Clone, Copy)]
@@ -67,23 +70,32 @@ pub(super) fn is_legalized(name: &str) -> bool {
     chlo::is_broadcasting(name) || REPLACED.iter().any(|(replaced, _)| *replaced == name)
 }
 
-/// The ops that were made, each with the op that it replaces or is a part of.
-pub(super) struct Legalized(FxHashMap<OpId, OpId>);
+/// The ops that were replaced.
+#[derive(Default)]
+pub(super) struct Legalized {
+    /// The ops that were made, each with the op that it replaces or is a part of.
+    made: FxHashMap<OpId, OpId>,
+    /// The pads that became a part of another op, by that op.
+    pads: FxHashMap<OpId, OpId>,
+}
 
 impl Legalized {
     /// Makes `outcomes` those of the ops that were replaced: of several, the one that takes most.
     pub(super) fn name_replaced(&self, outcomes: &mut Vec<Outcome>) {
-        if self.0.is_empty() {
+        if self.made.is_empty() {
             return;
         }
         let mut first: FxHashMap<OpId, usize> = FxHashMap::default();
         let mut kept: Vec<Outcome> = Vec::with_capacity(outcomes.len());
         for outcome in outcomes.drain(..) {
-            let Some(&op) = self.0.get(&outcome.op) else {
+            let Some(&op) = self.made.get(&outcome.op) else {
                 kept.push(outcome);
                 continue;
             };
             let outcome = Outcome { op, ..outcome };
+            if let Some(&pad) = self.pads.get(&op).filter(|_| !first.contains_key(&op)) {
+                kept.push(Outcome { op: pad, kind: OutcomeKind::Local, reason: Arc::default() });
+            }
             let place = *first.entry(op).or_insert(kept.len());
             match kept.get_mut(place) {
                 None => kept.push(outcome),
@@ -101,7 +113,10 @@ pub(super) fn run(
     context: &mut Context<'_>,
     policy: Policy,
 ) -> Result<Legalized> {
-    let mut replaced = FxHashMap::default();
+    let mut legalized = Legalized::default();
+    if policy == Policy::FewestBytes {
+        fold_pads(program, &mut legalized);
+    }
     let broadcasting = chlo::BROADCASTING.iter().map(|&name| (name, One(chlo::broadcasting)));
     let names: FxHashMap<StrId, Replace> = REPLACED
         .iter()
@@ -111,7 +126,7 @@ pub(super) fn run(
         .filter_map(|(name, replace)| Some((program.find_name(name)?, replace)))
         .collect();
     if names.is_empty() {
-        return Ok(Legalized(replaced));
+        return Ok(legalized);
     }
     context.rules.prepare(program, false)?;
     for op in program.op_ids() {
@@ -122,10 +137,35 @@ pub(super) fn run(
         match replace {
             _ if !is_replaced => {}
             ByRule => give_pointwise_rule(program, op),
-            made => replaced.extend(replaced_by(program, op, made)),
+            made => legalized.made.extend(replaced_by(program, op, made)),
         }
     }
-    Ok(Legalized(replaced))
+    Ok(legalized)
+}
+
+/// Makes pads a part of the windows that are reduced over them.
+fn fold_pads(program: &mut Program, legalized: &mut Legalized) {
+    let Some(name) = program.find_name("stablehlo.reduce_window") else { return };
+    for op in program.op_ids() {
+        let is_one = !program.is_erased(op)
+            && program.op_name_id(op) == name
+            && program.num_results(op) == 1
+            && is_reduced(program, program.result(op, 0));
+        if !is_one {
+            continue;
+        }
+        let mut folded = None;
+        let made = made_for(program, op, |program| {
+            let (value, pad) = padded_windows::folded(program, op)?;
+            folded = Some(pad);
+            Some(vec![value])
+        });
+        if let Some(pad) = folded.filter(|_| !made.is_empty()) {
+            program.erase_op(pad);
+            legalized.pads.insert(op, pad);
+            legalized.made.extend(made);
+        }
+    }
 }
 
 /// Whether `value` has no sums left to be added up.
@@ -136,12 +176,21 @@ fn is_reduced(program: &Program, value: ValueId) -> bool {
 
 /// Replaces `op`; the ops that were made for it.
 fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, OpId)> {
-    let before = program.num_op_ids();
-    let values = match replace {
+    made_for(program, op, |program| match replace {
         One(make) => make(program, op).map(|value| vec![value]),
         Three(make) => make(program, op).map(|values| values.to_vec()),
         ByRule => None,
-    };
+    })
+}
+
+/// Replaces the results of `op` by what `make` returns, if that is valid; the ops that were made for it.
+fn made_for(
+    program: &mut Program,
+    op: OpId,
+    make: impl FnOnce(&mut Program) -> Option<Vec<ValueId>>,
+) -> Vec<(OpId, OpId)> {
+    let before = program.num_op_ids();
+    let values = make(program);
     let made: Vec<OpId> = (before..program.num_op_ids()).map(OpId::from_index).collect();
     let results: Vec<ValueId> = program.op_results(op).collect();
     let values = values.filter(|values| values.len() == results.len());
