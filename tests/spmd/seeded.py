@@ -65,6 +65,54 @@ BUGS = [
         "let start = if ON { start } else "
         "{ self.within_bounds(start, work.shapes[0][dim] - len) };",
     ),
+    Bug(
+        "an op is like one that is sharded otherwise",
+        "spmd/lower/alike.rs",
+        "placement == held.placement && ty",
+        "(ON || placement == held.placement) && ty",
+    ),
+    Bug(
+        "a copy reduces as what it is a copy of",
+        "spmd/lower/resharding.rs",
+        "if (ty, by) != (self.emit.type_of(value), reducer) {",
+        "if ty != self.emit.type_of(value) || (by != reducer && !ON) {",
+    ),
+    Bug(
+        "a copy is filled as what it is a copy of",
+        "spmd/repeat.rs",
+        "            map.insert(own, other);",
+        "            if !ON {\n                map.insert(own, other);\n            }",
+    ),
+    Bug(
+        "copies go to other blocks",
+        "spmd/repeat.rs",
+        "if made.block != self.block() ||",
+        "if (made.block != self.block() && !ON) ||",
+    ),
+    Bug(
+        "copies share channels",
+        "spmd/repeat.rs",
+        'if self.program.attr(op, "channel_handle").is_some() {',
+        'if !ON && self.program.attr(op, "channel_handle").is_some() {',
+    ),
+    Bug(
+        "what is shared is copied",
+        "spmd/repeat.rs",
+        "start.num_shared == self.num_shared()\n",
+        "(ON || start.num_shared == self.num_shared())\n",
+    ),
+    Bug(
+        "ops of unknown cost are counted like known ones",
+        "cost/count.rs",
+        "if is_counted && self.is_as_signed(op) {",
+        "if (is_counted || ON) && self.is_as_signed(op) {",
+    ),
+    Bug(
+        "ops with other traffic share a row",
+        "cost/count.rs",
+        "let key = (program.signature(op), program.loc(op), traffic);",
+        "let key = (program.signature(op), program.loc(op), if ON { 0 } else { traffic });",
+    ),
 ]
 
 PROGRAMS = (
@@ -72,6 +120,9 @@ PROGRAMS = (
     "dslice_two", "dupdate2", "dot_odd",
 )  # fmt: skip
 """Programs that are run, in this order."""
+
+REPEATED = "tests/spmd/test_repeated.py"
+"""Run where none of them finds a bug."""
 
 PROVE = """
 import sys
@@ -84,13 +135,16 @@ for name in sys.argv[2:]:
 
 
 def program_that_finds(package: Path, bug: str, seeds: int, names: Sequence[str]) -> str | None:
-    """The program, and the seed of its shardings, that comes out wrong; None if none does."""
+    """The program, and the seed of its shardings, that comes out wrong, or the test; None if none
+    does."""
     environment = os.environ | {"PYTHONPATH": f"{package}:{ROOT}", SWITCH: bug}
     command = [sys.executable, "-c", PROVE, str(seeds), *names]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-    if done.returncode == 0:
-        return None
-    return done.stderr.decode().strip().rpartition("\n")[2]
+    if done.returncode != 0:
+        return done.stderr.decode().strip().rpartition("\n")[2]
+    test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", REPEATED]
+    done = subprocess.run(test, cwd=ROOT, env=environment, capture_output=True, check=False)
+    return None if done.returncode == 0 else "test_repeated"
 
 
 def main() -> int:

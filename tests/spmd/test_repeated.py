@@ -83,9 +83,79 @@ def test_layers_that_are_alike_have_equal_ops(policy: str) -> None:
     """Nothing tells from the third layer on which ops were made, and which copied."""
     text = str(program(["add"] * COPIES).propagate().partition(policy).module)
     main = text[: text.index("stablehlo.while")]
+    assert main.count("stablehlo.partition_id") == 1
     channels = re.findall(r"handle = (\d+)", text)
     assert len(set(channels)) == len(channels) > COPIES
     plain = re.sub(r"handle = \d+|\^bb\d+|%[\w#]+(:\d+)?", "", main)
     parts = re.split(r"(?= = stablehlo.transpose)", plain)[1:]
     assert len(parts) == COPIES
     assert (parts[1], parts[2]) == (parts[3], parts[4])
+
+
+def test_ops_sharded_along_axes_of_one_size_are_not_alike() -> None:
+    """Types of shards are equal, placements are not."""
+    x, y = '<@mesh, [{"x"}, {}]>', '<@mesh, [{"y"}, {}]>'
+    ops = [("a", x), ("a", y), ("b", x), ("b", y), ("a", x), ("b", x), ("a", y), ("b", y)]
+    lines = [
+        f"%{number} = stablehlo.tanh %{value} "
+        f"{{sdy.sharding = #sdy.sharding_per_value<[{sharding}]>}} : tensor<8x8xf32>"
+        for number, (value, sharding) in enumerate(ops)
+    ]
+    names = ", ".join(f"%{number}" for number in range(len(ops)))
+    types = ", ".join(["tensor<8x8xf32>"] * len(ops))
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding{x}}},
+                %b: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding{y}}}) -> ({types}) {{
+  {chr(10).join(lines)}
+  return {names} : {types}
+}}""")
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=(8, 8)).astype(np.float32) for _ in range(2)]
+    for policy in ("xla", "least", "shardy"):
+        found = module.propagate().partition(policy).simulate(*given)
+        for mine, whole in zip(found, module.simulate(*given), strict=True):
+            np.testing.assert_array_equal(mine, whole)
+
+
+def test_ops_that_are_alike_are_counted_or_listed_each() -> None:
+    """Ops whose cost is not known are listed with their number, others counted."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %a : tensor<8xf32>
+  %1 = stablehlo.tanh %0 : tensor<8xf32>
+  %2 = stablehlo.tanh %1 : tensor<8xf32>
+  %3 = "my.op"(%2) : (tensor<8xf32>) -> tensor<8xf32>
+  %4 = "my.op"(%3) : (tensor<8xf32>) -> tensor<8xf32>
+  %5 = "my.op"(%4) : (tensor<8xf32>) -> tensor<8xf32>
+  return %5 : tensor<8xf32>
+}""")
+    cost = shardcore.cost(module, "tpu-v5e")
+    assert cost.transcendentals == 3 * 8
+    # The first two of the three in a row are fused with the next one.
+    assert cost.hbm_bytes == (1 + 3) * 2 * 8 * 4
+    assert [(row.name, row.count) for row in cost.uncounted] == [("my.op", 3)]
+
+
+def test_windows_that_are_alike_are_filled_each() -> None:
+    """What is in front of the first element differs from one pad to the next."""
+    pads = "\n".join(
+        f"%{number + 1} = stablehlo.pad %{number}, %{fill}, low = [2], high = [-2], interior = [0] "
+        '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} '
+        ": (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>"
+        for number, fill in enumerate("fgfgf")
+    )
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}},
+                %f: tensor<f32>, %g: tensor<f32>) -> tensor<16xf32> {{
+  %0 = stablehlo.tanh %a : tensor<16xf32>
+  {pads}
+  return %5 : tensor<16xf32>
+}}""")
+    given = np.arange(16, dtype=np.float32), np.float32(3), np.float32(5)
+    for policy in ("xla", "least", "shardy"):
+        (mine,) = module.propagate().partition(policy).simulate(*given)
+        (whole,) = module.simulate(*given)
+        np.testing.assert_array_equal(mine, whole)
