@@ -3,7 +3,7 @@
 Five models are planned for the fewest bytes within a part of the memory that they take unsharded.
 Of random plans of the same model, those that fit are compiled, and what a device sends is counted
 in XLA's program right after its partitioner; an all-reduce of which each device uses its own slice
-is a reduce-scatter. Run it with
+is a reduce-scatter. Plans that XLA fails to compile are left out, and counted. Run it with
 `python -m benches.random_plans [--plans N] [MODEL ...]`.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import shardcore
+from jax.errors import JaxRuntimeError
 from shardcore import Module
 
 from tests.shardy.xla.plans import MODELS, plans, unannotated
@@ -49,6 +50,8 @@ class Comparison:
 
     plan: float
     random: tuple[float, ...]
+    failed: int
+    """The random plans that fit and that XLA fails to compile."""
 
     @property
     def ratio(self) -> float:
@@ -59,16 +62,22 @@ class Comparison:
 def compared(model: str, count: int) -> Comparison:
     """Compare the plan of ``model`` with ``count`` random ones."""
     module = Module.parse(unannotated(model))
-    fitting = _fitting(model, count, limit(module))
-    return Comparison(xla_bytes(str(planned(module).session.module)), tuple(fitting))
+    found = list(_fitting(model, count, limit(module)))
+    sent = tuple(each for each in found if each is not None)
+    plan = xla_bytes(str(planned(module).session.module))
+    return Comparison(plan, sent, len(found) - len(sent))
 
 
-def _fitting(model: str, count: int, most: int) -> Iterator[float]:
-    """What those of ``count`` random plans send that take ``most`` bytes of memory at most."""
+def _fitting(model: str, count: int, most: int) -> Iterator[float | None]:
+    """What those of ``count`` random plans send that take ``most`` bytes of memory at most;
+    ``None`` if XLA fails."""
     for text in plans(model, count):
         cost = Module.parse(text).propagate(legalize_chlo=True).cost(CHIP)
         if cost.peak_bytes <= most:
-            yield xla_bytes(text)
+            try:
+                yield xla_bytes(text)
+            except JaxRuntimeError:
+                yield None
 
 
 def main() -> int:
@@ -77,12 +86,13 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--plans", type=int, default=200)
     options = parser.parse_args()
-    print("| model | plan, MB | random plans that fit | best of them / plan |")
-    print("| --- | --- | --- | --- |")
+    print("| model | plan, MB | random plans that fit | XLA fails | best of them / plan |")
+    print("| --- | --- | --- | --- | --- |")
     for model in options.models:
         found = compared(model, options.plans)
-        row = f"{found.plan / 1e6:.3f} | {len(found.random)} of {options.plans} | {found.ratio:.2f}"
-        print(f"| {model} | {row} |", flush=True)
+        fitting = f"{len(found.random) + found.failed} of {options.plans} | {found.failed}"
+        row = f"| {model} | {found.plan / 1e6:.3f} | {fitting} | {found.ratio:.2f} |"
+        print(row, flush=True)
     return 0
 
 
