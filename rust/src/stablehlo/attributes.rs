@@ -144,8 +144,7 @@ impl<'a> Attributes<'a> {
             Attribute { is_property, ..Attribute::new(name, value, text) }
         };
         let mut all: Vec<Attribute<'a>> = fields.into_iter().enumerate().map(attribute).collect();
-        let traits = OpTraits::of_name(program.op_name(op));
-        if traits.has(OpTraits::CONSTANT_LIKE) && has_own_elements(program, op) {
+        if program.has_traits(op, OpTraits::CONSTANT_LIKE) && has_own_elements(program, op) {
             let value = AttrValue::Other(program.constant_text(op));
             all.push(Attribute::new("value", value, None));
         }

@@ -1,7 +1,7 @@
-//! A cache of what was checked last for each op name.
+//! A cache of what was checked last for each op name and syntax.
 //!
 //! Ops of one name mostly differ in their types alone, and these in sizes alone. What stands between name and types of
-//! an op in its syntax is compared with that of the last op of that name, apart from SSA names: by the keys of their
+//! an op in its syntax is compared with that of the last ops of that name, apart from SSA names: by the keys of their
 //! signatures.
 
 use super::attributes::Attributes;
@@ -46,14 +46,40 @@ impl<'p> LastOp<'p> {
     }
 }
 
-/// The last op of each name.
+/// The last ops of one name.
+#[derive(Default)]
+struct Recent<'p> {
+    last: LastOp<'p>,
+    /// The last op of each of some other keys.
+    others: Vec<LastOp<'p>>,
+}
+
+/// The most other keys of one name.
+const MAX_OTHERS: usize = 16;
+
+impl<'p> Recent<'p> {
+    /// Makes the last op the one with `key`; whether there is one.
+    fn recall(&mut self, key: &str) -> bool {
+        let found = self.others.iter_mut().find(|other| other.key == key);
+        found.map(|other| std::mem::swap(other, &mut self.last)).is_some()
+    }
+    /// Makes `op`, whose key is new, the last one.
+    fn add(&mut self, op: LastOp<'p>) {
+        let before = std::mem::replace(&mut self.last, op);
+        if !before.key.is_empty() && self.others.len() < MAX_OTHERS {
+            self.others.push(before);
+        }
+    }
+}
+
+/// The last ops of each name.
 #[derive(Default)]
 pub struct LastOps<'p> {
-    by_name: Vec<LastOp<'p>>,
+    by_name: Vec<Recent<'p>>,
 }
 
 impl<'p> LastOps<'p> {
-    /// The last op of the name of `op`, with the attributes of `op` of which `definition` knows; `None` if the
+    /// The last op of the name and syntax of `op`, with the attributes of `op` of which `definition` knows; `None` if the
     /// attributes of `op` are in a dictionary, or not in its signature.
     pub fn of(
         &mut self,
@@ -73,12 +99,12 @@ impl<'p> LastOps<'p> {
         };
         let name = program.op_name_id(op).index();
         if self.by_name.len() <= name {
-            self.by_name.resize_with(name + 1, LastOp::default);
+            self.by_name.resize_with(name + 1, Recent::default);
         }
-        let last = &mut self.by_name[name];
-        if last.key != key {
-            *last = LastOp { key, ..LastOp::new(Attributes::of(program, op)) };
+        let recent = &mut self.by_name[name];
+        if recent.last.key != key && !recent.recall(key) {
+            recent.add(LastOp { key, ..LastOp::new(Attributes::of(program, op)) });
         }
-        Some(last)
+        Some(&mut recent.last)
     }
 }

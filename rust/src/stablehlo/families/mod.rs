@@ -55,13 +55,64 @@ fn families() -> impl Iterator<Item = &'static Family> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO. It compares all names, so
-/// callers keep what it returns.
+/// Where the op of a name is: its list of families, its family and its place in it, each counted from 0; `None` ends a search.
+type Slot = Option<(u8, u8, u8)>;
+
+/// At least twice as many as there are ops.
+const NUM_SLOTS: usize = 512;
+
+/// All ops, by the hashes of their names, an op whose slot is taken in the next free one.
+static SLOTS: [Slot; NUM_SLOTS] = slots();
+
+const fn slots() -> [Slot; NUM_SLOTS] {
+    let mut slots: [Slot; NUM_SLOTS] = [None; NUM_SLOTS];
+    let mut num_ops = 0;
+    let mut list = 0;
+    while list < FAMILIES.len() {
+        let mut at = 0;
+        while at < FAMILIES[list].len() {
+            let family = &FAMILIES[list][at];
+            let mut op = 0;
+            while op < family.ops.len() {
+                let mut slot = slot_of(family.dialect, family.ops[op]);
+                while slots[slot].is_some() {
+                    slot = (slot + 1) % NUM_SLOTS;
+                }
+                slots[slot] = Some((list as u8, at as u8, op as u8));
+                num_ops += 1;
+                op += 1;
+            }
+            at += 1;
+        }
+        list += 1;
+    }
+    assert!(2 * num_ops <= NUM_SLOTS);
+    slots
+}
+
+/// Where the search for `op` of `dialect` starts.
+const fn slot_of(dialect: &str, op: &str) -> usize {
+    let mut hash = dialect.len();
+    let mut at = 0;
+    while at < op.len() {
+        hash = hash.wrapping_mul(31).wrapping_add(op.as_bytes()[at] as usize);
+        at += 1;
+    }
+    hash % NUM_SLOTS
+}
+
+/// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO.
 pub fn definition_of(name: &str) -> Option<&'static Definition> {
-    let (dialect, op) =
-        name.split_once('.').filter(|(it, _)| matches!(*it, "stablehlo" | "chlo"))?;
-    let mut of_dialect = families().filter(|family| family.dialect == dialect);
-    of_dialect.find(|family| family.ops.contains(&op)).map(|family| &family.definition)
+    let (dialect, op) = name.split_once('.')?;
+    let mut slot = slot_of(dialect, op);
+    loop {
+        let (list, at, place) = SLOTS[slot]?;
+        let family = &FAMILIES[usize::from(list)][usize::from(at)];
+        if family.ops[usize::from(place)] == op && family.dialect == dialect {
+            return Some(&family.definition);
+        }
+        slot = (slot + 1) % NUM_SLOTS;
+    }
 }
 
 /// The names of all ops that have a definition, sorted.
