@@ -34,6 +34,17 @@ def split(path: str) -> tuple[str, str] | None:
     return found["file"], found["name"]
 
 
+def check_named(path: str) -> None:
+    """Check that ``path`` is not a Python file alone.
+
+    Raises:
+        LoweringError: it is (``lowering``).
+    """
+    if path.endswith(".py") and os.path.isfile(path):
+        message = f"{path} is a Python file, and which function makes the program is not said"
+        raise LoweringError(Diagnostic("lowering", message, f"name it: {path}:build"))
+
+
 def program_text(file: str, name: str) -> bytes:
     """Return the program that the function ``name`` of ``file`` makes, as MLIR text.
 

@@ -86,6 +86,10 @@ def propagated():
     return lowered().propagate()
 
 
+def gradient():
+    return jax.grad(lambda params, x: step(params, x).sum()), arguments(), OPTIONS
+
+
 def traced():
     return jax.jit(step).trace(*arguments())
 """
@@ -122,6 +126,17 @@ def test_a_function_with_its_arguments(
 
 
 @needs_jax
+def test_what_jax_makes_by_itself_is_on_no_line_of_this_package(
+    model: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = model.replace("model.py", "jax_model.py")
+    assert main(["propagate", f"{path}:gradient", "--json"]) == 0
+    out = capfd.readouterr().out
+    assert "%cst" in out
+    assert "entry_point" not in out
+
+
+@needs_jax
 def test_every_command_takes_one(
     model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +164,10 @@ def test_mistakes(model: str, capfd: pytest.CaptureFixture[str]) -> None:
         assert f"error[lowering]: {name} of {model} makes no program: {message}" in error
         if name == "fails":
             assert "ZeroDivisionError: the user's own mistake" in error
+    assert main(["propagate", model]) == 1
+    error = capfd.readouterr().err
+    assert f"error[lowering]: {model} is a Python file, and which function makes" in error
+    assert f"help: name it: {model}:build" in error
     assert main(["propagate", "nowhere.py:build"]) == 1
     assert "error[io]: nowhere.py: No such file" in capfd.readouterr().err
 

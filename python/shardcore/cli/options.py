@@ -70,12 +70,14 @@ def read_text(path: str) -> tuple[bytes, str]:
 
     Raises:
         OSError: it cannot be read, or is longer than any program.
-        LoweringError: the function makes no program.
+        LoweringError: the function makes no program, or is not named.
     """
     if path == "-":
         return standard_input(), "<stdin>"
-    if ".py:" in path:
+    if ".py" in path:
         from shardcore import entry_point
+
+        entry_point.check_named(path)
 
         entry = entry_point.split(path)
         if entry is not None:
