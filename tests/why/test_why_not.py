@@ -240,6 +240,25 @@ def test_mistakes(arguments: tuple[str, int, str], message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_a_call_is_no_op_without_a_rule() -> None:
+    text = """sdy.mesh @mesh = <["x"=2, "y"=4]>
+    func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+        -> tensor<8x4x4xf32> {
+      %0 = stablehlo.negate %a : tensor<8x4xf32>
+      %1 = call @hot(%0) : (tensor<8x4xf32>) -> tensor<8x4x4xf32>
+      return %1 : tensor<8x4x4xf32>
+    }
+    func.func private @hot(%b: tensor<8x4xf32>) -> tensor<8x4x4xf32> {
+      %0 = stablehlo.broadcast_in_dim %b, dims = [0, 1]
+        : (tensor<8x4xf32>) -> tensor<8x4x4xf32>
+      %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}, {}, {"y"}]> : tensor<8x4x4xf32>
+      return %1 : tensor<8x4x4xf32>
+    }"""
+    found = Module.parse(text).propagate().why_not("%0", 1, "y")
+    assert found.code == "no-factor"
+    assert found.op == "stablehlo.broadcast_in_dim"
+
+
 def test_every_absence_on_random_modules_has_a_reason() -> None:
     codes, refused = set(), []
     for seed in range(NUM_MODULES):

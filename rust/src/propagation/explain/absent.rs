@@ -8,7 +8,7 @@ use super::order::Link;
 use super::reason::{Absence, Code, Place};
 use super::steps::{holder_slot, name_of, part_in, AxisName, Explanation};
 use crate::index::{OpId, ShardingId, ValueId};
-use crate::ir::Program;
+use crate::ir::{OpKind, Program};
 use crate::propagation::observe::Slot;
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::sharding::DimSharding;
@@ -104,7 +104,7 @@ impl Explanation {
             .collect()
     }
 
-    /// An op without a sharding rule that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
+    /// An op without a sharding rule, and no call, that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
     fn op_without_rule(&self, program: &Program, slot: Slot, axis: &AxisName) -> Option<OpId> {
         let Slot::Value(value) = slot else { return None };
         let mut around = program.defining_op(value).into_iter().chain(program.users(value));
@@ -114,7 +114,10 @@ impl Explanation {
                 holder_slot(&self.plan.edges, tensor)
                     .is_some_and(|slot| part_in(program, self.now(program, slot), axis).is_some())
             };
-            program.num_results(op) > 0 && !self.plan.is_visited(op) && tensors.any(has_axis)
+            // The import makes named computations of calls.
+            let is_call = matches!(program.kind(op), OpKind::Call | OpKind::NamedComputation);
+            let is_opaque = program.num_results(op) > 0 && !is_call && !self.plan.is_visited(op);
+            is_opaque && tensors.any(has_axis)
         })
     }
 
