@@ -93,7 +93,10 @@ func.func @main(%a: tensor<8x{size}xf32>,
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
     : (tensor<8x{size}xf32>, tensor<{size}x8xf32>) -> tensor<8x8xf32>
   %1 = stablehlo.reverse %b, dims = [0] : tensor<{size}x8xf32>
-  return %0, %1 : tensor<8x8xf32>, tensor<{size}x8xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.pad %1, %zero, low = [1, 0], high = [-1, 0], interior = [0, 0]
+    : (tensor<{size}x8xf32>, tensor<f32>) -> tensor<{size}x8xf32>
+  return %0, %2 : tensor<8x8xf32>, tensor<{size}x8xf32>
 }}"""  # noqa: E501
 
 

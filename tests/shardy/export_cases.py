@@ -162,6 +162,20 @@ func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
 }
 """
 
+NAMED_TWICE = """
+func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = sdy.named_computation<"f">(%a) out_shardings=[<@mesh, [{"x"}]>] (%b: tensor<8xf32>) {
+    sdy.return %b : tensor<8xf32>
+  } {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : (tensor<8xf32>)
+      -> tensor<8xf32>
+  %1 = sdy.named_computation<"f">(%a) (%b: tensor<8xf32>) {
+    sdy.return %b : tensor<8xf32>
+  } {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : (tensor<8xf32>)
+      -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+"""
+
 CLONES = """
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>
@@ -412,6 +426,10 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "remove-sub-axes": (_on_module("sdy-remove-sub-axes-in-input-output-shardings"), SUB_AXES),
     "export-named-computations": (_on_module("sdy-export-named-computations"), NAMED),
+    "export-named-computations-annotated-twice": (
+        _on_module("sdy-export-named-computations"),
+        NAMED_TWICE,
+    ),
     "propagate-to-func-results": (_on_module("sdy-propagate-to-func-results"), CLONES),
     "unflatten-call-graph": (_on_module("sdy-unflatten-call-graph"), CLONES),
     "unflatten-call-graph-fully": (

@@ -53,6 +53,19 @@ def summed(cost: Cost) -> int:
     return sum(row.bytes for row in cost.live_at_peak)
 
 
+def test_values_that_are_no_tensors_have_no_elements_to_widen() -> None:
+    token = "!stablehlo.token"
+    module = Module.parse(f"""
+    func.func @main(%a: {T}, %t: {token}) -> {token} {{
+      %0 = stablehlo.after_all %t, %t : {token}
+      %1 = "stablehlo.send"(%a, %0) {{is_host_transfer = true,
+          channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>}}
+          : ({T}, {token}) -> {token}
+      return %1 : {token}
+    }}""")
+    assert module.propagate().cost().record()["host_peak_bytes"] == BYTES
+
+
 def test_what_a_loop_only_reads_takes_no_memory_of_its_own() -> None:
     # The two arguments, what is carried, and what the body makes of it in another order.
     reading = loop()

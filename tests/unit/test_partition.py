@@ -258,6 +258,48 @@ def test_simulation_takes_and_gives_global_arrays() -> None:
     assert np.all(found == 512 * 2048)
 
 
+STARTS = """
+  %0 = stablehlo.dynamic_slice %a, %i, sizes = [8] : (tensor<{0}xf32>, tensor<i8>) -> tensor<8xf32>
+  %1 = stablehlo.iota dim = 0 : tensor<{0}xi64>
+  %2 = stablehlo.convert %1 : (tensor<{0}xi64>) -> tensor<{0}xf32>
+  %3 = stablehlo.add %a, %2 : tensor<{0}xf32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %4 = stablehlo.pad %3, %c, low = [1], high = [1], interior = [0]
+      : (tensor<{0}xf32>, tensor<f32>) -> tensor<{1}xf32>
+  return %0, %4 : tensor<8xf32>, tensor<{1}xf32>"""
+
+
+def of_length(length: int) -> Module:
+    arguments = argument("a", f"tensor<{length}xf32>", '{"y"}') + ", %i: tensor<i8>"
+    results = f"(tensor<8xf32>, tensor<{length + 2}xf32>)"
+    return module(STARTS.format(length, length + 2), arguments, results)
+
+
+@pytest.mark.parametrize("policy", ["least", "shardy", "xla"])
+def test_offsets_have_as_many_bits_as_the_longest_dim_needs(policy: str) -> None:
+    for length, index in [(1 << 20, "i32"), (1 << 36, "i64")]:
+        local = of_length(length).propagate().partition(policy).module
+        text = str(local)
+        assert str(Module.parse(text)) == text
+        assert f"(tensor<ui32>) -> tensor<{index}>" in text
+
+
+def test_padding_of_quantized_elements_is_made_of_what_they_stand_for() -> None:
+    quantized = "tensor<5x8x!quant.uniform<i8:f32, 2.0>>"
+    body = f"  %0 = stablehlo.reverse %a, dims = [0] : {quantized}\n  return %0 : {quantized}"
+    sharded = module(body, argument("a", quantized, '{"x"}, {"y"}'), quantized)
+    text = str(sharded.propagate().partition("xla").module)
+    assert "stablehlo.uniform_quantize" in text
+    assert str(Module.parse(text)) == text
+
+
+def test_dims_whose_padding_would_overflow_are_refused() -> None:
+    result = of_length((1 << 63) - 3).propagate()
+    with pytest.raises(PartitionError, match="a dim of 9223372036854775807 elements") as caught:
+        result.partition()
+    assert caught.value.code == "unpartitionable"
+
+
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "mlp.mlir"
     source.write_text(MLP, encoding="utf-8")

@@ -9,7 +9,7 @@ use crate::layout::{bytes_of, elements_of};
 pub struct LocalTensor {
     /// The local shape; `None` unless it is a tensor whose dims are all known.
     pub dims: Option<Box<[i64]>>,
-    /// The element type.
+    /// The element type; `NONE` unless it is a tensor.
     pub element: StrId,
     /// Elements, up to [`MAX_COUNTED`].
     pub elements: u128,
@@ -50,6 +50,11 @@ impl<'a> Tensors<'a> {
     pub fn of(&mut self, value: ValueId) -> &LocalTensor {
         let id = self.id(value);
         self.row(id)
+    }
+    /// The element type of `value`; empty unless it is a tensor.
+    pub fn element(&mut self, value: ValueId) -> &'a str {
+        let element = self.of(value).element;
+        element.get().map_or("", |element| self.program.str(element))
     }
     /// The tensor of a row.
     pub fn row(&self, id: u32) -> &LocalTensor {

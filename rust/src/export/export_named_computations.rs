@@ -102,14 +102,20 @@ fn replace_terminator(program: &mut Program, body: BlockId) {
     }
 }
 
-/// Turns `op`, whose body was moved away, into a call of `callee`.
+/// Turns `op`, whose body was moved away, into a call of `callee`. The shardings of its results replace an
+/// attribute that says others.
 fn make_call(program: &mut Program, op: OpId, callee: StrId) {
-    let is_kept = |attr: &&Attr| program.str(attr.name) != EXECUTION_THREAD;
+    let has_shardings = program.op_results(op).any(|result| program.sharding(result).is_some());
+    let is_kept = |attr: &&Attr| match program.str(attr.name) {
+        EXECUTION_THREAD => false,
+        "sdy.sharding" => !has_shardings,
+        _ => true,
+    };
     let kept: Vec<Attr> = program.op_attrs(op).iter().filter(is_kept).copied().collect();
     program.recast_op(op, OpKind::Call);
     program.drop_regions(op);
     program.set_payload(op, Payload::Call(callee));
-    if !kept.is_empty() {
+    if !program.op_attrs(op).is_empty() {
         program.replace_attrs(op, &kept);
     }
 }

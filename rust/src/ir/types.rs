@@ -129,6 +129,14 @@ impl TypeTable {
     pub fn is_scalar(&self, id: TypeId) -> bool {
         self.shapes[id.index()].1
     }
+    /// The length of the longest known dim of all types.
+    pub fn longest_dim(&self) -> i64 {
+        let shapes = self.types.iter().filter_map(|ty| match ty {
+            Type::RankedTensor { shape, .. } => shape.iter().flatten().copied().max(),
+            _ => None,
+        });
+        shapes.max().unwrap_or(0)
+    }
     /// How many different types there are.
     pub fn len(&self) -> usize {
         self.types.len()

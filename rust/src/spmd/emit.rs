@@ -31,16 +31,20 @@ pub struct Emitter<'p> {
     shared: FxHashSet<ValueId>,
     /// How often these tables grew, or were asked for what is computed from a value that they do not have.
     num_shared: usize,
+    /// The element type of positions and offsets: `i32`, but for programs with dims that need more.
+    index: &'static str,
 }
 
-/// The type of positions and offsets.
-const INDEX: &str = "i32";
+/// Dims of this length may have offsets, padding included, that `i32` does not hold.
+const LEAST_LONG: i64 = 1 << 30;
 
 impl<'p> Emitter<'p> {
     /// An emitter for `program`.
     pub fn new(program: &'p mut Program, devices: Devices) -> Self {
         let at = (Place::After(program.module_op()), program.module_op());
+        let is_long = program.types().longest_dim() >= LEAST_LONG;
         Self {
+            index: if is_long { "i64" } else { "i32" },
             program,
             devices,
             at,
@@ -147,8 +151,16 @@ impl<'p> Emitter<'p> {
             _ => "",
         }
     }
-    /// A splat constant whose element has the text `element`.
+    /// A splat constant whose element has the text `element`; quantized elements, which constants do not have, are made of
+    /// those that they stand for.
     pub fn splat(&mut self, element: &str, ty: TypeId) -> ValueId {
+        if let Some(expressed) = expressed_type(self.element(ty)).map(str::to_owned) {
+            let shape = self.program.types()[ty].static_shape().unwrap_or_default();
+            let wide = self.program.tensor_type_of(&shape, &expressed);
+            let point = if element.contains('.') { "" } else { ".0" };
+            let value = self.splat(&format!("{element}{point}"), wide);
+            return self.op("stablehlo.uniform_quantize", &[value], ty, &[]);
+        }
         let value = format!("dense<{element}> : {}", self.program.type_text(ty));
         self.op("stablehlo.constant", &[], ty, &[("value", value)])
     }
@@ -166,7 +178,7 @@ impl<'p> Emitter<'p> {
     }
     /// The type of offsets without dims.
     pub fn index_type(&mut self) -> TypeId {
-        self.program.tensor_type_of(&[], INDEX)
+        self.program.tensor_type_of(&[], self.index)
     }
     /// A constant offset.
     pub fn index(&mut self, value: i64) -> ValueId {
@@ -239,7 +251,7 @@ impl<'p> Emitter<'p> {
             return known;
         }
         let numbers: Vec<String> = list.iter().map(i64::to_string).collect();
-        let ty = self.program.tensor_type_of(&[list.len() as i64], INDEX);
+        let ty = self.program.tensor_type_of(&[list.len() as i64], self.index);
         let value = format!("dense<[{}]> : {}", numbers.join(", "), self.program.type_text(ty));
         let table = self.op("stablehlo.constant", &[], ty, &[("value", value)]);
         let found = self.dynamic_slice(table, &[Some(index)], &[1]);
@@ -291,7 +303,7 @@ impl<'p> Emitter<'p> {
 
     /// The indices along `dim` of a tensor of shape `shape`, plus `offset`.
     pub fn indices(&mut self, shape: &[i64], dim: usize, offset: Option<ValueId>) -> ValueId {
-        let ty = self.program.tensor_type_of(shape, INDEX);
+        let ty = self.program.tensor_type_of(shape, self.index);
         let attrs = [("iota_dimension", format!("{dim} : i64"))];
         let iota = self.op("stablehlo.iota", &[], ty, &attrs);
         match offset {
@@ -332,6 +344,12 @@ impl<'p> Emitter<'p> {
 
 /// `array<i64: 1, 2>`
 pub use crate::ir::int_array;
+
+/// The type of the numbers that quantized elements stand for: `f32` of `!quant.uniform<i8:f32, 2.0>`.
+fn expressed_type(element: &str) -> Option<&str> {
+    let (_, after) = element.strip_prefix("!quant.uniform<")?.split_once(':')?;
+    after.split([',', ':', '>']).next()
+}
 
 /// The text of zero in a tensor with elements of type `element`.
 pub fn zero(element: &str) -> &'static str {

@@ -36,8 +36,17 @@ pub fn first_unsound(program: &Program) -> Option<ShardingId> {
     })
 }
 
-/// An error if a sharding of `program` has parts of an axis that do not lie apart.
+/// The longest dim of a program to partition: padding to whole shards does not overflow.
+const LONGEST: i64 = 1 << 62;
+
+/// An error if a sharding of `program` has parts of an axis that do not lie apart, or if a dim is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
+    let longest = program.types().longest_dim();
+    if longest >= LONGEST {
+        let message = format!("a dim of {longest} elements cannot be partitioned");
+        let hint = "dims have to be shorter than 2^62";
+        return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());
+    }
     let Some(id) = first_unsound(program) else { return Ok(()) };
     let text = print_sharding(&program.shardings()[id], program);
     let message = format!("no devices hold the shards of {text}: parts of one axis do not nest");

@@ -21,7 +21,7 @@ pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
     if works.tensors.of(operand).elements < LEAST_REDUCED {
         return false;
     }
-    let element = works.tensors.of(program.result(op, 0)).element;
+    let element = works.tensors.element(program.result(op, 0));
     let region =
         program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
     let inner = region.and_then(|block| program.block_ops(block).next());
@@ -29,7 +29,7 @@ pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         let name = program.op_name(op);
         matches!(name, "stablehlo.add" | "stablehlo.maximum" | "stablehlo.minimum")
     };
-    program.str(element) == "f32" && inner.is_some_and(is_known)
+    element == "f32" && inner.is_some_and(is_known)
 }
 
 /// Whether a reduction that a library computes takes in the op of this name.
@@ -100,8 +100,7 @@ pub fn is_name(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, 
 /// Whether XLA computes `op`, an elementwise one or data movement, only once.
 pub fn is_expensive(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
     let Some(result) = program.op_results(op).next() else { return true };
-    let tensor = works.tensors.of(result);
-    let element = program.str(tensor.element);
+    let element = works.tensors.element(result);
     let (is_complex, is_integer) =
         (element.starts_with("complex"), element.starts_with('i') || element.starts_with("ui"));
     match program.op_name(op) {

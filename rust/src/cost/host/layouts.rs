@@ -55,7 +55,7 @@ impl Layouts {
         self.is_wide
             && works.movement(op) == Movement::Opaque
             && program.kind(op) != OpKind::CustomCall
-            && program.str(works.tensors.of(value).element) == "bf16"
+            && works.tensors.element(value) == "bf16"
     }
     /// The order in which `op` reads operand `index`, if it reads a copy.
     pub fn order(

@@ -79,7 +79,7 @@ impl Lowering<'_, '_, '_> {
             let number = self.emit.number(placement.order, &placement.dims[dim]);
             let offset = self.emit.times(number, shape[dim]);
             let indices = self.emit.indices(&shape, dim, Some(offset));
-            if self.emit.element(local) == "i32" {
+            if self.emit.type_of(indices) == local {
                 indices
             } else {
                 self.emit.op("stablehlo.convert", &[indices], local, &[])

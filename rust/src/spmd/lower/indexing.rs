@@ -146,13 +146,13 @@ impl Lowering<'_, '_, '_> {
         Some(self.emit.times(number, size))
     }
 
-    /// `held`, indices, as `i32` if their type has fewer bits, so that offsets of shards and sizes of dims are numbers of
-    /// their type.
+    /// `held`, indices, as the type of offsets if their type has fewer bits, so that offsets of shards and sizes of dims are
+    /// numbers of their type.
     pub(super) fn with_wide_indices(&mut self, held: Held) -> Held {
-        if self.bits(held.global) >= 32 {
+        let wide = self.emit.index_type();
+        if self.bits(held.global) >= self.bits(wide) {
             return held;
         }
-        let wide = self.emit.index_type();
         let shape = self.emit.shape(held.value);
         let ty = self.emit.like(&shape, wide);
         let value = self.emit.op("stablehlo.convert", &[held.value], ty, &[]);

@@ -55,8 +55,12 @@ fn windows_over(program: &Program, work: &ByRule) -> Vec<WindowDim> {
 
 impl Lowering<'_, '_, '_> {
     /// `way` of a windowed reduction or a pad as XLA's partitioner goes it: an operand is resharded as the result is sharded;
-    /// where windows are then too long for halos, all dims with windows are made whole.
+    /// where windows are then too long for halos, all dims with windows are made whole. Where devices are not listed, they are
+    /// whole in `way`.
     pub(super) fn windows_of_xla(&mut self, work: &ByRule, way: Way) -> Way {
+        if self.emit.devices.are_unlisted() {
+            return way;
+        }
         let (&[(_, target), ..], [dims, ..]) = (work.results, &work.rule.operands[..]) else {
             return way;
         };
