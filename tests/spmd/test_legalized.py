@@ -114,6 +114,24 @@ func.func @main(%a: {whole}, %s: {feature}, %g: {whole}) -> ({whole}, {feature},
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_results_that_share_a_name_get_names_of_their_own(policy: str) -> None:
+    """`%r:3` is one name of one op; each result is made by an op of its own."""
+    whole, feature = "tensor<4x6x8xf32>", "tensor<8xf32>"
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: {whole}, %s: {feature}) -> ({whole}, {feature}, {feature}) {{
+  %0 = sdy.sharding_constraint %x <@mesh, [{{}}, {{}}, {{"a"}}]> : {whole}
+  %r:3 = "stablehlo.batch_norm_grad"(%0, %s, %s, %s, %0) <{{
+      epsilon = 1.0e-3 : f32, feature_index = 2 : i64}}>
+      : ({whole}, {feature}, {feature}, {feature}, {whole}) -> ({whole}, {feature}, {feature})
+  return %r#0, %r#1, %r#2 : {whole}, {feature}, {feature}
+}}""")
+    partitioned = module.propagate().partition(policy)
+    shardcore.Module.parse(str(partitioned.module))
+    assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_composites_are_partitioned_as_their_decompositions(policy: str) -> None:
     """Also under ``shardy``, where calls are kept."""
     module = shardcore.Module.parse("""

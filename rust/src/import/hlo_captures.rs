@@ -5,7 +5,7 @@
 //!
 //! Source: the canonicalization of `while` in MLIR, XLA's `OpenWhileFreeVarsShardingPass` and `PrepareForExport`.
 
-use super::hlo_loops::{bodies, is_constant, rewrite, Form, Role};
+use super::hlo_loops::{bodies, is_constant, reached, rewrite, Form, Role};
 use crate::cost::inline::Originals;
 use crate::index::{OpId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Place, Program, ValueDef};
@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 /// Makes what the loops of `program` only read values that their regions capture.
 pub fn capture(program: &mut Program, originals: &mut Originals) {
     let mut loops = Vec::new();
-    for op in program.ops_of(&[OpKind::While]) {
+    for op in reached(program) {
         let Some([_, body]) = bodies(program, op) else { continue };
         let returned: Vec<ValueId> = program.operands(program.last_op(body)).collect();
         let mut form = Form::default();
@@ -37,7 +37,7 @@ pub fn capture(program: &mut Program, originals: &mut Originals) {
 /// Makes what the loops of `program` capture operands, but for constants.
 pub fn release(program: &mut Program, originals: &mut Originals) {
     // Inner ones first.
-    for op in program.ops_of(&[OpKind::While]).into_iter().rev() {
+    for op in reached(program).into_iter().rev() {
         let mut captured = captured(program, op);
         captured.retain(|&value| !is_constant(program, value));
         if !captured.is_empty() {

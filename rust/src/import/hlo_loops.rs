@@ -9,8 +9,9 @@
 //! XLA. Both precede the inlining of calls.
 
 use super::hlo_form::is_splat;
+use crate::cost::calls::Calls;
 use crate::cost::inline::Originals;
-use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
+use crate::index::{BlockId, FuncId, Id, OpId, TypeId, ValueId};
 use crate::ir::{NewOp, OpKind, Place, Program, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -60,7 +61,7 @@ impl Loops {
     }
     /// Rewrites the loops of `program`, that of [`Loops::of`] with calls inlined.
     pub fn run(&self, program: &mut Program, originals: &mut Originals) {
-        for op in program.ops_of(&[OpKind::While]) {
+        for op in reached(program) {
             if let Some(form) = self.forms.get(&originals.op(op)) {
                 if !form.order.iter().copied().eq(0..form.roles.len()) {
                     rewrite(program, originals, op, form, &[]);
@@ -165,6 +166,18 @@ impl Loops {
         }
         self.forms.insert(op, form);
     }
+}
+
+/// The loops that the entry function reaches; those of functions whose calls were inlined stay, as originals.
+pub(super) fn reached(program: &Program) -> Vec<OpId> {
+    let mut loops = program.ops_of(&[OpKind::While]);
+    let Some(entry) = program.entry_function().filter(|_| !loops.is_empty()) else {
+        return Vec::new();
+    };
+    let funcs = Calls::new(program).callees_first(program, entry);
+    let funcs: FxHashSet<FuncId> = funcs.into_iter().collect();
+    loops.retain(|&op| funcs.contains(&program.function_of(program.top_level_op(op))));
+    loops
 }
 
 /// The blocks of the condition and the body of `op`, where each has as many arguments as `op` has operands and results.

@@ -206,7 +206,10 @@ fn made_for(
     };
     for (&result, &value) in results.iter().zip(&values) {
         program.set_sharding(value, program.sharding(result));
-        program.copy_name(result, value);
+        if results.len() == 1 {
+            // Several results share the name of their op.
+            program.copy_name(result, value);
+        }
         program.replace_all_uses(result, value);
     }
     program.erase_op(op);
