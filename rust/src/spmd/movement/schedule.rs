@@ -7,6 +7,7 @@
 //! schedules of its own ([`super::halos`]).
 
 use super::pieces::Piece;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Pieces of which each shard sends at most one and gets at most one.
@@ -79,10 +80,16 @@ pub(super) fn by_distance(sent: &[Piece]) -> Vec<Round> {
     by_key(sent, |piece| (piece.input, piece.source - piece.target), false)
 }
 
+/// Rounds of the pieces with one key. A shard may need several pieces of one input, as where a concatenation has an element
+/// twice: each has a round of its own.
 fn by_key(pieces: &[Piece], key: impl Fn(&Piece) -> (usize, i64), is_local: bool) -> Vec<Round> {
-    let mut rounds: BTreeMap<(usize, i64), Vec<Piece>> = BTreeMap::new();
+    let mut rounds: BTreeMap<((usize, i64), usize), Vec<Piece>> = BTreeMap::new();
+    let mut counts: FxHashMap<((usize, i64), i64), usize> = FxHashMap::default();
     for piece in pieces {
-        rounds.entry(key(piece)).or_default().push(*piece);
+        let key = key(piece);
+        let count = counts.entry((key, piece.target)).or_default();
+        rounds.entry((key, *count)).or_default().push(*piece);
+        *count += 1;
     }
     rounds.into_values().map(|pieces| Round { pieces, is_local, least: 0 }).collect()
 }
@@ -191,6 +198,21 @@ mod tests {
         let extent = Extent { low: 0, high: 12, shard: 3 };
         let schedule = Schedule::of(&pieces_of(0, extent, &[9, 6, 3, 0], 3));
         assert_eq!(schedule.sent(), 3);
+    }
+
+    #[test]
+    fn an_element_that_a_shard_has_twice_is_in_two_rounds() {
+        // The last of 8 elements over 4 shards, behind all but the first.
+        let extent = Extent { low: 0, high: 8, shard: 2 };
+        let piece = |source, target, from, to| Piece { input: 0, source, target, from, to, len: 1 };
+        let mut pieces = pieces_of(0, extent, &[1, 3, 5, 7], 2);
+        pieces.push(piece(3, 3, 1, 1));
+        pieces.push(piece(2, 0, 0, 0));
+        pieces.push(piece(2, 0, 1, 1));
+        for round in Schedule::of(&pieces).rounds {
+            let targets: Vec<i64> = round.pieces.iter().map(|piece| piece.target).collect();
+            assert!((1..targets.len()).all(|at| !targets[..at].contains(&targets[at])));
+        }
     }
 
     #[test]
