@@ -36,13 +36,20 @@ pub fn first_unsound(program: &Program) -> Option<ShardingId> {
     })
 }
 
-/// The longest dim of a program to partition: padding to whole shards does not overflow.
+/// The longest dim of a program whose values have shards: padding to whole shards does not overflow.
 const LONGEST: i64 = 1 << 62;
+
+/// Whether a value has axes.
+fn has_shards(program: &Program) -> bool {
+    let used = used_shardings(program);
+    let mut shardings = used.iter();
+    shardings.any(|id| !program.shardings()[id].has_no_axes())
+}
 
 /// An error if a sharding of `program` has parts of an axis that do not lie apart, or if a dim is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
     let longest = program.types().longest_dim();
-    if longest >= LONGEST {
+    if longest >= LONGEST && has_shards(program) {
         let message = format!("a dim of {longest} elements cannot be partitioned");
         let hint = "dims have to be shorter than 2^62";
         return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());

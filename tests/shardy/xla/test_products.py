@@ -82,3 +82,25 @@ def test_operands_move_to_the_batch_of_the_result_at_once(
     text = BATCHED.format(*shardings_of_all)
     ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost("tpu-v5p"))
     assert ours == as_all_reduce(sent_bytes(text))
+
+
+PARTS = """module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["x"=2, "y"=4]>
+  func.func public @main(
+      %a: tensor<{rows}x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x", "y":(1)2}}, {{}}]>}})
+      -> (tensor<16x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, {result}>}}) {{
+    %0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0]
+        : (tensor<{rows}x16xf32>, tensor<{rows}x16xf32>) -> tensor<16x16xf32>
+    return %0 : tensor<16x16xf32>
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("result", ['[{"y"}, {"x"}]', '[{"x"}, {"y"}]', '[{"y":(2)2}, {"x"}]'])
+@pytest.mark.parametrize("rows", [4, 64])
+def test_a_result_is_cut_along_what_is_not_summed(rows: int, result: str) -> None:
+    """Rows are summed over `x` and the major part of `y`; within groups its minor part is free."""
+    text = PARTS.format(rows=rows, result=result)
+    completed = shardcore.Module.parse(text).propagate()
+    assert shardcore.prove(completed.partition("xla")).is_proven
+    assert sent_by_kind(completed.cost("tpu-v5p")) == as_all_reduce(sent_bytes(text))

@@ -157,9 +157,12 @@ impl Product {
             return Some(vec![Vec::new(); result.len()]);
         };
         // Groups are made along these dims; what other dims had of the digits moves to theirs.
-        let instead: Vec<Digit> =
-            dims.iter().flat_map(|&factor| &result[factor]).copied().collect();
-        let moved = |digit: &Digit| match taken.iter().position(|other| other == digit) {
+        let along: Vec<Digit> = dims.iter().flat_map(|&factor| &result[factor]).copied().collect();
+        let without = |all: &[Digit], others: &[Digit]| {
+            all.iter().filter(|digit| !others.contains(digit)).copied().collect::<Vec<Digit>>()
+        };
+        let (lost, instead) = (without(&taken, &along), without(&along, &taken));
+        let moved = |digit: &Digit| match lost.iter().position(|other| other == digit) {
             Some(place) => instead.get(place).filter(|other| other.size == digit.size).copied(),
             None => Some(*digit),
         };
