@@ -8,7 +8,7 @@ to compile are left out. Run it with
 
 from __future__ import annotations
 
-import argparse
+import functools
 import math
 import random
 import sys
@@ -18,14 +18,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import shardcore
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from benches.ops_sent import AXES, WITHIN
+from benches.ops_sent import AXES, parser_for, report
 from tests.shardy.programs.registry import f32, i32, lower, mesh
-from tests.shardy.xla import sent
-from tests.shardy.xla.model_rows import as_all_reduce, sent_by_kind
 
 MESH = mesh(**dict(AXES))
 ROWS, CUBE, TABLE, IMAGE = f32(32, 64), f32(16, 32, 64), f32(64, 32), f32(16, 16, 16, 8)
@@ -165,29 +162,9 @@ def _spec(draw: random.Random, shape: tuple[int, ...]) -> P:
 
 def main() -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("ops", nargs="*", choices=[[], *OPS], default=[])
-    parser.add_argument("--programs", type=int, default=40)
-    parser.add_argument("--list", action="store_true", help="print the programs that differ")
-    options = parser.parse_args()
-    print(f"| op | programs | within {WITHIN:.0%} |")
-    print("| --- | --- | --- |")
-    for name in options.ops or OPS:
-        differ, refused = [], 0
-        for text in programs(name, options.programs):
-            try:
-                theirs = sent.sent_bytes(text)
-            except jax.errors.JaxRuntimeError:
-                refused += 1
-                continue
-            cost = shardcore.Module.parse(text).propagate(legalize_chlo=True).cost()
-            ours, xla = sent_by_kind(cost), as_all_reduce(theirs)
-            if abs(sum(ours.values()) - sum(xla.values())) > WITHIN * sum(xla.values()):
-                differ.append(f"{text}\nours {dict(ours)}\nXLA  {dict(xla)}\n")
-        count = options.programs - refused
-        print(f"| {name} | {count} | {count - len(differ)} |", flush=True)
-        if options.list:
-            print(*differ, sep="\n")
+    options = parser_for(__doc__, OPS).parse_args()
+    made = functools.partial(programs, count=options.programs)
+    report(options.ops or OPS, made, "xla", options.list)
     return 0
 
 

@@ -239,8 +239,10 @@ pub(super) fn rewrite(
                 program.block_args(block).enumerate().map(returned).collect();
             program.set_operands(end, &returned);
         }
-        let inside: FxHashSet<OpId> =
-            program.block_ops(block).flat_map(|op| program.pre_order(op)).collect();
+        let inside: FxHashSet<OpId> = match captured {
+            [] => FxHashSet::default(),
+            _ => program.block_ops(block).flat_map(|op| program.pre_order(op)).collect(),
+        };
         for (place, &value) in captured.iter().enumerate() {
             let arg = program.block_arg(block, form.order.len() + place);
             program.set_sharding(arg, program.sharding(value));

@@ -3,43 +3,25 @@
 use super::build;
 use super::sums::splat;
 use crate::index::{OpId, ValueId};
-use crate::ir::{int_array, NewOp, Program};
+use crate::ir::{int_array, NewOp, Program, OPS};
 use crate::mlir::op_attribute;
 
+const PREFIX: &str = "chlo.broadcast_";
+
 /// The ops that broadcast their operands.
-pub(super) const BROADCASTING: &[&str] = &[
-    "chlo.broadcast_add",
-    "chlo.broadcast_and",
-    "chlo.broadcast_atan2",
-    "chlo.broadcast_compare",
-    "chlo.broadcast_complex",
-    "chlo.broadcast_divide",
-    "chlo.broadcast_maximum",
-    "chlo.broadcast_minimum",
-    "chlo.broadcast_multiply",
-    "chlo.broadcast_next_after",
-    "chlo.broadcast_or",
-    "chlo.broadcast_polygamma",
-    "chlo.broadcast_power",
-    "chlo.broadcast_remainder",
-    "chlo.broadcast_select",
-    "chlo.broadcast_shift_left",
-    "chlo.broadcast_shift_right_arithmetic",
-    "chlo.broadcast_shift_right_logical",
-    "chlo.broadcast_subtract",
-    "chlo.broadcast_xor",
-    "chlo.broadcast_zeta",
-];
+pub(super) fn broadcasting_names() -> impl Iterator<Item = &'static str> {
+    OPS.iter().map(|info| info.name).filter(|name| is_broadcasting(name))
+}
 
 /// Whether ops called `name` broadcast their operands.
 pub(super) fn is_broadcasting(name: &str) -> bool {
-    BROADCASTING.contains(&name)
+    name.starts_with(PREFIX)
 }
 
 /// `chlo.broadcast_*`: each operand is broadcast, then the op is elementwise. Dims of operands are the last ones of the
 /// result, or those that `broadcast_dimensions` says.
 pub(super) fn broadcasting(program: &mut Program, op: OpId) -> Option<ValueId> {
-    let bare = program.op_name(op).strip_prefix("chlo.broadcast_")?.to_owned();
+    let bare = program.op_name(op).strip_prefix(PREFIX)?.to_owned();
     let dialect = match &*bare {
         "next_after" | "polygamma" | "zeta" => "chlo",
         _ => "stablehlo",

@@ -117,7 +117,7 @@ pub(super) fn run(
     if policy == Policy::FewestBytes {
         fold_pads(program, &mut legalized);
     }
-    let broadcasting = chlo::BROADCASTING.iter().map(|&name| (name, One(chlo::broadcasting)));
+    let broadcasting = chlo::broadcasting_names().map(|name| (name, One(chlo::broadcasting)));
     let names: FxHashMap<StrId, Replace> = REPLACED
         .iter()
         .copied()
