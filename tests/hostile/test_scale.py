@@ -16,6 +16,7 @@ from shardcore import (
     Mesh,
     Module,
     OpShardingRule,
+    PassManager,
     ProgramTooLargeError,
     TensorSharding,
 )
@@ -130,6 +131,13 @@ def test_no_program_to_run_is_for_very_many_devices() -> None:
     result = Module.parse(program_of_devices(1 << 41)).propagate()
     with pytest.raises(ProgramTooLargeError, match="2199023255552 devices lists all of them"):
         result.partition()
+    manager = PassManager.parse(
+        "builtin.module(sdy-propagation-pipeline,"
+        "func.func(sdy-insert-explicit-reshards{enable-full-version=true}),"
+        "sdy-convert-global-to-local)"
+    )
+    with pytest.raises(ProgramTooLargeError, match="2199023255552 devices lists all of them"):
+        manager.run(Module.parse(program_of_devices(1 << 41)))
 
 
 @pytest.mark.parametrize("form", ["[AXES]", "[{}], replicated=AXES", "[{}], unreduced=AXES"])

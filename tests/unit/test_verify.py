@@ -146,5 +146,39 @@ def test_manual_computations() -> None:
     assert order in error(manual(late, '{"x"}', "tensor<4xf32>")).message
 
 
+def test_attributes_that_earlier_ops_had_are_told_apart() -> None:
+    """What is written like an op that was verified needs no second look, and nothing else."""
+    types = "(tensor<2x8x4xf32>, tensor<3x4x5xf32>) -> tensor<2x6x5xf32>"
+    window = "window = {stride = [1], pad = [[0, 0]], rhs_dilate = [1]}"
+    dims = "[b, 0, f]x[0, i, o]->[b, 0, f]"
+
+    def custom(window: str = window, dims: str = dims, groups: str = "1 : i64") -> str:
+        counts = f"{{batch_group_count = 1 : i64, feature_group_count = {groups}}}"
+        return f"stablehlo.convolution(%a, %b) dim_numbers = {dims}, {window} {counts} : {types}"
+
+    def generic(stride: str) -> str:
+        counts = "batch_group_count = 1 : i64, feature_group_count = 1 : i64"
+        numbers = f"dimension_numbers = #stablehlo.conv<{dims}>"
+        body = f"{counts}, {numbers}, window_strides = {stride}"
+        return f'"stablehlo.convolution"(%a, %b) <{{{body}}}> : {types}'
+
+    def program(*ops: str) -> str:
+        body = "".join(f"  %{at} = {op}\n" for at, op in enumerate(ops))
+        arguments = "%a: tensor<2x8x4xf32>, %b: tensor<3x4x5xf32>"
+        return f"func.func @f({arguments}) {{\n{body}  return\n}}\n"
+
+    Module.parse(program(custom(), custom(), generic("array<i64: 1>"), custom()))
+    for wrong in (
+        custom(window.replace("stride = [1]", "stride = [2]")),
+        custom(dims=dims.replace("[0, i, o]", "[0, o, i]")),
+        custom(groups="2 : i64"),
+        custom(groups="1 : i32"),
+        generic("dense<1> : tensor<1xi64>"),
+    ):
+        caught = error(program(custom(), generic("array<i64: 1>"), custom(), wrong))
+        # The lines of the mesh, of the function, and of three ops come before.
+        assert caught.line == MESHES.count("\n") + 5
+
+
 def test_parse_errors_come_first() -> None:
     assert isinstance(error("func.func @f( {"), ParseError)

@@ -1,11 +1,10 @@
 //! The devices of a program: their orders in meshes, replica groups, and source-target pairs.
 
-use super::digits::{total_size, Digit};
+use super::digits::{number_at, total_size, Digit};
 use super::placement::Placement;
 use crate::error::{Code, Diagnostic, Result};
 use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 
 /// The devices of a program. Meshes of the same devices may list them in different orders; digits of a position
 /// refer to one of these orders.
@@ -28,7 +27,7 @@ pub enum Purpose {
     Print,
 }
 
-/// The most devices that a program to run is for: its collectives list them.
+/// The most devices that a program to run or to print is for: its collectives list them.
 const MAX_DEVICES: i64 = 1 << 22;
 /// The most devices that the collectives of a program to count list.
 const MAX_COUNTED: i64 = 1 << 16;
@@ -72,7 +71,7 @@ impl Devices {
                 return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());
             }
         }
-        if self.purpose == Purpose::Run && mesh.device_count() > MAX_DEVICES {
+        if self.purpose != Purpose::Count && mesh.device_count() > MAX_DEVICES {
             let message =
                 format!("a program of one of {} devices lists all of them", mesh.device_count());
             let hint = format!("{MAX_DEVICES} devices are the most; `cost` has no limit");
@@ -127,33 +126,36 @@ pub fn permutation(
     if shards(before) != shards(after) || before.partial != after.partial {
         return None;
     }
-    // The shard that a device holds: its index in each dim, and its term of reductions.
-    let held = |placement: &Placement, position: i64| {
-        let mut key = placement.shard_at(position);
-        key.extend(placement.partial.iter().map(|digit| digit.value(position)));
-        key
-    };
+    // What a device holds: the number of its index in each dim and of its term of reductions. The numbers of both
+    // placements mean the same, as these have equally many.
+    let (digits_before, digits_after): (Vec<Digit>, Vec<Digit>) =
+        (before.digits().collect(), after.digits().collect());
     let count = mesh_before.device_count();
-    let mut has: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
+    let mut held: FxHashMap<i64, i64> = FxHashMap::default();
     for position in 0..count {
-        has.insert(mesh_before.device_at_position(position), held(before, position));
+        held.insert(mesh_before.device_at_position(position), number_at(&digits_before, position));
     }
-    let mut holders: FxHashMap<Vec<i64>, VecDeque<i64>> = FxHashMap::default();
-    let mut wanted: Vec<(i64, Vec<i64>)> = Vec::new();
-    let mut pairs: Vec<(i64, i64)> = Vec::new();
+    let mut holders: Vec<(i64, i64)> = Vec::new();
+    let mut wanted: Vec<(i64, i64)> = Vec::new();
+    let mut pairs: Vec<(i64, i64)> = Vec::with_capacity(held.len());
     for position in 0..count {
         let device = mesh_after.device_at_position(position);
-        let (has, wants) = (has.remove(&device)?, held(after, position));
+        let (has, wants) = (held.remove(&device)?, number_at(&digits_after, position));
         if has == wants {
             pairs.push((device, device));
         } else {
-            holders.entry(has).or_default().push_back(device);
-            wanted.push((device, wants));
+            holders.push((has, device));
+            wanted.push((wants, device));
         }
     }
     // Each shard is sent from the first device that has it to the first one that needs it.
-    for (target, wants) in wanted {
-        pairs.push((holders.get_mut(&wants)?.pop_front()?, target));
+    holders.sort_by_key(|&(shard, _)| shard);
+    wanted.sort_by_key(|&(shard, _)| shard);
+    for (&(shard, source), &(wants, target)) in holders.iter().zip(&wanted) {
+        if shard != wants {
+            return None;
+        }
+        pairs.push((source, target));
     }
     pairs.sort_unstable_by_key(|&(_, target)| target);
     Some(pairs)

@@ -1,6 +1,6 @@
 //! Placements: the shard of a tensor that each device holds, by digits of its position.
 
-use super::digits::{digits_of, number_at, total_size, Cuts, Digit};
+use super::digits::{digits_of, total_size, Cuts, Digit};
 use crate::axis::{axes_along, AxisRef};
 use crate::index::MeshId;
 use crate::layout::ceil_div;
@@ -69,10 +69,6 @@ impl Placement {
     /// Whether shards of `dim`, of size `size`, have padding.
     pub fn is_padded(&self, dim: usize, size: i64) -> bool {
         size % self.num_shards(dim) != 0
-    }
-    /// The index of the shard of each dim at `position`.
-    pub fn shard_at(&self, position: i64) -> Vec<i64> {
-        self.dims.iter().map(|digits| number_at(digits, position)).collect()
     }
     /// Whether no two of its digits, which are of one mesh, share a part, and all pairs of their values occur equally often.
     pub fn is_sound(&self) -> bool {

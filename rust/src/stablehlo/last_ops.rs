@@ -80,31 +80,41 @@ pub struct LastOps<'p> {
 
 impl<'p> LastOps<'p> {
     /// The last op of the name and syntax of `op`, with the attributes of `op` of which `definition` knows; `None` if the
-    /// attributes of `op` are in a dictionary, or not in its signature.
+    /// signature of `op` does not have these, or not which of them are properties.
     pub fn of(
         &mut self,
         program: &'p Program,
         op: OpId,
         definition: &Definition,
     ) -> Option<&mut LastOp<'p>> {
-        if !program.op_attrs(op).is_empty() {
-            return None;
-        }
-        let key = if definition.attributes.is_empty() {
-            ""
-        } else {
+        let has_attributes = !definition.attributes.is_empty();
+        let has_dictionary = !program.op_attrs(op).is_empty();
+        let mut key = "";
+        if has_attributes || has_dictionary {
             let has_syntax = |id: &SignatureId| !program.signatures()[*id].syntax.is_empty();
             let signature = program.signature(op).get().filter(has_syntax)?;
-            program.signatures().key_without_types(signature)
-        };
+            let stem = program.signatures().key_without_types(signature);
+            if has_dictionary && !is_custom(stem, program.op_name(op)) {
+                return None;
+            }
+            key = if has_attributes { stem } else { key };
+        }
         let name = program.op_name_id(op).index();
         if self.by_name.len() <= name {
             self.by_name.resize_with(name + 1, Recent::default);
         }
         let recent = &mut self.by_name[name];
         if recent.last.key != key && !recent.recall(key) {
-            recent.add(LastOp { key, ..LastOp::new(Attributes::of(program, op)) });
+            let attributes =
+                if has_attributes { Attributes::of(program, op) } else { Attributes::default() };
+            recent.add(LastOp { key, ..LastOp::new(attributes) });
         }
         Some(&mut recent.last)
     }
+}
+
+/// Whether `stem`, the key without types of a signature, is that of an op called `name` in custom syntax, which has no
+/// properties apart from its attributes: its text comes after the name.
+fn is_custom(stem: &str, name: &str) -> bool {
+    stem.as_bytes().get(name.len()).is_some_and(|&byte| byte != b'\0')
 }

@@ -23,8 +23,14 @@ fn dims(
         let at = words.iter().position(|other| *other == word)?;
         i64::try_from(at).ok()
     };
-    let spatial = (0..words.len()).map_while(|dim| place(&dim.to_string()));
-    let spatial = spatial.map(AttrValue::Int).collect();
+    let is_dim = |word: &str, dim: usize| match word.as_bytes() {
+        // As almost all are.
+        [digit @ b'0'..=b'9'] => usize::from(digit - b'0') == dim,
+        _ => dim > 9 && word == dim.to_string(),
+    };
+    let place_of = |dim: usize| words.iter().position(|word| is_dim(word, dim));
+    let spatial = (0..words.len()).map_while(place_of);
+    let spatial = spatial.map(|at| AttrValue::Int(at as i64)).collect();
     Some(([place(letters[0])?, place(letters[1])?], spatial))
 }
 

@@ -250,7 +250,10 @@ impl<'a> Reader<'_, 'a> {
                 "reverse" => "window_reversal",
                 _ => continue,
             };
-            let items = value.items()?.to_vec();
+            let items = match value {
+                AttrValue::Array(items) | AttrValue::DenseArray(items) => items,
+                value => value.items()?.to_vec(),
+            };
             let value = if name == "padding" {
                 let pairs = items.iter().filter_map(AttrValue::items);
                 AttrValue::Dense { elements: pairs.flatten().cloned().collect(), ty: "" }
