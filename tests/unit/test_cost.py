@@ -264,6 +264,21 @@ def test_loops_count_their_trips(
     assert cost.flops_counting_loops_once == 2
 
 
+def test_equal_ops_and_libraries_count_as_on_hosts() -> None:
+    text = """func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x2xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> loc("a.py":1:1)
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> loc("a.py":2:1)
+  %2 = stablehlo.add %0, %1 : tensor<4x4xf32>
+  %3:2 = chlo.top_k(%2, k = 2) : tensor<4x4xf32> -> (tensor<4x2xf32>, tensor<4x2xi32>)
+  return %3#0 : tensor<4x2xf32>
+}"""
+    cost = cost_of(text)
+    assert cost.flops == 2 * 2 * 4 * 4 * 8 + 16 + 16
+    assert cost.flops_counting_loops_once == 2 * 4 * 4 * 8 + 16
+
+
 def test_a_loop_to_an_argument_says_nothing() -> None:
     text = LOOP.format(start=0, end=1, bound="%n", direction="LT", change="add", step=1)
     [loop] = cost_of(text).loops

@@ -42,8 +42,8 @@ class Cost:
     flops: int
     """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
     flops_counting_loops_once: int
-    """``flops`` if each loop ran its body once, with those of hosts alone, as in XLA's own analysis
-    on hosts."""
+    """As XLA's own analysis counts on hosts: each loop runs its body once, equal ops of a block
+    run once, calls of libraries count nothing, and what only hosts compute counts."""
     transcendentals: int
     """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
     hbm_bytes: int

@@ -6,6 +6,7 @@ use super::donation::donated_of_entry;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
+use super::host::equal::Equal;
 use super::host::host_order;
 use super::inline::Inlined;
 use super::local::Local;
@@ -21,6 +22,9 @@ use crate::error::Span;
 use crate::index::{FuncId, Id, IdRange, IdVec, OpId, SignatureId, StrId, TypeId, UseId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
+
+/// What libraries compute on hosts.
+const TOP_K: &str = "chlo.top_k";
 
 const MISSING_CALLEE: &str = "what it calls is not there";
 
@@ -94,6 +98,7 @@ impl<'a> Count<'a> {
             rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
             cost: ProgramCost::default(),
         };
+        let equal = Equal::new(program, &mut count.works, &functions);
         // Callers first, so that rows of the entry function come first.
         functions.reverse();
         for &func in &functions {
@@ -104,7 +109,7 @@ impl<'a> Count<'a> {
                 if count.execution.times_once(program.parent_block(op)) > 0
                     && !program.has_traits(op, OpTraits::TERMINATOR)
                 {
-                    count.add(op);
+                    count.add(op, &equal);
                 }
             }
         }
@@ -114,7 +119,7 @@ impl<'a> Count<'a> {
         Some((count, entry))
     }
     /// Adds one op.
-    fn add(&mut self, op: OpId) {
+    fn add(&mut self, op: OpId, equal: &Equal) {
         let program = self.program;
         let alike = self.alike(op);
         let outcome = alike.map_or_else(|| self.works.of(op), Alike::outcome);
@@ -136,7 +141,10 @@ impl<'a> Count<'a> {
             }
             Outcome::Unknown(reason) => self.note(op, reason),
         }
-        self.add_row(op, (&outcome, alike));
+        // What XLA's cost analysis on hosts counts: equal ops once, calls of libraries never.
+        let is_library = program.kind(op) == OpKind::CustomCall || program.op_name(op) == TOP_K;
+        let is_counted_once = !is_library && !equal.is_repeated(program, op);
+        self.add_row(op, (&outcome, alike), is_counted_once);
     }
     /// What is known of ops that are like `op`.
     fn alike(&self, op: OpId) -> Option<Alike> {
@@ -164,7 +172,12 @@ impl<'a> Count<'a> {
             && results_have
             && have(program.op_uses(op), &signature.operand_types)
     }
-    fn add_row(&mut self, op: OpId, (outcome, alike): (&Outcome, Option<Alike>)) {
+    fn add_row(
+        &mut self,
+        op: OpId,
+        (outcome, alike): (&Outcome, Option<Alike>),
+        is_counted_once: bool,
+    ) {
         let (work, is_collective, is_counted) = match *outcome {
             Outcome::Counted(work) => (work, false, true),
             Outcome::Collective(work) => (work, true, true),
@@ -201,7 +214,9 @@ impl<'a> Count<'a> {
         let block = program.parent_block(op);
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
-        row.once = row.once.saturating_add(self.execution.times_once(block));
+        if is_counted_once {
+            row.once = row.once.saturating_add(self.execution.times_once(block));
+        }
     }
     /// The row of `op`, which reads and writes `traffic` bytes.
     fn row(&mut self, op: OpId, alike: Alike, traffic: u128) -> usize {

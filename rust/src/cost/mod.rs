@@ -81,7 +81,7 @@ pub struct OpRow {
     pub traffic: u128,
     /// Number of runs of such ops.
     pub count: u128,
-    /// Number of runs if each loop ran its body once.
+    /// Number of runs if each loop ran its body once, as XLA counts on hosts: equal ops once, calls of libraries never.
     pub once: u128,
     /// Whether it is a collective.
     pub is_collective: bool,

@@ -6,16 +6,12 @@ no longer needed fails.
 
 from __future__ import annotations
 
-TOP_K = "XLA does not count top-k, of which each device computes all rows"
-SPATIAL = "convolutions along a sharded dim: which FLOPs at their borders differ is not known"
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
 MASKS = "XLA computes the mask of a pad for each element of a shard, here along its dim"
 REMAT = "XLA for hosts drops the barriers of remat and merges what is computed twice"
 
 CASES: dict[str, dict[str, str]] = {
     "waves-grid": {"flops": MASKS},
-    "retrieve-corpus": {"flops": TOP_K},
-    "residual-rows": {"flops": SPATIAL},
     "gpt-fsdp": {"flops": BF16},
     "gpt-tensor": {"flops": BF16},
     "gpt-scan-data": {"flops": BF16},

@@ -9,6 +9,9 @@ use crate::ir::{OpKind, Program};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
+/// The block, the name, the signature, the type of the result, and the elements of a constant.
+type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>);
+
 /// For each value the first one in its block that is equal to it.
 pub struct Equal(Vec<ValueId>);
 
@@ -20,14 +23,16 @@ impl Equal {
         let mut known: FxHashMap<u64, ValueId> = FxHashMap::default();
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
-                let is_pure = matches!(
+                let is_moved = matches!(
                     works.movement(op),
                     Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
-                ) || program.kind(op) == OpKind::DotGeneral;
+                );
+                let is_pure =
+                    is_moved || matches!(program.kind(op), OpKind::DotGeneral | OpKind::Constant);
                 if !is_pure
-                    || program.signature(op).is_none()
+                    || (program.signature(op).is_none() && program.kind(op) != OpKind::Constant)
                     || program.num_results(op) != 1
-                    || program.num_operands(op) == 0
+                    || (program.num_operands(op) == 0 && program.kind(op) != OpKind::Constant)
                     || program.num_regions(op) > 0
                 {
                     continue;
@@ -74,7 +79,9 @@ impl Equal {
 }
 
 /// What equal ops with one result have in common, besides their operands.
-fn makes(program: &Program, op: OpId) -> (BlockId, StrId, SignatureId, TypeId) {
+fn makes(program: &Program, op: OpId) -> Makes<'_> {
     let ty = program.type_of(program.result(op, 0));
-    (program.parent_block(op), program.op_name_id(op), program.signature(op), ty)
+    let is_constant = program.kind(op) == OpKind::Constant;
+    let elements = if is_constant { program.attr(op, "value") } else { None };
+    (program.parent_block(op), program.op_name_id(op), program.signature(op), ty, elements)
 }

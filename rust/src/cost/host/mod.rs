@@ -16,7 +16,7 @@ mod builder;
 mod combined;
 mod copies;
 mod donated;
-mod equal;
+pub mod equal;
 mod fused;
 mod graph;
 mod heap;
