@@ -176,6 +176,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 let bytes = self.whole_bytes(op);
                 let whole = self.make(value, bytes, kernel);
                 self.add_tail(op, value, whole);
+            } else if self.layouts.image_groups(program, op) > 1 {
+                self.add_pairs(op, value, kernel);
             } else if self.storage.is_written(value) {
                 let over = match (movement, program.kind(op)) {
                     (Movement::Update, _) => program.operands(op).next(),
@@ -197,6 +199,19 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         // Hosts reduce the whole, of which each device keeps a part.
         let whole = if is_scatter(program, op) { program.operand(op, 0) } else { value };
         self.works.tensors.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
+    }
+    /// Makes `value`, the result of a convolution with groups of images: `kernel` computes all pairs of groups, those that are
+    /// not on the diagonal are masked, and what is left is added up.
+    fn add_pairs(&mut self, op: OpId, value: ValueId, mut kernel: u32) {
+        let groups = self.layouts.image_groups(self.program, op);
+        let bytes = self.whole_bytes(op).saturating_mul(groups);
+        for _ in 0..2 {
+            let pairs = self.make(value, bytes, kernel);
+            kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item: pairs, is_elementwise: false }));
+        }
+        let bytes = self.works.tensors.bytes(value);
+        self.make(value, bytes, kernel);
     }
     /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
     fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {

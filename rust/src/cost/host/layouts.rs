@@ -23,7 +23,8 @@ pub type DimOrder = Box<[usize]>;
 /// What an op says of the dims of its operands.
 enum Reader {
     Dot(DotDims),
-    Convolution(ConvDims),
+    /// A convolution, and its groups of images.
+    Convolution(ConvDims, u128),
     /// An all-gather along a dim.
     Gather(usize),
     /// A transpose: for each dim of the result that of the operand.
@@ -35,7 +36,7 @@ enum Reader {
 /// The orders in which ops read their operands, by signature.
 pub struct Layouts {
     readers: FxHashMap<SignatureId, Option<Reader>>,
-    /// Whether `bf16` is computed as `f32`.
+    /// Whether `bf16` is computed as `f32`, and other things are as on hosts.
     is_wide: bool,
 }
 
@@ -161,17 +162,27 @@ impl Layouts {
         let order: DimOrder = match (reader, index) {
             (Reader::Dot(dims), _) => of_product(dims, index, sizes.len())?,
             (Reader::Transpose(_) | Reader::Concatenation(_), _) => return None,
-            (Reader::Convolution(dims), 0) => {
+            (Reader::Convolution(dims, _), 0) => {
                 let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
                 ends.chain([dims.input_feature]).collect()
             }
-            (Reader::Convolution(dims), _) => {
+            (Reader::Convolution(dims, _), _) => {
                 let spatial = dims.kernel_spatial.iter().copied();
                 spatial.chain([dims.kernel_input_feature, dims.kernel_output_feature]).collect()
             }
             (&Reader::Gather(dim), _) => gathered_first(dim, sizes.len()),
         };
         is_moved(&order, sizes).then_some(order)
+    }
+    /// How many groups of images `op` has, if it is a convolution of hosts: these compute all pairs of them, and keep the diagonal.
+    pub fn image_groups(&mut self, program: &Program, op: OpId) -> u128 {
+        if !self.is_wide || program.op_name(op) != "stablehlo.convolution" {
+            return 1;
+        }
+        match self.reader(program, op) {
+            Some(&Reader::Convolution(_, groups)) => groups.max(1),
+            _ => 1,
+        }
     }
     /// Whether `op` writes its result in another order than the one that it has.
     pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
@@ -182,7 +193,7 @@ impl Layouts {
         };
         let order = match reader {
             Reader::Dot(_) | Reader::Transpose(_) | Reader::Concatenation(_) => return false,
-            Reader::Convolution(dims) => {
+            Reader::Convolution(dims, _) => {
                 let spatial = dims.output_spatial.iter().copied();
                 [dims.output_batch]
                     .into_iter()
@@ -205,7 +216,9 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
             Some(Reader::Dot(DotDims::read(view.attribute("dot_dimension_numbers")?)?))
         }
         "stablehlo.convolution" => {
-            Some(Reader::Convolution(ConvDims::read(view.attribute("dimension_numbers")?)?))
+            let groups = u128::try_from(view.int("batch_group_count").unwrap_or(1)).unwrap_or(1);
+            let dims = ConvDims::read(view.attribute("dimension_numbers")?)?;
+            Some(Reader::Convolution(dims, groups))
         }
         "stablehlo.all_gather" => {
             // Its own attribute is found without reading the others, the groups of devices among them.

@@ -260,6 +260,9 @@ fn is_branching(program: &Program, op: OpId) -> bool {
 /// Whether the result of `op` is taken from something else that it writes: a part of it, `f32` of which it is the `bf16`, or the
 /// same in another order of dims. Ops that fuse with their producers take what they need themselves.
 fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
+    if layouts.image_groups(program, op) > 1 {
+        return false;
+    }
     is_scatter(program, op)
         || layouts.widens(program, works, op, program.result(op, 0))
         || layouts.moves_result(program, works, op)
