@@ -132,6 +132,14 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 let _ = self.update_again(op, update, value);
                 return;
             }
+            let operand = self.storage.equal.first(operand);
+            if self.storage.is_reshaped_anew(operand) {
+                let copy = self.reshaped(op, operand);
+                let kernel = self.kernel(op, false, false);
+                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+                self.name(value, copy, kernel);
+                return;
+            }
             let kernel = self.kernel(op, false, false);
             self.reads.push((kernel, Read { item, is_elementwise: false }));
             self.name(value, item, kernel);
@@ -262,7 +270,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                     folded.is_none() && self.layouts.reshapes(program, self.works, op, index);
                 let update = self.update_of(value, 1).filter(|_| reshapes);
                 let own = self.items[value.index()];
-                copies.push(update.map_or(NONE, |update| self.update_again(op, update, value)));
+                copies.push(match update {
+                    Some(update) => self.update_again(op, update, value),
+                    None if reshapes && self.storage.is_reshaped_anew(value) => {
+                        self.reshaped(op, value)
+                    }
+                    None => NONE,
+                });
                 self.items[value.index()] = own;
                 continue;
             };
@@ -281,6 +295,21 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             copies.push(copy);
         }
         copies
+    }
+    /// The item of `value` in other dims, computed anew for `op` and all that read it so.
+    fn reshaped(&mut self, op: OpId, value: ValueId) -> u32 {
+        let key = (value, DimOrder::default());
+        if let Some(&known) = self.copies.get(&key) {
+            return known;
+        }
+        let bytes = self.works.tensors.bytes(value);
+        let own = self.items[value.index()];
+        let kernel = self.kernel(op, false, false);
+        self.walk(kernel, value, false);
+        let copy = self.make(value, bytes, kernel);
+        self.items[value.index()] = own;
+        self.copies.insert(key, copy);
+        copy
     }
     fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
         let program = self.program;

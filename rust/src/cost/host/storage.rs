@@ -34,6 +34,9 @@ pub struct Storage {
     /// The uses by reductions that take in an op only where all of its uses are theirs.
     sums: Vec<u32>,
     is_read_whole: Vec<bool>,
+    /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
+    read_in_own: Vec<bool>,
+    read_in_others: Vec<bool>,
     is_written: Vec<bool>,
     is_inlined: Vec<bool>,
     has_tail: Vec<bool>,
@@ -55,6 +58,8 @@ impl Storage {
             uses: vec![0; count],
             sums: vec![0; count],
             is_read_whole: vec![false; count],
+            read_in_own: vec![false; count],
+            read_in_others: vec![false; count],
             is_written: vec![false; count],
             is_inlined: vec![false; count],
             has_tail: vec![false; count],
@@ -91,6 +96,16 @@ impl Storage {
     /// Whether some use reads `value` from memory.
     pub fn is_read_whole(&self, value: ValueId) -> bool {
         self.is_read_whole[value.index()]
+    }
+    /// Whether `value` is cheap, and some use reads it from memory in the dims that it has, and another in others: XLA computes
+    /// it for each of the two, with the reshape.
+    pub fn is_reshaped_anew(&self, value: ValueId) -> bool {
+        let at = value.index();
+        self.is_written[at]
+            && self.is_inlined[at]
+            && self.depth[at] > 0
+            && self.read_in_own[at]
+            && self.read_in_others[at]
     }
     /// The number of uses of `value`, those of its other names included.
     pub fn uses(&self, value: ValueId) -> u32 {
@@ -133,13 +148,20 @@ impl Storage {
                 self.uses[at] = self.uses[at].saturating_add(self.uses[result]);
                 self.sums[at] = self.sums[at].saturating_add(self.sums[result]);
                 self.is_read_whole[at] |= self.is_read_whole[result];
+                self.read_in_others[at] |= self.is_read_whole[result];
                 continue;
             }
             let mut is_copied =
                 || folded.is_none() && layouts.order(program, works, op, index).is_some();
             self.uses[at] = self.uses[at].saturating_add(1);
             self.sums[at] += u32::from(is_sum && index == 0 || is_taken_in);
-            self.is_read_whole[at] |= !(is_near && (fuses || is_copied()));
+            if !(is_near && (fuses || is_copied())) {
+                self.is_read_whole[at] = true;
+                let is_reshaped = layouts.reshapes(program, works, op, index);
+                let read =
+                    if is_reshaped { &mut self.read_in_others } else { &mut self.read_in_own };
+                read[at] = true;
+            }
         }
     }
     fn decide(
