@@ -122,6 +122,18 @@ impl Layouts {
         let Some(sizes) = sizes else { return false };
         of_product(dims, index, sizes.len()).is_some_and(|order| !is_moved(&order, sizes))
     }
+    /// The number of dims of the batch of `op`, and of those of its left operand that its result has, if it is a product whose
+    /// result is reshaped from that of matrices.
+    pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(usize, usize)> {
+        if program.kind(op) != OpKind::DotGeneral {
+            return None;
+        }
+        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
+        let (batch, rows) = (dims.lhs_batching.len(), dims.lhs_contracting.len());
+        let rank = |value: ValueId| program.value_type(value).rank();
+        let rows = rank(program.operand(op, 0))?.checked_sub(batch + rows)?;
+        (rank(program.result(op, 0))? > batch + 2).then_some((batch, rows))
+    }
     /// Whether `op` is a transpose that leaves all elements where they are.
     pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         if program.op_name(op) != "stablehlo.transpose" {

@@ -41,6 +41,8 @@ pub struct Storage {
     is_inlined: Vec<bool>,
     has_tail: Vec<bool>,
     depth: Vec<u8>,
+    /// Of what XLA computes in the dims of matrices and reshapes for its uses: how it is reshaped.
+    reshaped_as: Vec<Option<(usize, usize)>>,
 }
 
 impl Storage {
@@ -64,6 +66,7 @@ impl Storage {
             is_inlined: vec![false; count],
             has_tail: vec![false; count],
             depth: vec![0; count],
+            reshaped_as: vec![None; count],
         };
         let mut paths = Paths::new(program);
         for &func in functions {
@@ -201,10 +204,13 @@ impl Storage {
                 program.operands(op).map(|value| self.depth[self.equal.first(value).index()]).max();
             let depth = depth.unwrap_or(0).saturating_add(1);
             let is_single = (self.uses[at] == 1 || self.sums[at] > 0) && !self.is_read_whole[at];
+            self.reshaped_as[at] = self.matrices(program, layouts, op);
             let is_repeated = self.uses[at] > 1
                 && depth <= MAX_DEPTH
                 && !is_expensive(program, works, op)
                 && (reads_little(program, works, op)
+                    || self.reshaped_as[at].is_some()
+                    || is_used_as_name(program, works, layouts, op)
                     || !self.is_read_whole[at] && paths.all_fuse(program, works, layouts, op));
             self.depth[at] = if is_repeated || is_single { depth } else { 0 };
             self.is_inlined[at] = is_single || is_repeated;
@@ -217,6 +223,28 @@ impl Storage {
             let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
             self.is_written[at] = !is_carried;
         }
+    }
+    /// How the result of `op`, an elementwise one, is reshaped, if XLA computes it of matrices: of two products that nothing else
+    /// reads, or of what such are computed of. Source: XLA's `ReshapeMover`.
+    fn matrices(
+        &self,
+        program: &Program,
+        layouts: &mut Layouts,
+        op: OpId,
+    ) -> Option<(usize, usize)> {
+        if program.num_operands(op) != 2 {
+            return None;
+        }
+        let mut reshaped = program.operands(op).map(|value| {
+            let value = self.equal.first(value);
+            if self.uses[value.index()] != 1 {
+                return None;
+            }
+            let known = self.reshaped_as[value.index()];
+            known.or_else(|| layouts.reshapes_result(program, program.defining_op(value)?))
+        });
+        let (first, second) = (reshaped.next()??, reshaped.next()??);
+        (first == second).then_some(first)
     }
     /// Whether `op`, of which all users are known, makes something that no op needs.
     fn is_unused(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
@@ -262,6 +290,19 @@ impl Storage {
         }
         false
     }
+}
+
+/// Whether one op reads the result of `op`, and makes another name of it. XLA looks at the uses of a value before it fuses: of
+/// this one there is one, and each use of the name computes it.
+fn is_used_as_name(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    op: OpId,
+) -> bool {
+    let mut users = program.users(program.result(op, 0));
+    let user = users.next();
+    users.next().is_none() && user.is_some_and(|user| is_name(program, works, layouts, user))
 }
 
 /// The op whose results `op` ends a branch with.
