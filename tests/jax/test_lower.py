@@ -7,11 +7,13 @@ import functools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import jax
+import jax.experimental
 import jax.export
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,7 @@ import shardcore.jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardcore import LoweringError, Mesh, ParseError, PropagationError, ShardcoreError
-from shardcore.jax import JaxResult, lower, partition_spec
+from shardcore.jax import JaxResult, Lowered, lower, partition_spec
 from shardcore.jax.mistakes import CODES
 
 SIZES = {"data": 2, "model": 4}
@@ -64,15 +66,74 @@ def test_a_mesh_of_one_device_that_exists() -> None:
     assert result.out_shardings["y"].mesh == mesh
 
 
-def test_callbacks_want_devices() -> None:
-    def fn(x: Any) -> Any:
-        return jax.pure_callback(lambda x: x, x, x)
+def _printed(x: Any) -> Any:
+    jax.debug.print("{}", x.sum())
+    return x * 2
 
-    with pytest.raises(LoweringError) as caught:
+
+def _called(x: Any) -> Any:
+    jax.debug.callback(print, x)
+    return x * 2
+
+
+def _inspected(x: Any) -> Any:
+    jax.debug.inspect_array_sharding(x, callback=print)
+    return x * 2
+
+
+def _pure(x: Any) -> Any:
+    return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+
+def _effect(x: Any) -> Any:
+    return jax.experimental.io_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+
+def _nested(x: Any) -> Any:
+    """In a loop, in a branch, in a function and in a checkpoint, the same one twice."""
+
+    @jax.checkpoint
+    def step(x: Any, _: Any) -> Any:
+        return jax.lax.cond(x.sum() > 0, jax.jit(_printed), lambda x: x * 2, x), None
+
+    return jax.lax.scan(step, jax.jit(_printed)(x), length=3)[0]
+
+
+@pytest.mark.parametrize("fn", [_printed, _called, _inspected, _pure, _effect, _nested])
+def test_callbacks_are_lowered_without_devices_as_with_them(fn: Callable[[Any], Any]) -> None:
+    def ops(lowered: Lowered) -> list[str]:
+        module = lowered.module
+        return [op.name for op in module.ops() if op.name != "sdy.mesh"]
+
+    def specs(lowered: Lowered) -> list[str]:
+        values = lowered.propagate().values()
+        return [str(value.sharding and value.sharding.dims) for value in values]
+
+    with_devices = jax.sharding.Mesh(np.array(jax.devices()[:8]).reshape(2, 4), tuple(SIZES))
+    native = lower(fn, X, mesh=with_devices, in_shardings=P("data"))
+    on_abstract = jax.jit(fn, in_shardings=NamedSharding(AUTO, P("data")))
+    for lowered in (
+        lower(fn, X, mesh=SIZES, in_shardings=P("data")),
+        lower(on_abstract, X),
+        lower(on_abstract.trace(X)),
+        lower(on_abstract, X, platform="cpu"),
+    ):
+        assert ops(lowered) == ops(native)
+        assert specs(lowered) == specs(native)
+        assert lowered.propagate().cost("tpu-v5p").collectives is not None
+    if fn not in (_pure, _effect):
+        gradient = jax.jit(jax.grad(lambda x: fn(x).sum()))
+        assert "custom_call" in str(lower(gradient, X, mesh=AUTO).module)
+
+
+def test_ordered_callbacks_are_for_one_device() -> None:
+    def fn(x: Any) -> Any:
+        jax.debug.print("{}", x.sum(), ordered=True)
+        return x
+
+    with pytest.raises(LoweringError, match="ordered effects") as caught:
         lower(fn, X, mesh=SIZES, in_shardings=P("data"))
-    assert "with devices" in str(caught.value.hint)
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
-    assert out(lower(fn, X, mesh=mesh, in_shardings=P("data"))) == P()
+    assert "ordered=True" in str(caught.value.hint)
 
 
 def test_programs_that_are_lowered_without_shardy() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from shardcore.errors import ShardcoreError
 from shardcore.jax.artifacts import from_bytes, from_exported
+from shardcore.jax.callbacks import without_host
 from shardcore.jax.lowered import Lowered, from_jax_lowered
 from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
@@ -21,6 +22,12 @@ from shardcore.jax.result import JaxMesh
 from shardcore.jax.shardings import UNSPECIFIED, for_jax, on_mesh
 
 _Shape: Any = jax.ShapeDtypeStruct
+_HINTS = {
+    "require devices": "give a jax.sharding.Mesh with devices",
+    "ordered effects": "leave out ordered=True: JAX orders them on one device alone",
+    "different from the lowering platform": "give platform= the platform of this process",
+}
+"""A hint for each refusal of JAX's that is told by a part of its words."""
 
 
 def lower(
@@ -91,9 +98,8 @@ def lower(
         leaves = jax.tree.leaves((args, kwargs))
         devices = mesh_with_devices(getattr(leaf, "sharding", None) for leaf in leaves)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
-        lowered = jitted.trace(*args, **kwargs).lower(
-            lowering_platforms=_platforms(platform, found)
-        )
+        traced = jitted.trace(*args, **kwargs)
+        lowered = _lower_traced(traced, found, platform)
     program = from_jax_lowered(lowered, found, devices)
     return program.annotated(in_shardings, out_shardings)
 
@@ -128,6 +134,13 @@ def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
     return ("rocm" if "rocm" in device.client.platform_version else "cuda",)
 
 
+def _lower_traced(traced: Any, mesh: JaxMesh | None, platform: str | None) -> Any:
+    """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
+    if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
+        traced = without_host(traced)
+    return traced.lower(lowering_platforms=_platforms(platform, mesh))
+
+
 def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowered:
     if isinstance(fn, (bytes, bytearray, memoryview)):
         return from_bytes(bytes(fn), mesh)
@@ -135,7 +148,7 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
         return from_exported(fn, mesh)
     if isinstance(fn, jax.stages.Traced):
         with _refusals(None):
-            fn = fn.lower(lowering_platforms=_platforms(platform, mesh))
+            fn = _lower_traced(fn, mesh, platform)
     return from_jax_lowered(fn, mesh)
 
 
@@ -207,9 +220,10 @@ def _refusals(fn: Any) -> Iterator[None]:
         raise mistake(
             "lowering",
             f"JAX refuses: {' '.join(lines)[:600]}",
-            "give a jax.sharding.Mesh with devices: callbacks want them"
-            if "require devices" in str(error)
-            else "give shardings and arguments as jax.jit takes them",
+            next(
+                (hint for said, hint in _HINTS.items() if said in str(error)),
+                "give shardings and arguments as jax.jit takes them",
+            ),
         ) from error
 
 

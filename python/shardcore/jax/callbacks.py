@@ -1,0 +1,114 @@
+"""Callbacks into the host, lowered where there are no devices.
+
+JAX lowers ``jax.debug.print``, ``inspect_array_sharding`` and callbacks to calls of the function
+that runs on the host, for which it wants the devices that call it. Without devices nothing will
+run, so that a call without a function says all that there is to say: a custom call with the
+operands and results of JAX's.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive
+from jax.extend.mlir.dialects import stablehlo
+from jax.interpreters import mlir
+from jax.interpreters.mlir import ir
+
+_CALL, _INSPECT = "xla_ffi_python_cpu_callback", "InspectSharding"
+_TARGETS = {
+    "debug_callback": _CALL,
+    "debug_print": _CALL,
+    "io_callback": _CALL,
+    "pure_callback": _CALL,
+    "inspect_sharding": _INSPECT,
+}
+"""The target of the custom call that JAX makes of a primitive on hosts."""
+_ON_FIRST_DEVICE = "<mesh<[], device_ids=[0]>, []>"
+
+_call_p = Primitive("host_call")
+_call_p.multiple_results = True
+
+
+def without_host(traced: Any) -> Any:
+    """Return a ``jax.stages.Traced`` with calls of unknown functions in place of its callbacks.
+
+    Ordered ones stay: over more than one device JAX refuses them.
+    """
+    jaxpr = _replaced(traced.jaxpr, {})
+    if jaxpr is traced.jaxpr:
+        return traced
+    other = copy.copy(traced)
+    other._params = {**other._params, "jaxpr": jaxpr}
+    return other
+
+
+def _replaced(value: Any, known: dict[int, Any]) -> Any:
+    """A parameter of an equation, with the callbacks in its programs replaced.
+
+    Itself if it has none.
+    """
+    if isinstance(value, ClosedJaxpr):
+        inner = _replaced(value.jaxpr, known)
+        return value if inner is value.jaxpr else ClosedJaxpr(inner, value.consts)
+    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
+        items = [_replaced(item, known) for item in value]
+        changed = any(new is not old for new, old in zip(items, value, strict=True))
+        return type(value)(items) if changed else value
+    return _program(value, known) if isinstance(value, Jaxpr) else value
+
+
+def _program(program: Any, known: dict[int, Any]) -> Any:
+    if id(program) not in known:
+        equations = [_equation(equation, known) for equation in program.eqns]
+        pairs = zip(equations, program.eqns, strict=True)
+        changed = any(new is not old for new, old in pairs)
+        known[id(program)] = program.replace(eqns=equations) if changed else program
+    return known[id(program)]
+
+
+def _equation(equation: Any, known: dict[int, Any]) -> Any:
+    name, params = equation.primitive.name, equation.params
+    if name in _TARGETS and not _is_ordered(equation):
+        is_pure = name == "pure_callback"
+        call = {"target": _TARGETS[name], "has_side_effect": not is_pure}
+        return equation.replace(primitive=_call_p, params=call)
+    replaced = {key: _replaced(value, known) for key, value in params.items()}
+    changed = any(replaced[key] is not params[key] for key in params)
+    return equation.replace(params=replaced) if changed else equation
+
+
+def _is_ordered(equation: Any) -> bool:
+    return any("Ordered" in type(effect).__name__ for effect in equation.effects)
+
+
+def _lowered(context: Any, *operands: Any, target: str, has_side_effect: bool) -> Any:
+    types = [
+        ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
+        for aval in context.avals_out
+    ]
+    call = stablehlo.CustomCallOp(
+        # Calls that inspect an array pass it on, to nobody.
+        [operand.type for operand in operands] if target == _INSPECT else types,
+        operands,
+        call_target_name=ir.StringAttr.get(target),
+        has_side_effect=ir.BoolAttr.get(has_side_effect),
+        backend_config=ir.StringAttr.get(""),
+    )
+    around = context.module_context.axis_context
+    has_devices = isinstance(around, mlir.ShardingContext) and around.num_devices > 1
+    if types and has_devices and _uses_shardy():
+        shardings = ", ".join([_ON_FIRST_DEVICE] * len(types))
+        text = f"#sdy.sharding_per_value<[{shardings}]>"
+        call.attributes["sdy.sharding"] = ir.Attribute.parse(text)
+    return call.results if types else []
+
+
+def _uses_shardy() -> bool:
+    config: Any = jax.config
+    return bool(config.jax_use_shardy_partitioner)
+
+
+mlir.register_lowering(_call_p, _lowered)
