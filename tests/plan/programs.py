@@ -1,8 +1,35 @@
-"""Programs without annotations."""
+"""Programs to plan."""
 
 from __future__ import annotations
 
 from shardcore import Module
+
+
+def bare(module: Module) -> Module:
+    """``module`` without the annotations it came with."""
+    session = module.session()
+    for target in list(session.annotations):
+        session.unset(target)
+    return session.module
+
+
+def with_small_argument() -> Module:
+    """A batch of rows that products take, and a small one that they do not; both are sharded."""
+    rows, weights, edges = "tensor<4096x256xf32>", "tensor<256x256xf32>", "tensor<64x4xf32>"
+    sharded = '{sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}'
+    return Module.parse(f"""
+sdy.mesh @mesh = <["data"=8]>
+func.func @main(
+    %arg0: {rows} {sharded} loc("x"), %arg1: {weights} loc("w"), %arg2: {edges} {sharded}
+    loc("edges")) -> ({rows}, {edges}) {{
+  %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+      : ({rows}, {weights}) -> {rows}
+  %1 = stablehlo.tanh %0 : {rows}
+  %2 = stablehlo.dot_general %1, %arg1, contracting_dims = [1] x [1]
+      : ({rows}, {weights}) -> {rows}
+  %3 = stablehlo.tanh %arg2 : {edges}
+  return %2, %3 : {rows}, {edges}
+}}""")
 
 
 def mlp(batch: int = 8192, width: int = 8192, hidden: int = 32768) -> Module:

@@ -13,7 +13,7 @@ import shardcore
 from shardcore import Module, PlanError
 from shardcore.cli import main
 
-from tests.plan.programs import mlp, mlp_step
+from tests.plan.programs import bare, mlp, mlp_step, with_small_argument
 
 CHIP = "tpu-v5e"
 
@@ -50,6 +50,23 @@ def test_less_memory_gives_another_kind() -> None:
 def test_a_plan_fits(memory: str) -> None:
     plan = shardcore.plan(mlp(), CHIP, memory, devices=16)
     assert plan.cost.peak_bytes <= plan.limit
+
+
+def test_small_arguments_are_sharded_where_the_limit_needs_it() -> None:
+    module = with_small_argument()
+    given = module.session().cost(CHIP)
+    plan = shardcore.plan(bare(module), CHIP, given.peak_bytes)
+    assert plan.cost.peak_bytes <= given.peak_bytes
+    assert plan.value <= given.serial_seconds
+    assert plan.specs == {"x": "P('data')", "edges": "P('data')"}
+    roomy = shardcore.plan(bare(module), CHIP)
+    assert roomy.specs == {"x": "P('data')"}
+
+
+def test_the_annotations_that_a_program_came_with_are_a_start() -> None:
+    plan = shardcore.plan(with_small_argument(), CHIP, seconds=1e-6)
+    assert (plan.stopped, plan.evaluations) == ("seconds", 1)
+    assert plan.specs == {"x": "P('data')", "edges": "P('data')"}
 
 
 def test_figures_are_those_of_the_program_with_the_annotations() -> None:

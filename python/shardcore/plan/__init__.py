@@ -65,7 +65,8 @@ def plan(
 ) -> Plan:
     """Return the annotations of arguments that make a step fastest within the memory of a device.
 
-    The program's own annotations are removed, but for those of ``keep``. Figures are those of
+    The program's own annotations are removed, but for those of ``keep``; they are one of the starts
+    of the search. Figures are those of
     :func:`shardcore.cost` under the policy ``xla``, on the result of propagation. The outcome is
     the same each time unless the search is cut short by ``seconds``.
 

@@ -23,6 +23,7 @@ from shardcore.plan.candidates import candidates
 from shardcore.plan.classes import DimClasses
 from shardcore.plan.fewest import fewest, patterns, same_as
 from shardcore.plan.kinds import Meanings
+from shardcore.plan.layouts import Dims
 from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions
@@ -32,7 +33,7 @@ from shardcore.plan.routed import routed
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
-from shardcore.plan.trials import Stop, Trial, Trials
+from shardcore.plan.trials import Shardings, Stop, Trial, Trials, dims_of
 from shardcore.session import Session
 from shardcore.units import format_bytes, format_seconds
 
@@ -217,7 +218,7 @@ class Planner:
                 0.0 if wanted.minimize == "memory" else wanted.limit,
                 lambda: self._trials.fraction > _RANKING_SHARE,
             )
-            search.run(ranked)
+            search.run(ranked, self._given_by_role())
         except Stop:
             return "seconds"
         except KeyboardInterrupt:
@@ -291,12 +292,24 @@ class Planner:
 
     def _given(self) -> Trial | None:
         """What the annotations that the program came with lead to; ``None`` if it has none."""
-        given = self._program.given
-        own = [mesh for mesh in given.module.meshes.values() if mesh.num_devices > 1]
-        if not given.annotations or len(own) != 1:
+        given, mesh = self._program.given, self._program.mesh
+        if not given.annotations or mesh is None:
             return None
         [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.options)
-        return self._trials.trial(own[0], (None,) * len(self._roles), row)
+        return self._trials.trial(mesh, (None,) * len(self._roles), row)
+
+    def _given_by_role(self) -> tuple[Mesh, Shardings] | None:
+        """The annotations that the program came with, as far as the members of a role have the
+        same; ``None`` if they are over another mesh."""
+        mesh, annotations = self._program.mesh, self._program.given.annotations
+        if not annotations or mesh is None or mesh not in self._wanted.meshes:
+            return None
+
+        def of(role: Role) -> Dims | None:
+            first, *others = {annotations.get(name) for name in role.members} or {None}
+            return None if others or first is None else dims_of(first, role)
+
+        return mesh, tuple(map(of, self._roles))
 
     def _report(self, best: Trial | None, fraction: float) -> None:
         """Tell the progress: the best so far, and the bound."""

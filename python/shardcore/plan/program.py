@@ -26,6 +26,12 @@ class Program:
     wrap: Callable[[Result, Mesh], Any] | None
     """What a result over a mesh is made into."""
 
+    @property
+    def mesh(self) -> Mesh | None:
+        """The one mesh of several devices that the program came with, if there is one."""
+        own = [mesh for mesh in self.given.module.meshes.values() if mesh.num_devices > 1]
+        return own[0] if len(own) == 1 else None
+
     def session(self, mesh: Mesh, module: Module | None = None) -> Session:
         """Return a session without the annotations that are not kept, over ``mesh``.
 

@@ -22,6 +22,9 @@ _SMALL = 500
 """Roles of less than this part of the bytes of all follow from others by propagation."""
 _FIRST = 12
 """The layouts that are evaluated because the model ranks them first."""
+_FASTEST = 6
+"""The layouts that are evaluated because they are fast by the model, even if it takes them not to
+fit."""
 _EACH_KIND = 2
 """The layouts that are evaluated of each kind."""
 _UNIFORM = 6
@@ -36,6 +39,8 @@ _STARTS_BY_BYTES = 3
 """Those that it starts from where not the step but memory or bytes are least."""
 _MOST_STARTS = 8
 """The evaluations that it starts from while nothing fits."""
+_STARTS_OVER = 3
+"""Those that it starts from that are better than the best, but do not fit."""
 _CANDIDATES_SHARE = 0.5
 """The part of the time after which local search starts."""
 
@@ -47,14 +52,22 @@ class Search:
         self._trials, self._roles, self._meanings = trials, roles, meanings
         self._large = _large(roles, meanings)
         """Whether a role is worth an annotation; others follow by propagation."""
+        small = (role for role, large in zip(roles, self._large, strict=True) if not large)
+        self._small_bytes = _bytes(small)
         self._last: tuple[Trial, list[Dims]] | None = None
 
-    def run(self, ranked: Sequence[Candidate]) -> None:
-        """Search until nothing better is found, from the layouts ``ranked`` by the model.
+    def run(self, ranked: Sequence[Candidate], given: tuple[Mesh, Shardings] | None) -> None:
+        """Search until nothing better is found.
+
+        Args:
+            ranked: layouts to start from, as the model ranks them.
+            given: annotations to start from beside them.
 
         Raises:
             Stop: the time is up.
         """
+        if given is not None:
+            self._run(given[0], [given[1]])
         for candidate in _chosen(ranked, self._meanings):
             if self._trials.best is not None and self._trials.fraction > _CANDIDATES_SHARE:
                 break
@@ -65,13 +78,22 @@ class Search:
             tried = self._run(layout.mesh, [plain, pinned, *exchanged])
             if self._trials.is_lean or not any(trial.fits for trial in tried):
                 self._run(layout.mesh, [self._lean(plain, layout)])
-        starts = sorted(self._trials.all, key=lambda trial: trial.rank)
         enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES
-        for count, start in enumerate(_apart(starts)[:_MOST_STARTS]):
+        for count, start in enumerate(_apart(self._trials.all)[:_MOST_STARTS]):
             best = self._trials.best
             if count >= enough and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
+        for start in self._over()[:_STARTS_OVER]:
+            self._improve(start)
+
+    def _over(self) -> list[Trial]:
+        """What is better than the best but does not fit, what fits best first."""
+        best = self._trials.best
+        if best is None or not best.fits:
+            return []
+        better = (trial for trial in self._trials.all if trial.rank[1] < best.rank[1])
+        return _apart(trial for trial in better if not trial.fits)
 
     def _run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
         """Evaluate each of ``wanted``, with results sharded as the arguments whose memory they
@@ -164,18 +186,19 @@ class Search:
 
     def _parts(self, trial: Trial) -> Iterator[str | int]:
         """What can be changed of the annotations of ``trial``: axes by name, what they shard
-        everywhere, then roles by number, the largest first."""
-        yield from (axis.name for axis in trial.mesh.axes if axis.size > 1)
-        yield from sorted(
-            (
-                index
-                for index, large in enumerate(self._large)
-                if large
-                and self._roles[index].what != "next"
-                and (trial.shardings[index] is not None or self._is_heavy(index))
-            ),
+        everywhere, then roles by number, the largest first. Small roles come before them, where
+        these alone may make it fit."""
+        ordered = sorted(
+            (index for index, role in enumerate(self._roles) if role.what != "next"),
             key=lambda index: -self._roles[index].bytes,
         )
+        if 0 < trial.rank[0] <= 2 * self._small_bytes:
+            yield from (index for index in ordered if not self._large[index])
+        yield from (axis.name for axis in trial.mesh.axes if axis.size > 1)
+        for index in ordered:
+            is_set = trial.shardings[index] is not None
+            if self._large[index] and (is_set or self._is_heavy(index)):
+                yield index
 
     def _moves(self, trial: Trial, what: str | int) -> list[Shardings]:
         """The changes of one of :meth:`_parts`."""
@@ -274,9 +297,11 @@ def _bytes(roles: Iterable[Role]) -> int:
 
 
 def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
-    """The first, the first of each kind and mesh, of those of several axes that all shard the same,
-    and of those that have the batch and experts along one axis, also over each mesh."""
-    chosen = list(ranked[:_FIRST])
+    """The first, the fastest, the first of each kind and mesh, of those of several axes that all
+    shard the same, and of those that have the batch and experts along one axis, also over each
+    mesh."""
+    fastest = sorted(ranked, key=lambda each: each.estimate.seconds)[:_FASTEST]
+    chosen = list(dict.fromkeys((*ranked[:_FIRST], *fastest)))
     count: dict[object, int] = {}
     for each in ranked:
         mesh = each.layout.mesh
@@ -295,11 +320,11 @@ def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
     return chosen
 
 
-def _apart(ranked: Sequence[Trial]) -> list[Trial]:
-    """The best trial of each set of figures: annotations that propagation completes alike are the
-    same start."""
+def _apart(trials: Iterable[Trial]) -> list[Trial]:
+    """The best trial of each set of figures, the best first: annotations that propagation completes
+    alike are the same start."""
     found: dict[object, Trial] = {}
-    for trial in ranked:
+    for trial in sorted(trials, key=lambda trial: trial.rank):
         found.setdefault(trial.rank[:3], trial)
     return list(found.values())
 

@@ -90,7 +90,7 @@ def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[
             name = choice.port.label or choice.port.name
             index = numbers.get((name, choice.is_argument))
             if index is not None and trial.shardings[index] is None:
-                yield index, dims_of(choice.like, roles[index])
+                yield index, dims_of(choice.like.sharding, roles[index])
                 break
 
 

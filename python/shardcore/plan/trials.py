@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardcore._core import Mesh, Port
+from shardcore._core import Mesh, TensorSharding
 from shardcore.plan.layouts import Dims, spec
 from shardcore.plan.roles import Role
 from shardcore.plan.scorers import Fewer, Whole
@@ -171,7 +171,7 @@ class Trials:
         by_name = {port.label or port.name: port for port in reversed(ports)}
         return [
             dims_of(
-                next((by_name[name] for name in role.members if name in by_name), None),
+                next((by_name[name].sharding for name in role.members if name in by_name), None),
                 role,
             )
             for role in self._roles
@@ -202,10 +202,8 @@ class Trials:
         return Trial(mesh, shardings, row, (excess, float(figure), float(second or 0), count))
 
 
-def dims_of(port: Port | None, role: Role) -> Dims:
-    """Return the axes of each dim of a port, but for parts of axes."""
-    if port is None or port.sharding is None:
+def dims_of(sharding: TensorSharding | None, role: Role) -> Dims:
+    """Return the axes of each dim of a member of ``role``, but for parts of axes."""
+    if sharding is None:
         return ((),) * len(role.shape)
-    return tuple(
-        tuple(axis.name for axis in dim.axes if axis.is_full) for dim in port.sharding.dims
-    )
+    return tuple(tuple(axis.name for axis in dim.axes if axis.is_full) for dim in sharding.dims)
