@@ -67,15 +67,19 @@ class Runs:
                 found[row] = len(rows)
         return found
 
-    def total(self, figure: Callable[[Transfer], float]) -> float:
-        """Return the sum of ``figure`` over all runs."""
+    @cached_property
+    def _alone(self) -> list[tuple[Transfer, int]]:
+        """One run of each kind, and how many of that kind run alone."""
         counts = [kind.count for kind, _ in self.kinds]
         for rows, _ in self.sets:
             for row in rows:
                 kind, times = self.rows[row]
                 counts[kind] -= times
-        alone = zip(self.kinds, counts, strict=True)
-        found = sum(figure(run) * times for (_, run), times in alone)
+        return [(run, times) for (_, run), times in zip(self.kinds, counts, strict=True)]
+
+    def total(self, figure: Callable[[Transfer], float]) -> float:
+        """Return the sum of ``figure`` over all runs."""
+        found = sum([figure(run) * times for run, times in self._alone])
         return found + sum(figure(whole) * self.rows[rows[0]][1] for rows, whole in self.sets)
 
 

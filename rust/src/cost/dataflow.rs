@@ -61,7 +61,7 @@ impl Dataflow {
             program,
             task_of: vec![NONE; program.num_op_ids()],
             block_of: vec![NONE; program.num_block_ids()],
-            edges: Vec::with_capacity(program.num_value_ids()),
+            edges: Vec::with_capacity(2 * program.num_value_ids()),
             flow: Self::default(),
         };
         for (func, inside) in functions {

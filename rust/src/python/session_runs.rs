@@ -16,6 +16,7 @@ use crate::propagation::replay::Replayed;
 use crate::session::{Preparation, Prepared, Target};
 use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The runs of a session.
@@ -205,9 +206,20 @@ fn nearest(mut runs: Vec<Arc<KeptRun>>, annotated: &Annotated<'_>) -> Option<Arc
 
 /// The number of annotations that differ from those of `kept`.
 fn num_differing(kept: &KeptRun, annotated: &Annotated<'_>) -> usize {
-    let (own, other) = (&kept.annotations, &annotated.annotations);
-    let differ = other.iter().filter(|&(target, sharding)| own.get(target) != Some(sharding));
-    differ.count() + own.keys().filter(|target| !other.contains_key(target)).count()
+    let mut own = kept.annotations.iter().peekable();
+    let mut other = annotated.annotations.iter().peekable();
+    let mut count = 0;
+    loop {
+        let order = match (own.peek(), other.peek()) {
+            (Some((first, _)), Some((second, _))) => first.cmp(second),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return count,
+        };
+        let first = own.next_if(|_| order.is_le());
+        let second = other.next_if(|_| order.is_ge());
+        count += usize::from(first != second);
+    }
 }
 
 /// What `annotated` leads to, replayed from `kept`.

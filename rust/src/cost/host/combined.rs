@@ -62,8 +62,8 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
 /// in the needs of others, and one that needs nothing is left out. That changes neither the order of all-reduces nor which of
 /// them depend on which.
 struct Sets {
-    /// The place that is visited for each op; [`NONE`] if there is none.
-    visited_as: Vec<u32>,
+    /// The places that walks begin at, one after the other: that of the last op, then all that are visited.
+    roots: Vec<u32>,
     /// The places of what each op that is visited needs, one op after the other.
     needs: Vec<u32>,
     starts: Vec<usize>,
@@ -111,8 +111,11 @@ impl Sets {
             }
             starts.push(needs.len());
         }
+        let last = visited_as.last().copied().filter(|&last| last != NONE);
+        let all = (0..count).filter(|&at| visited_as[at as usize] == at);
+        let roots = last.into_iter().chain(all).collect();
         let (first, next) = ((0..count).collect(), vec![NONE; ops.len()]);
-        Self { visited_as, needs, starts, first, next }
+        Self { roots, needs, starts, first, next }
     }
     /// Combines the all-reduces of a kind.
     fn combine(&mut self, kind_of: &[u32], kind: u32) {
@@ -157,14 +160,12 @@ impl Sets {
     /// The first of each set that is visited, after those that it needs, depth first from the last op.
     fn post_order(&self) -> Vec<u32> {
         let count = self.first.len() as u32;
-        let mut order = Vec::with_capacity(count as usize);
+        let mut order = Vec::with_capacity(self.roots.len());
         let mut is_seen = vec![false; count as usize];
         let mut needs: Vec<u32> = Vec::new();
         // Each op that is open, where its needs begin, and the next one.
         let mut stack: Vec<(u32, usize, usize)> = Vec::new();
-        let last = self.visited_as.last().copied();
-        let all = (0..count).filter(|&at| self.visited_as[at as usize] == at);
-        for root in last.into_iter().filter(|&last| last != NONE).chain(all) {
+        for &root in &self.roots {
             let root = self.first[root as usize];
             if std::mem::replace(&mut is_seen[root as usize], true) {
                 continue;

@@ -91,10 +91,10 @@ pub fn is_apart(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts,
 
 /// Whether the result of `op` is another name of its only operand.
 pub fn is_name(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
-    let is_alias = works.movement(op) == Movement::Alias
-        && program.num_operands(op) == 1
-        && program.num_results(op) == 1;
-    is_alias || layouts.keeps_places(program, works, op)
+    if program.num_operands(op) != 1 || program.num_results(op) != 1 {
+        return false;
+    }
+    works.movement(op) == Movement::Alias || layouts.keeps_places(program, works, op)
 }
 
 /// Whether XLA computes `op`, an elementwise one or data movement, only once.

@@ -2,6 +2,7 @@
 
 use super::rows::Rows;
 use crate::index::{OpId, ValueId};
+use std::cell::OnceCell;
 
 /// No item, or no kernel.
 pub const NONE: u32 = u32::MAX;
@@ -54,6 +55,8 @@ pub struct Graph {
     pub returned: Vec<u32>,
     reads: Rows<Read>,
     makes: Rows<u32>,
+    /// The order in which the kernels run, once somebody has asked for it; see [`super::order`].
+    pub order: OnceCell<Vec<u32>>,
 }
 
 impl Graph {
@@ -69,7 +72,7 @@ impl Graph {
         let made = items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
         let made: Vec<(u32, u32)> = made.map(|(item, at)| (item.made_by, at)).collect();
         let makes = Rows::of(kernels.len(), &made);
-        Self { kernels, ops, items, returned, reads, makes }
+        Self { kernels, ops, items, returned, reads, makes, order: OnceCell::new() }
     }
     /// What kernel `at` reads.
     pub fn reads(&self, at: u32) -> &[Read] {

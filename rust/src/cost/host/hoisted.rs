@@ -20,7 +20,7 @@ pub fn hoisted(program: &Program, works: &mut Works<'_>, graph: &Graph, owner: O
     }
     let main: FxHashMap<OpId, u32> = graph.ops.iter().copied().collect();
     let mut is_hoisted = vec![false; graph.kernels.len()];
-    for kernel in breadth_first(graph) {
+    for &kernel in breadth_first(graph) {
         let what = graph.kernels[kernel as usize];
         let mut reads = graph.reads(kernel).iter();
         let reads_same = reads.all(|read| is_same[read.item as usize]);

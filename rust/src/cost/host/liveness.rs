@@ -67,7 +67,7 @@ impl Liveness {
         Self::new(graph, carried, false, always)
     }
     fn new(graph: &Graph, donated: &[(usize, u32)], is_entry: bool, always: &[bool]) -> Self {
-        let order = breadth_first(graph);
+        let order = breadth_first(graph).to_vec();
         let mut run = Run::new(graph, &order, donated);
         let mut position_of = vec![0_u32; graph.kernels.len()];
         for (&kernel, at) in order.iter().zip(0..) {
@@ -169,7 +169,6 @@ impl<'g> Run<'g> {
         };
         let mut items: Vec<u32> = (0..graph.items.len() as u32).filter(needs_memory).collect();
         items.sort_by_key(|&item| Reverse(graph.items[item as usize].bytes));
-        let mut tried: Vec<u32> = Vec::new();
         for item in items {
             if self.is_output[item as usize] {
                 continue;
@@ -177,16 +176,14 @@ impl<'g> Run<'g> {
             let Item { bytes, made_by, over, .. } = graph.items[item as usize];
             let first = position_of[made_by as usize];
             let last = self.last[item as usize].max(first);
-            tried.clear();
             let reads = graph.reads(made_by).iter().filter(|read| read.is_elementwise);
             let own = reads.map(|read| read.item).chain(Some(over).filter(|&over| over != NONE));
             let own = own.map(|item| self.in_output[graph.stored_as(item) as usize]);
-            tried.extend(own.filter(|&output| output != NONE));
             let larger = self.by_size.range(bytes..);
             let larger = larger.flat_map(|(_, outputs)| outputs.iter().rev().copied());
-            tried.extend(larger.take(MAX_TRIED));
+            let mut tried = own.filter(|&output| output != NONE).chain(larger.take(MAX_TRIED));
             let fits = |&output: &u32| self.may_be_in(output, item, (first, last));
-            if let Some(output) = tried.iter().copied().find(fits) {
+            if let Some(output) = tried.find(fits) {
                 self.outputs[output as usize].items.insert(first, (last, item));
                 self.in_output[item as usize] = output;
             }

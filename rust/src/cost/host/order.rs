@@ -4,8 +4,13 @@
 
 use super::graph::{Graph, NONE};
 
-/// The kernels of `graph`, each as soon as all that it needs have run.
-pub fn breadth_first(graph: &Graph) -> Vec<u32> {
+/// The kernels of `graph`, each as soon as all that it needs have run. Neither kernels nor what they read may change once this
+/// has been asked for.
+pub fn breadth_first(graph: &Graph) -> &[u32] {
+    graph.order.get_or_init(|| order(graph))
+}
+
+fn order(graph: &Graph) -> Vec<u32> {
     let count = graph.kernels.len();
     let mut waits = vec![0_u32; count];
     let mut starts = vec![0_u32; count + 1];

@@ -129,6 +129,7 @@ impl Storage {
         let is_sum = is_sum(program, works, op);
         let block = program.parent_block(op);
         let ends = ended_branch(program, op);
+        let is_name = is_name(program, works, layouts, op);
         for (index, operand) in program.operands(op).enumerate() {
             if ends.is_some_and(|owner| self.uses[program.result(owner, index).index()] == 0) {
                 continue;
@@ -146,7 +147,7 @@ impl Storage {
                 ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
             };
-            if is_near && is_name(program, works, layouts, op) {
+            if is_near && is_name {
                 let result = program.result(op, 0).index();
                 self.uses[at] = self.uses[at].saturating_add(self.uses[result]);
                 self.sums[at] = self.sums[at].saturating_add(self.sums[result]);

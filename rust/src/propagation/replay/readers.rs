@@ -17,7 +17,15 @@ pub struct SlotReaders {
     /// The value that holds the sharding of a returned value, and the index of the result; sorted.
     returned: Vec<(ValueId, u32)>,
     notices: Vec<Notice>,
+    /// The readers of the slots that were asked for, one slot after the other: they follow from the program, whose shardings
+    /// alone change.
+    lists: Vec<u32>,
+    /// For each slot where its part of `lists` begins, and where it ends.
+    ranges: Vec<(u32, u32)>,
 }
+
+/// The range of a slot that was not asked for yet.
+const NOT_ASKED: (u32, u32) = (u32::MAX, 0);
 
 impl SlotReaders {
     /// The readers in the program of `state`, whose main function returns `returned`.
@@ -27,12 +35,15 @@ impl SlotReaders {
         let mut returned: Vec<(ValueId, u32)> =
             returned.filter_map(|(&value, index)| Some((holder(value)?, index))).collect();
         returned.sort_unstable();
+        let num_values = state.program().num_value_ids();
         Self {
             num_ops: state.plan.order().len() as u32,
-            num_values: state.program().num_value_ids(),
+            num_values,
             main,
             returned,
             notices: Vec::new(),
+            lists: Vec::new(),
+            ranges: vec![NOT_ASKED; num_values],
         }
     }
     /// The slot with this number.
@@ -59,16 +70,26 @@ impl SlotReaders {
             out.push(self.of_result(number - self.num_values as u32));
             return;
         };
+        if self.ranges[value.index()] == NOT_ASKED {
+            let first = self.lists.len() as u32;
+            self.add_list(state, value);
+            self.ranges[value.index()] = (first, self.lists.len() as u32);
+        }
+        let (first, end) = self.ranges[value.index()];
+        out.extend_from_slice(&self.lists[first as usize..end as usize]);
+    }
+    /// Appends the readers of `value`.
+    fn add_list(&mut self, state: &State<'_>, value: ValueId) {
         if !state.plan.has_siblings.contains(value) {
-            return self.list_of_value(state, value, out);
+            return self.add_list_of_value(state, value);
         }
         // Results of one op get their first shardings together: what changes one of them looks at the others.
         for sibling in state.program().siblings(value) {
-            self.list_of_value(state, ValueId::from_index(sibling), out);
+            self.add_list_of_value(state, ValueId::from_index(sibling));
         }
     }
-
-    fn list_of_value(&mut self, state: &State<'_>, value: ValueId, out: &mut Vec<u32>) {
+    fn add_list_of_value(&mut self, state: &State<'_>, value: ValueId) {
+        let out = &mut self.lists;
         notices::list(state.program(), &state.plan, value, &mut self.notices);
         let reads = |notice: &&Notice| matches!(notice.action, Action::MarkAndQueue | Action::Mark);
         out.extend(self.notices.iter().filter(reads).map(|notice| notice.position));

@@ -114,7 +114,14 @@ impl Trace {
     /// The changes of the turns from `from` to the last one before `time`, and the index of the turn after them.
     pub fn before(&self, from: usize, time: Time) -> (&[Write], usize) {
         let rest = &self.turns[from..];
-        let end = from + rest.partition_point(|turn| turn.time < time);
+        // It is near, most times.
+        let is_before = |turn: &Turn| turn.time < time;
+        let mut reach = 1;
+        while rest.get(reach).is_some_and(is_before) {
+            reach *= 2;
+        }
+        let near = &rest[..reach.min(rest.len())];
+        let end = from + near.partition_point(is_before);
         let at = |index: usize| {
             self.turns.get(index).map_or(self.writes.len(), |turn| turn.first_write as usize)
         };
