@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -124,6 +125,53 @@ def test_callbacks_are_lowered_without_devices_as_with_them(fn: Callable[[Any], 
     if fn not in (_pure, _effect):
         gradient = jax.jit(jax.grad(lambda x: fn(x).sum()))
         assert "custom_call" in str(lower(gradient, X, mesh=AUTO).module)
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """Like the traced programs of ``nnx.jit``."""
+
+    traced: jax.stages.Traced
+
+    def lower(self, **options: Any) -> _Lowered:
+        return _Lowered(self.traced.lower(**options))
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    lowered: jax.stages.Lowered
+
+
+class _Wrapped:
+    """Like the functions of ``nnx.jit``, which JAX takes for jitted ones."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.jitted = jax.jit(fn)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.jitted(*args)
+
+    def trace(self, *args: Any) -> _Traced:
+        return _Traced(self.jitted.trace(*args))
+
+    def lower(self, *args: Any) -> _Lowered:
+        return self.trace(*args).lower()
+
+    def eval_shape(self, *args: Any) -> Any:
+        return self.jitted.eval_shape(*args)
+
+
+@pytest.mark.parametrize("fn", [_printed, jnp.sin])
+def test_jitted_functions_of_other_libraries(fn: Callable[[Any], Any]) -> None:
+    x = jax.ShapeDtypeStruct(X.shape, X.dtype, sharding=NamedSharding(AUTO, P("data")))
+    wrapped = _Wrapped(fn)
+    assert isinstance(wrapped, jax.stages.Wrapped)
+    expected = out(lower(jax.jit(fn), x))
+    assert expected == P("data")
+    assert out(lower(wrapped, x)) == out(lower(wrapped.trace(x))) == expected
+    # JAX lowers by itself where there are devices.
+    alone = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    assert len(lower(wrapped.lower(alone)).module.ops()) > 1
 
 
 def test_ordered_callbacks_are_for_one_device() -> None:

@@ -81,6 +81,7 @@ def lower(
         "donate_argnames": donate_argnames,
     }
     options = {name: value for name, value in options.items() if value is not None}
+    fn = _own(fn)
     if isinstance(fn, (bytes, bytearray, memoryview)) or _is_staged(fn):
         _refuse(fn, [*(["arguments"] if args or kwargs else []), *options])
         return _lower_staged(fn, found, platform)
@@ -136,9 +137,19 @@ def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
 
 def _lower_traced(traced: Any, mesh: JaxMesh | None, platform: str | None) -> Any:
     """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
+    traced = _own(traced)
     if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
         traced = without_host(traced)
     return traced.lower(lowering_platforms=_platforms(platform, mesh))
+
+
+def _own(staged: Any) -> Any:
+    """The staged program of JAX's in that of a library that wraps it, as ``nnx.jit`` does."""
+    for name, own in (("traced", jax.stages.Traced), ("lowered", jax.stages.Lowered)):
+        inner = getattr(staged, name, None)
+        if not isinstance(staged, own) and isinstance(inner, own):
+            return inner
+    return staged
 
 
 def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowered:
@@ -163,7 +174,8 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
     if not isinstance(fn, jax.stages.Wrapped):
         return jax.jit(fn, **options)
     if not options:
-        return fn
+        # Jitted once more, a function of another library has arguments by the user's paths.
+        return jax.jit(fn) if _has_no_options(getattr(fn, "jitted_fn", None)) else fn
     info = getattr(fn, "_jit_info", None)
     inner = getattr(fn, "__wrapped__", None)
     if info is None or inner is None:
@@ -185,6 +197,18 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
             "give them in one place",
         )
     return jax.jit(inner, **own, **options)
+
+
+def _has_no_options(jitted: Any) -> bool:
+    """Whether a function was jitted by JAX without shardings, static or donated arguments."""
+    info = getattr(jitted, "_jit_info", None)
+    if info is None:
+        return False
+    names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
+    leaves = [*info.in_shardings_leaves, *info.out_shardings_leaves]
+    return not any(getattr(info, name) for name in names) and all(
+        leaf is None or type(leaf).__name__ == "UnspecifiedValue" for leaf in leaves
+    )
 
 
 def _shape_of(leaf: Any) -> Any:
