@@ -279,6 +279,23 @@ def test_equal_ops_and_libraries_count_as_on_hosts() -> None:
     assert cost.flops_counting_loops_once == 2 * 4 * 4 * 8 + 16
 
 
+def test_hosts_compute_all_pairs_of_groups_of_images() -> None:
+    text = """func.func @main(%x: tensor<4x8x8x16xf32>, %g: tensor<4x8x8x16xf32>)
+    -> tensor<3x3x1x16xf32> {
+  %0 = stablehlo.convolution(%x, %g)
+      dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [1, 1]]}
+      {batch_group_count = 16 : i64, feature_group_count = 1 : i64}
+      : (tensor<4x8x8x16xf32>, tensor<4x8x8x16xf32>) -> tensor<3x3x1x16xf32>
+  return %0 : tensor<3x3x1x16xf32>
+}"""
+    cost = cost_of(text)
+    result = 3 * 3 * 16 * 4
+    assert cost.output_bytes == result
+    # The pairs as they are computed, and with those masked that are not of one group.
+    pairs = cost.argument_bytes + result + 2 * 16 * result
+    assert cost.peak_bytes < pairs <= cost.host_peak_bytes
+
+
 def test_a_loop_to_an_argument_says_nothing() -> None:
     text = LOOP.format(start=0, end=1, bound="%n", direction="LT", change="add", step=1)
     [loop] = cost_of(text).loops
