@@ -19,6 +19,7 @@ from shardcore import (
     PassManager,
     ProgramTooLargeError,
     TensorSharding,
+    plan,
 )
 from shardcore.report.table import print_result
 
@@ -269,6 +270,25 @@ def test_the_page_of_loops_within_loops(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
     Module.parse('sdy.mesh @mesh = <["x"=2]>\n' + text).propagate().report(page)
     assert "</html>" in page.read_text()
+
+
+def test_a_plan_of_branches_within_branches() -> None:
+    depth, ty = 1000, "tensor<8x16xf32>"
+    opened = "".join(f'%w{at} = "stablehlo.if"(%p) ({{\n' for at in range(depth))
+    closed = "".join(
+        f"}}, {{\nstablehlo.return %a : {ty}\n}}) : (tensor<i1>) -> {ty}\n"
+        + (f"stablehlo.return %w{at} : {ty}\n" if at else "")
+        for at in reversed(range(depth))
+    )
+    text = f"""sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: {ty}, %p: tensor<i1>) -> {ty} {{
+      {opened}
+      %z = stablehlo.add %a, %a : {ty}
+      stablehlo.return %z : {ty}
+      {closed}
+      return %w0 : {ty}
+    }}"""
+    assert plan(Module.parse(text), hardware="tpu-v5p", seconds=0.1).cost.step_seconds > 0
 
 
 def test_very_many_constraints_in_a_row() -> None:

@@ -141,18 +141,22 @@ class DimClasses:
         )
 
     def _visit_blocks(self, op: Op, runs: int) -> None:
-        for region in op.regions:
-            for block in region:
-                for inner in block.ops:
-                    self._visit(inner, runs)
+        """Visit the ops inside ``op``, which may be nested deeper than Python's calls."""
+        around = [(inside(op), runs)]
+        while around:
+            ops, runs = around[-1]
+            inner = next(ops, None)
+            if inner is None:
+                around.pop()
+            elif inner.name in _REGIONS:
+                self._merge_regions(inner)
+                if inner.name == "stablehlo.while":
+                    runs *= max(next(self._trips, 1), 1)
+                around.append((inside(inner), runs))
+            else:
+                self._visit(inner, runs)
 
     def _visit(self, op: Op, runs: int) -> None:
-        if op.name in _REGIONS:
-            self._merge_regions(op)
-            if op.name == "stablehlo.while":
-                runs *= max(next(self._trips, 1), 1)
-            self._visit_blocks(op, runs)
-            return
         if op.name == "stablehlo.optimization_barrier":
             for value, passed in zip(op.operands, op.results, strict=True):
                 self._merge_dims(value, passed)
@@ -279,6 +283,11 @@ class DimClasses:
                 work = known[key] = _work(op, rule, classes)
             found[work] = found.get(work, 0) + runs
         return found
+
+
+def inside(op: Op) -> Iterator[Op]:
+    """Yield the ops in the regions of ``op``, not those in their regions."""
+    return (inner for region in op.regions for block in region for inner in block.ops)
 
 
 def _major(factors: Iterable[int], sizes: tuple[int, ...]) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from shardcore._core import Module, Op, Value
 from shardcore.errors import ShardcoreError
+from shardcore.plan.classes import inside
 
 BATCH, ROWS, COLUMNS, SUMMED = range(4)
 """The groups of the dims of a product."""
@@ -34,7 +35,6 @@ _PASSING = {f"stablehlo.{name}" for name in _ARITHMETIC.split()} | {
     _RESHAPE,
 }
 """Ops whose results need, for each element, one element of each operand of their size."""
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _MOST_STEPS = 64
 """The values that are looked at behind an operand."""
 
@@ -135,19 +135,21 @@ def products(module: Module, trips: Sequence[int]) -> Products:
 
 def _ops(parent: Op, runs: int, trips: Iterator[int]) -> Iterator[tuple[Op, int]]:
     """The ops inside of ``parent`` that run, and how often; those of branches may not run."""
-    for region in parent.regions:
-        for block in region:
-            for op in block.ops:
-                inner = runs
-                if op.name == "stablehlo.while":
-                    inner = runs * next(trips, 0)
-                elif op.name in _BRANCHES:
-                    inner = 0
-                if runs:
-                    yield op, runs
-                if op.regions:
-                    is_body = op.name in _BRANCHES or op.name == "stablehlo.while"
-                    yield from _ops(op, inner if is_body else 0, trips)
+    # Regions may be nested deeper than Python's calls.
+    around = [(inside(parent), runs)]
+    while around:
+        ops, runs = around[-1]
+        op = next(ops, None)
+        if op is None:
+            around.pop()
+            continue
+        inner = 0
+        if op.name == "stablehlo.while":
+            inner = runs * next(trips, 0)
+        if runs:
+            yield op, runs
+        if op.regions:
+            around.append((inside(op), inner))
 
 
 def _product(module: Module, op: Op, runs: int) -> Product | None:
