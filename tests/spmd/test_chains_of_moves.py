@@ -119,3 +119,20 @@ func.func @main(%a: {whole} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}
 }}""")
     partitioned = module.propagate().partition(policy)
     assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_fused_permutes_are_not_like_those_before(policy: str) -> None:
+    """The second permute was like the first, until it was fused with another."""
+    part = "tensor<2x1x4xf32>"
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4x2x4xf32>
+    {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{}}, {{"x"}}]>}}) -> {part} {{
+  %0 = stablehlo.slice %a [0:2, 1:2, 0:4] : (tensor<4x2x4xf32>) -> {part}
+  %1 = stablehlo.reverse %0, dims = [2] : {part}
+  %2 = stablehlo.reverse %1, dims = [0, 2] : {part}
+  return %2 : {part}
+}}""")
+    partitioned = module.propagate().partition(policy)
+    assert shardcore.prove(partitioned).is_proven

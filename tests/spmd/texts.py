@@ -204,6 +204,19 @@ TEXTS = {
     %r = stablehlo.set_dimension_size %u, %n, dim = 1
         : (tensor<8x13xi32>, tensor<i32>) -> tensor<8x13xi32>""",
     ),
+    # No index is for a dim that windows do not have: they are at its first element.
+    "scatter_at_zero": program(
+        "8x12xi32 5x1xi32 5xi32",
+        "8x12xi32",
+        """
+    %r = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{
+        scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1],
+        scatter_dims_to_operand_dims = [1], index_vector_dim = 1>}> ({
+    ^bb0(%p: tensor<i32>, %q: tensor<i32>):
+      %s = stablehlo.add %p, %q : tensor<i32>
+      stablehlo.return %s : tensor<i32>
+    }) : (tensor<8x12xi32>, tensor<5x1xi32>, tensor<5xi32>) -> tensor<8x12xi32>""",
+    ),
     "composite": program(
         "8x6xf32",
         "6xf32",

@@ -164,6 +164,7 @@ impl Program {
     pub fn set_attr(&mut self, op: OpId, name: &str, value: &str) {
         self.attr_ranges[op] = self.with_attr(self.attr_ranges[op], name, value);
         self.mark_attrs_changed(op);
+        self.resign_with_attr(op, name, value);
     }
     /// Removes attribute `name` of `op`; true if it was there.
     pub fn remove_attr(&mut self, op: OpId, name: &str) -> bool {

@@ -139,6 +139,20 @@ impl Program {
         let Signature { name, example, syntax, .. } = self.signatures[old];
         self.ops[op].signature = self.intern_signature(op, &mut key, name, example, syntax);
     }
+    /// Updates the signature of `op` after attribute `name` has been set to `value`. Ops that differ in their channel alone
+    /// keep one signature.
+    pub(super) fn resign_with_attr(&mut self, op: OpId, name: &str, value: &str) {
+        let Some(old) = self.ops[op].signature.get().filter(|_| name != "channel_handle") else {
+            return;
+        };
+        let stem = self.signatures.key_without_types(old);
+        let mut key = stem.to_owned();
+        write_attr(name, value, &mut key);
+        if key.len() > stem.len() {
+            let Signature { name, syntax, .. } = self.signatures[old];
+            self.ops[op].signature = self.intern_signature(op, &mut key, name, op, syntax);
+        }
+    }
     /// Updates `op` after the types of its operands or results have changed: its signature and print flags.
     pub fn update_types(&mut self, op: OpId) {
         self.resign_op(op);

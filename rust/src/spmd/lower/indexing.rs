@@ -81,6 +81,14 @@ fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
         return;
     };
     let updates = &work.rule.operands[work.results.len() + 1];
+    // Windows are at index 0 of dims that they do not have and no index is for.
+    for &dim in &indexed.dims.collapsed {
+        if let Some(factor) =
+            factor_of(work, 0, dim).filter(|_| !indexed.dims.index_map.contains(&dim))
+        {
+            abilities[factor.index()] = Ability::Whole;
+        }
+    }
     for &dim in &indexed.dims.index_map {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
         let is_in_updates = updates.dims.iter().any(|dim| dim.contains(&factor));
