@@ -77,6 +77,26 @@ def test_rules_that_users_wrote_are_not_left() -> None:
     assert str(Module.parse(text)) == text
 
 
+@pytest.mark.parametrize("policy", ["shardy", "least", "xla"])
+def test_a_function_that_is_inlined_twice_has_two_names_for_a_value(policy: str) -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>)
+        -> (tensor<2x4x1xf32>, tensor<2x4x1xf32>) {
+      %0 = func.call @f(%a) : (tensor<2x4xf32>) -> tensor<2x4x1xf32>
+      %1 = func.call @f(%b) : (tensor<2x4xf32>) -> tensor<2x4x1xf32>
+      return %0, %1 : tensor<2x4x1xf32>, tensor<2x4x1xf32>
+    }
+    func.func private @f(%p: tensor<2x4xf32>) -> tensor<2x4x1xf32> {
+      %v = stablehlo.broadcast_in_dim %p, dims = [0, 1]
+          : (tensor<2x4xf32>) -> tensor<2x4x1xf32>
+      return %v : tensor<2x4x1xf32>
+    }
+    """
+    local = str(Module.parse(text).propagate().partition(policy=policy).module)
+    assert str(Module.parse(local)) == local
+
+
 def test_sums_are_over_the_axis_of_the_contracted_dim() -> None:
     partitioned = Module.parse(MLP).propagate().partition()
     (collective,) = partitioned.collectives

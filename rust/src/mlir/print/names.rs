@@ -77,9 +77,15 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     for op in program.pre_order(function).skip(1) {
         let own = program.printing().op(op).span;
         if own.is_empty() {
-            if has_named_args(program, op) {
+            // Results of ops that took another's place have its name.
+            let named = program.op_results(op).find(|&value| program.printing().has_name(value));
+            let name = named.map(|value| program.printing().value_name(value));
+            if has_named_args(program, op)
+                || name.is_some_and(|name| name <= last || name >= span.end)
+            {
                 return true;
             }
+            last = name.unwrap_or(last);
             continue;
         }
         if own.start < last || own.end > span.end {

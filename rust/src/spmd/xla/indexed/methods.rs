@@ -111,12 +111,15 @@ impl Indexed {
             }
             Role::Batch | Role::Other => {
                 let (operand, indices) = (within(operand), within(indices));
-                let of_slices = |factor: usize| match self.roles[factor] {
-                    Role::Index => indices[factor].clone(),
-                    Role::Window => operand[factor].clone(),
-                    _ => Vec::new(),
-                };
-                let slices = (0..operand.len()).map(of_slices).collect();
+                let mut slices = self.of_roles(&indices, |other| other == Role::Index);
+                let windows = self.of_roles(&operand, |other| other == Role::Window);
+                let used = slices.concat();
+                // Windows stay whole where indices are sharded by the same devices.
+                if !windows.iter().flatten().any(|digit| used.contains(digit)) {
+                    for (digits, more) in slices.iter_mut().zip(windows) {
+                        digits.extend(more);
+                    }
+                }
                 [free(operand), free(indices), free(slices)]
             }
         };
