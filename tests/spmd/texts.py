@@ -17,6 +17,17 @@ def program(arguments: str, result: str, body: str, more: str = "") -> str:
     )
 
 
+def windows(attributes: str, operand: str, result: str) -> str:
+    """Sums of integers over windows."""
+    return f"""
+    %z = stablehlo.constant dense<0> : tensor<i32>
+    %r = "stablehlo.reduce_window"(%arg0, %z) <{{{attributes}}}> ({{
+    ^bb0(%p: tensor<i32>, %q: tensor<i32>):
+      %s = stablehlo.add %p, %q : tensor<i32>
+      stablehlo.return %s : tensor<i32>
+    }}) : (tensor<{operand}>, tensor<i32>) -> tensor<{result}>"""
+
+
 def einsum(config: str, left: str, right: str, result: str) -> str:
     """A product of two tensors by an equation."""
     return program(
@@ -203,6 +214,27 @@ TEXTS = {
     %n = stablehlo.constant dense<13> : tensor<i32>
     %r = stablehlo.set_dimension_size %u, %n, dim = 1
         : (tensor<8x13xi32>, tensor<i32>) -> tensor<8x13xi32>""",
+    ),
+    # Windows that reach over a whole dim, but are no cumulative sums.
+    "windows_along_two_dims": program(
+        "8x6xi32",
+        "8x2xi32",
+        windows(
+            "window_dimensions = array<i64: 8, 3>, window_strides = array<i64: 1, 2>, "
+            "padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>",
+            "8x6xi32",
+            "8x2xi32",
+        ),
+    ),
+    "dilated_windows": program(
+        "9x6xi32",
+        "9x6xi32",
+        windows(
+            "window_dimensions = array<i64: 5, 1>, window_dilations = array<i64: 2, 1>, "
+            "padding = dense<[[8, 0], [0, 0]]> : tensor<2x2xi64>",
+            "9x6xi32",
+            "9x6xi32",
+        ),
     ),
     # No index is for a dim that windows do not have: they are at its first element.
     "scatter_at_zero": program(

@@ -59,9 +59,19 @@ impl Lowering<'_, '_, '_> {
         let mut moved = (0..work.shapes[0].len()).filter(is_moved);
         let (dim, None) = (moved.next()?, moved.next()) else { return None };
         let size = work.shapes[0][dim];
-        let geometry = Geometries::of(program, work).along(dim)?;
+        let geometries = Geometries::of(program, work);
+        let geometry = geometries.along(dim)?;
         let of_all = |low| Geometry { low, reach: size, ..Geometry::SAME };
         if geometry != of_all(size - 1) && geometry != of_all(0) {
+            return None;
+        }
+        let mut others = (0..work.shapes[0].len()).filter(|&other| other != dim);
+        if others.any(|other| geometries.along(other) != Some(Geometry::SAME)) {
+            return None;
+        }
+        // Windows that are dilated reach as far with fewer elements.
+        let sizes = super::geometry::ints(program, work.op, "window_dimensions");
+        if sizes.get(dim) != Some(&size) {
             return None;
         }
         if work.shapes.last()?.get(dim) != Some(&size) || size == 1 {
