@@ -13,7 +13,7 @@ several dims is in the class of the major one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import Module, Op, OpShardingRule, Result, Value
@@ -141,20 +141,16 @@ class DimClasses:
         )
 
     def _visit_blocks(self, op: Op, runs: int) -> None:
-        """Visit the ops inside ``op``, which may be nested deeper than Python's calls."""
-        around = [(inside(op), runs)]
-        while around:
-            ops, runs = around[-1]
-            inner = next(ops, None)
-            if inner is None:
-                around.pop()
-            elif inner.name in _REGIONS:
+        for inner, times in inside(op, runs, self._runs_inside):
+            if inner.name in _REGIONS:
                 self._merge_regions(inner)
-                if inner.name == "stablehlo.while":
-                    runs *= max(next(self._trips, 1), 1)
-                around.append((inside(inner), runs))
             else:
-                self._visit(inner, runs)
+                self._visit(inner, times)
+
+    def _runs_inside(self, op: Op, runs: int) -> int | None:
+        if op.name not in _REGIONS:
+            return None
+        return runs * max(next(self._trips, 1), 1) if op.name == "stablehlo.while" else runs
 
     def _visit(self, op: Op, runs: int) -> None:
         if op.name == "stablehlo.optimization_barrier":
@@ -285,8 +281,28 @@ class DimClasses:
         return found
 
 
-def inside(op: Op) -> Iterator[Op]:
-    """Yield the ops in the regions of ``op``, not those in their regions."""
+def inside(
+    op: Op, runs: int, runs_inside: Callable[[Op, int], int | None]
+) -> Iterator[tuple[Op, int]]:
+    """Yield the ops in the regions of ``op``, in order, and how often they run.
+
+    ``runs_inside`` says how often what is inside of one of them runs; with ``None`` it is left out.
+    """
+    # Regions may be nested deeper than Python's calls.
+    around = [(_children(op), runs)]
+    while around:
+        ops, runs = around[-1]
+        inner = next(ops, None)
+        if inner is None:
+            around.pop()
+            continue
+        yield inner, runs
+        times = runs_inside(inner, runs)
+        if times is not None:
+            around.append((_children(inner), times))
+
+
+def _children(op: Op) -> Iterator[Op]:
     return (inner for region in op.regions for block in region for inner in block.ops)
 
 

@@ -135,21 +135,13 @@ def products(module: Module, trips: Sequence[int]) -> Products:
 
 def _ops(parent: Op, runs: int, trips: Iterator[int]) -> Iterator[tuple[Op, int]]:
     """The ops inside of ``parent`` that run, and how often; those of branches may not run."""
-    # Regions may be nested deeper than Python's calls.
-    around = [(inside(parent), runs)]
-    while around:
-        ops, runs = around[-1]
-        op = next(ops, None)
-        if op is None:
-            around.pop()
-            continue
-        inner = 0
+
+    def runs_inside(op: Op, runs: int) -> int | None:
         if op.name == "stablehlo.while":
-            inner = runs * next(trips, 0)
-        if runs:
-            yield op, runs
-        if op.regions:
-            around.append((inside(op), inner))
+            return runs * next(trips, 0)
+        return 0 if op.regions else None
+
+    return ((op, times) for op, times in inside(parent, runs, runs_inside) if times)
 
 
 def _product(module: Module, op: Op, runs: int) -> Product | None:
