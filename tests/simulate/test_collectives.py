@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardcore import Mesh, Module
 from shardcore.errors import SimulationError
+from shardcore.simulate.dtypes import DTYPES
 
 from tests.simulate import agree, xla
 from tests.simulate.check import few, function
@@ -89,6 +90,15 @@ def layouts(draw: st.DrawFn) -> tuple[Groups, Groups]:
 def test_collectives(layout: tuple[Groups, Groups], element: str, name: str, seed: int) -> None:
     x = small(np.random.default_rng(seed), (DEVICES, 8, 4), element)
     check(program(element, *layout, name), x)
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "bf16"])
+def test_sums_of_minus_zeros_keep_their_sign(element: str) -> None:
+    x = -np.zeros((DEVICES, 8, 4), DTYPES[element])
+    text = program(element, [[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 1]], "add")
+    _, reduced, scattered, *_ = Module.parse(text).simulate(x, devices=DEVICES)
+    assert np.signbit(reduced).all()
+    assert np.signbit(scattered).all()
 
 
 @pytest.mark.parametrize("name", ["and", "or", "xor"])

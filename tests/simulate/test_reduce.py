@@ -71,6 +71,14 @@ def test_extremes_of_zeros_and_nan(element: str) -> None:
     check(lambda x: (lax.reduce_max(x, (1,)), lax.reduce_min(x, (1,))), x)
 
 
+@pytest.mark.parametrize("element", ["f32", "bf16", "f64", "complex<f32>"])
+@pytest.mark.parametrize("start", [-0.0, 0.0])
+def test_sums_of_minus_zeros_keep_their_sign(element: str, start: float) -> None:
+    x = -np.zeros((5, 3), DTYPES[element])
+    init = np.asarray(complex(start, start) if "complex" in element else start, x.dtype)
+    check(lambda x: lax.reduce(x, init, lax.add, (1,)), x)
+
+
 @few
 @given(st.data())
 def test_windows(data: st.DataObject) -> None:

@@ -88,6 +88,10 @@ class Reducer:
         assert self._ufunc is not None
         if operand.dtype == np.bool_:
             return self._ufunc.reduce(operand, axis=-1)
+        if self._ufunc is np.add and operand.dtype.kind in "fc":
+            # NumPy's sums start from +0, which takes the sign from sums of -0 alone.
+            start = operand.dtype.type(complex(-0.0, -0.0) if is_complex(operand.dtype) else -0.0)
+            return self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype, initial=start)
         found = self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype)
         if operand.dtype.kind != "f" or self._ufunc not in (np.maximum, np.minimum):
             return found
