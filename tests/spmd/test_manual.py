@@ -7,6 +7,8 @@ import pytest
 import shardcore
 from shardcore.partition.partitioned import POLICIES
 
+from tests.spmd import generate
+
 
 def asking(body: str) -> shardcore.Module:
     """A program with a function that asks for the device."""
@@ -75,6 +77,42 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   } : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }""")
+    assert shardcore.prove(module.propagate().partition(policy)).is_proven
+
+
+FREE = generate.MeshCase('<["a"=2, "b"=2, "c"=2]>', {'"a"': 2, '"c"': 2}, 8)
+"""A mesh, and the axes of it that are free where "b" is manual."""
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("before", generate.shardings(FREE, 2))
+def test_nothing_is_sent_along_manual_axes(before: str, policy: str) -> None:
+    """Values are resharded along the free axes, in a function, from one sharding to all others."""
+    tensor = "tensor<4x8xi32>"
+    lines, total = [], "%at"
+    for index, after in enumerate(generate.shardings(FREE, 2)):
+        lines += [
+            f"%to_{index} = sdy.sharding_constraint %at {after} : {tensor}",
+            f"%new_{index} = stablehlo.negate %to_{index} : {tensor}",
+            f"%sum_{index} = stablehlo.add {total}, %new_{index} : {tensor}",
+        ]
+        total = f"%sum_{index}"
+    body = "\n".join(lines)
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = {FREE.text}
+func.func @main(%a: tensor<8x8xi32>) -> tensor<8x8xi32> {{
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"b", ?}}, {{?}}]>]
+      out_shardings=[<@mesh, [{{"b", ?}}, {{?}}]>] manual_axes={{"b"}} (%b: {tensor}) {{
+    %1 = func.call @everywhere(%b) : ({tensor}) -> {tensor}
+    sdy.return %1 : {tensor}
+  }} : (tensor<8x8xi32>) -> tensor<8x8xi32>
+  return %0 : tensor<8x8xi32>
+}}
+func.func private @everywhere(%a: {tensor}) -> {tensor} {{
+  %at = sdy.sharding_constraint %a {before} : {tensor}
+  {body}
+  return {total} : {tensor}
+}}""")
     assert shardcore.prove(module.propagate().partition(policy)).is_proven
 
 

@@ -263,6 +263,22 @@ TEXTS = {
   }
 """,
     ),
+    # The function is sharded as its call is; the composite's operand lies otherwise.
+    "composite_called": program(
+        "8x6xi32",
+        "8x6xi32",
+        """
+    %0 = stablehlo.composite "my.turn" %arg0 {decomposition = @turn}
+        : (tensor<8x6xi32>) -> tensor<6x8xi32>
+    %1 = func.call @turn(%arg0) : (tensor<8x6xi32>) -> tensor<6x8xi32>
+    %2 = stablehlo.add %0, %1 : tensor<6x8xi32>
+    %r = stablehlo.transpose %2, dims = [1, 0] : (tensor<6x8xi32>) -> tensor<8x6xi32>""",
+        """  func.func private @turn(%a: tensor<8x6xi32>) -> tensor<6x8xi32> {
+    %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<8x6xi32>) -> tensor<6x8xi32>
+    return %0 : tensor<6x8xi32>
+  }
+""",
+    ),
 }
 
 SIMULATED = (

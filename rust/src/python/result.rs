@@ -62,6 +62,14 @@ impl PyPropagationResult {
             Origin::Replay(replay) => replay.request(py),
         }
     }
+    /// `request` with the decompositions of composites in their places; `None` if it has no composites.
+    fn decomposed(&self, py: Python<'_>, request: &Request) -> PyResult<Option<Request>> {
+        if !request.before.has_any(&[OpKind::Composite]) {
+            return Ok(None);
+        }
+        let completed = self.completed(py)?.get().program(py)?;
+        request.decomposed(py, &completed)
+    }
     /// The outcome of the replay that this result is of, if shardings can be read from it.
     fn readable(&self) -> Option<&Arc<Outcome>> {
         match &self.origin {
@@ -104,14 +112,7 @@ impl PyPropagationResult {
     /// hold the shards in between. Between parts of an axis that do not nest they hold none. Composites, of which Shardy
     /// knows nothing, are their decompositions.
     fn _resharded(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let request = self.request(py)?;
-        let has_composites = request.before.has_any(&[OpKind::Composite]);
-        let completed = has_composites.then(|| self.completed(py)).transpose()?;
-        let decomposed = match completed {
-            Some(completed) => request.decomposed(py, &*completed.get().program(py)?)?,
-            None => None,
-        };
-        if let Some(decomposed) = decomposed {
+        if let Some(decomposed) = self.decomposed(py, &self.request(py)?)? {
             let module = decomposed.complete(py, true, None)?;
             decomposed.check(py, &*module.program(py)?)?;
             return match first_unsound(&*module.program(py)?) {
@@ -125,10 +126,17 @@ impl PyPropagationResult {
         }
         Py::new(py, self.request(py)?.complete_with_reshards(py)?)
     }
-    /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, from which per-device programs are made.
+    /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, and with composites as their
+    /// decompositions, from which per-device programs are made.
     fn _legalized(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let mut names = Family::all().flat_map(|family| family.ops);
         let request = self.request(py)?;
+        if let Some(decomposed) = self.decomposed(py, &request)? {
+            let options = RunOptions { legalize_chlo: true, ..decomposed.options.clone() };
+            let legalizing = Request { options, ..decomposed };
+            let make = || Py::new(py, legalizing.complete(py, false, None)?);
+            return self.legalized.get(py, "the legalized program of this result", make);
+        }
+        let mut names = Family::all().flat_map(|family| family.ops);
         let strings = request.before.strings();
         let has_chlo = names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some());
         if request.options.legalize_chlo || !has_chlo {

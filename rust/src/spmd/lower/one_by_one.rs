@@ -318,7 +318,7 @@ impl Lowering<'_, '_, '_> {
         self.emit.op("stablehlo.dynamic_slice", &operands, ty, &sizes)
     }
     /// A permute: devices are numbered by the axes of the dims, then the others, before and after; each device sends to
-    /// the one with its number.
+    /// the one with its number. Manual axes come first, so that nothing is sent along them.
     fn permute_shards(&mut self, site: &Site, op: OpId) -> Option<ValueId> {
         let result = self.emit.program.result(op, 0);
         let target = self.target(result);
@@ -326,11 +326,14 @@ impl Lowering<'_, '_, '_> {
         let axes = (0..site.mesh.axes.len()).map(|axis| AxisRef::full(AxisId::from_index(axis)));
         let axes = axes.map(|axis| Digit::of_axis(axis, &site.mesh));
         let axes: Vec<Digit> = axes.filter(|digit| digit.size != 1).collect();
-        let used = from.digits().chain(to.digits()).chain(axes.iter().copied());
+        let free = self.devices();
+        let used = from.digits().chain(to.digits()).chain(axes.iter().chain(&free).copied());
         let cuts = Cuts::of(used)?;
-        let every = cuts.split(&axes);
+        let (every, free) = (cuts.split(&axes), cuts.split(&free));
         let ordered = |dims: &[Vec<Digit>]| {
-            let mut own = cuts.split(&dims.concat());
+            let mut own: Vec<Digit> =
+                every.iter().copied().filter(|digit| !free.contains(digit)).collect();
+            own.extend(cuts.split(&dims.concat()));
             let others: Vec<Digit> =
                 every.iter().copied().filter(|digit| !own.contains(digit)).collect();
             own.extend(others);
