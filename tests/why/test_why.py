@@ -216,3 +216,51 @@ def test_without_the_annotation_named_the_axis_goes_or_comes_from_another_one() 
             ]
             assert not same, f"{seed}: {value}\n{axis}\n{after}"
     assert samples > NUM_MODULES
+
+
+def test_a_chain_goes_through_every_call_of_a_deep_one() -> None:
+    tensor, depth = "tensor<8x8xf32>", 300
+    functions = [
+        f"func.func private @f{index}(%a: {tensor}) -> {tensor} {{\n"
+        f"  %0 = call @f{index + 1}(%a) : ({tensor}) -> {tensor}\n  return %0 : {tensor}\n}}\n"
+        for index in range(depth)
+    ]
+    module = Module.parse(
+        'sdy.mesh @mesh = <["x"=2]>\n'
+        f'func.func @main(%a: {tensor} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) '
+        f"-> {tensor} {{\n  %0 = call @f0(%a) : ({tensor}) -> {tensor}\n"
+        f"  return %0 : {tensor}\n}}\n"
+        + "".join(functions)
+        + f"func.func private @f{depth}(%a: {tensor}) -> {tensor} {{\n"
+        f"  %0 = stablehlo.negate %a : {tensor}\n  return %0 : {tensor}\n}}\n"
+    )
+    result = module.propagate()
+    [why] = result.why(f"@f{depth} %0").axes
+    assert why.source.name == "%a"
+    froms = [step.from_value for step in why.chain]
+    assert froms == ["%a", *(f"@f{index} %a" for index in range(depth + 1))]
+    [why] = result.why("%0").axes
+    results = [step.value for step in why.chain[-depth - 2 :]]
+    assert results == [*(f"@f{index} %0" for index in range(depth, -1, -1)), "%0"]
+
+
+def test_the_table_calls_values_of_other_functions_as_why_takes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.mlir"
+    path.write_text(
+        'sdy.mesh @mesh = <["x"=2]>\n'
+        'func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, '
+        "%b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n"
+        "  %0 = stablehlo.negate %b : tensor<4xf32>\n"
+        "  %1 = call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  return %0, %1 : tensor<4xf32>, tensor<4xf32>\n}\n"
+        "func.func private @g(%c: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "  %0 = stablehlo.negate %c : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+    )
+    assert main(["propagate", str(path)]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("@g %0")]
+    assert len(rows) == 1
+    assert '[{"x"}]' in rows[0]
+    assert main(["why", str(path), "@g %0"]) == 0
+    assert '"x" on dim 0' in capsys.readouterr().out

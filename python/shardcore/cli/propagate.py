@@ -90,5 +90,5 @@ def run(options: argparse.Namespace) -> int:
             print_result(result, limit=options.limit, seconds=seconds)
             show_diagnostics(result, options.ignore)
         else:
-            show([values_table(values)])
+            show([values_table(result, values)])
     return 0

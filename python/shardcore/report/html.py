@@ -11,6 +11,7 @@ from rich.table import Table
 from shardcore.errors import ShardcoreError
 from shardcore.report.console import FittedTable, PlainTable
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
+from shardcore.report.entry import entry_function
 from shardcore.report.labels import folded
 from shardcore.report.table import COLUMNS, cells, selection
 from shardcore.units import format_bytes
@@ -32,6 +33,7 @@ def result_html(result: Result) -> str:
     summary = result.summary()
     before, after = summary["before"], summary["after"]
     values, more = selection(result, MAX_ROWS)
+    rows = _rows(result, values)
     peak, collectives = _costs(result)
     kinds = (
         ("arguments", "argument_bytes_per_device"),
@@ -53,7 +55,7 @@ def result_html(result: Result) -> str:
         f"(annotated: {before['sharded_values']})</div>"
         f"{_table(('bytes per device', 'before', 'after'), [*memory, *peak])}"
         f"{_table(('axis', 'mesh', 'shards values', 'arguments'), axes)}{collectives}"
-        f"{_table(COLUMNS, map(cells, values))}<div>{escape(more)}</div></div>"
+        f"{_table(COLUMNS, rows)}<div>{escape(more)}</div></div>"
     )
 
 
@@ -83,6 +85,11 @@ def value_html(value: Value) -> str:
     return f"<div {_STYLE}><div><b>{head}</b>{where}</div>{drawing}</div>"
 
 
+def _rows(result: Result | Module, values: Sequence[Value]) -> list[list[str]]:
+    entry = entry_function(result)
+    return [cells(value, entry) for value in values]
+
+
 def module_html(module: Module) -> str:
     """Return ``module`` as an element of HTML: what is in it, its meshes, its first values."""
     totals = module.totals()
@@ -92,10 +99,11 @@ def module_html(module: Module) -> str:
     ]
     counts = f"{module.num_ops} ops; {totals['sharded_values']} of {totals['values']} values"
     values, more = selection(module, MAX_ROWS)
+    rows = _rows(module, values)
     return (
         f"<div {_STYLE}><div>{escape(f'{module.filename}: {counts} are sharded')}</div>"
         f"{_table(('mesh', 'axes'), meshes)}"
-        f"{_table(COLUMNS, map(cells, values))}<div>{escape(more)}</div></div>"
+        f"{_table(COLUMNS, rows)}<div>{escape(more)}</div></div>"
     )
 
 

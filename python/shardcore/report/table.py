@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardcore.report.console import paragraph, plain_text, show, table
+from shardcore.report.entry import entry_function
 from shardcore.report.labels import folded
 from shardcore.units import format_bytes
 
@@ -42,9 +43,12 @@ def format_sharding(value: Value | Port) -> str:
     return text[text.index(", [{") + 2 : -1] if ", [{" in text else text
 
 
-def cells(value: Value) -> list[str]:
-    """The cells of the row of ``value``, one for each of ``COLUMNS``."""
-    return [value.name, *_figures(value), value.location or ""]
+def cells(value: Value, entry: str | None) -> list[str]:
+    """The cells of the row of ``value``, one for each of ``COLUMNS``; ``entry`` is the entry
+    function, in which values need no function before their names.
+    """
+    name = value.name if value.function == entry else f"@{value.function} {value.name}"
+    return [name, *_figures(value), value.location or ""]
 
 
 def _figures(value: Value | Port) -> list[str]:
@@ -71,12 +75,16 @@ def result_text(result: Result) -> str:
     return plain_text([*parts, paragraph(summary_text(result.summary()))])
 
 
-def values_table(values: Sequence[Value]) -> Part:
-    """A table with a row for each of ``values``.
+def values_table(result: Result, values: Sequence[Value]) -> Part:
+    """A table with a row for each of ``values`` of ``result``.
+
+    Values of other functions than the entry function are called as ``why`` takes them,
+    ``@helper %12``.
 
     The column of sources is left out if no value has one.
     """
-    rows = [cells(value) for value in values]
+    entry = entry_function(result)
+    rows = [cells(value, entry) for value in values]
     names = [f">{name}" if name == "per device" else name for name in COLUMNS]
     if not any(row[-1] for row in rows):
         names, rows = names[:-1], [row[:-1] for row in rows]
@@ -95,7 +103,7 @@ def print_result(
     if more:
         more += " (--limit 0 shows all)\n"
     summary = paragraph(f"{more}\n{summary_text(result.summary(), seconds)}")
-    show([values_table(values), summary], console)
+    show([values_table(result, values), summary], console)
 
 
 def selection(result: Result | Module, limit: int) -> tuple[list[Value], str]:

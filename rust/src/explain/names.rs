@@ -14,6 +14,8 @@ pub(super) struct Names {
     /// Ops by the place where the text names their results.
     by_result: FxHashMap<u32, OpId>,
     functions: FxHashMap<String, FuncId>,
+    /// The entry function of the given program.
+    entry: Option<FuncId>,
     /// The copies of functions in the completed program, by their bodies.
     copies: FxHashMap<BlockId, String>,
 }
@@ -28,7 +30,8 @@ impl Names {
         let functions = given.functions_in_order().into_iter();
         let functions =
             functions.map(|func| (given.str(given.func_name(func)).to_owned(), func)).collect();
-        let mut names = Self { ops, by_result, functions, copies: FxHashMap::default() };
+        let (entry, copies) = (given.entry_function(), FxHashMap::default());
+        let mut names = Self { ops, by_result, functions, entry, copies };
         for func in result.functions_in_order() {
             let name = result.str(result.func_name(func));
             if let (false, Some(body)) =
@@ -72,7 +75,7 @@ impl Names {
         };
         let name = given.value_name(known);
         match function_of(given, known) {
-            Some(func) if Some(func) != given.entry_function() => {
+            Some(func) if Some(func) != self.entry => {
                 format!("@{} {name}", given.str(given.func_name(func)))
             }
             _ => name,
