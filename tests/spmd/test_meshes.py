@@ -100,6 +100,28 @@ func.func @main(%a: tensor<12x12xi32>) -> tensor<12x12xi32> {
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_collectives_of_the_reference_that_do_not_verify_are_not_needed(policy: str) -> None:
+    """Shardy shards the barrier's result over one mesh and slices it from the other."""
+    text = """
+sdy.mesh @m0 = <["x"=2, "y"=4]>
+sdy.mesh @m1 = <["x"=2, "y"=4], device_ids=[3, 0, 4, 2, 6, 1, 7, 5]>
+func.func @main(
+    %a: tensor<8xi32> {sdy.sharding = #sdy.sharding<@m1, [{"y":(2)2, "x", "y":(1)2}]>})
+    -> tensor<8xi32> {
+  %0 = stablehlo.negate %a : tensor<8xi32>
+  %1 = sdy.sharding_constraint %0 <@m0, [{}]> : tensor<8xi32>
+  %2 = sdy.propagation_barrier %1 allowed_direction=FORWARD : tensor<8xi32>
+  %3 = sdy.sharding_constraint %2 <@m1, [{"y":(2)2}]> : tensor<8xi32>
+  %4 = stablehlo.add %3, %1 : tensor<8xi32>
+  return %4 : tensor<8xi32>
+}"""
+    result = shardcore.Module.parse(text).propagate()
+    with pytest.raises(shardcore.ShardcoreError, match="does not match operand mesh"):
+        _ = result.with_collectives
+    assert shardcore.prove(result.partition(policy)).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_shards_that_no_devices_hold_are_refused(policy: str) -> None:
     """The major and the minor half of an axis of 6 are at once the same for two of six devices."""
     text = """

@@ -109,22 +109,28 @@ impl PyPropagationResult {
         Ok(module)
     }
     /// The program with every reshard made explicit, from which per-device programs are made: as collectives, where devices
-    /// hold the shards in between. Between parts of an axis that do not nest they hold none. Composites, of which Shardy
-    /// knows nothing, are their decompositions.
+    /// hold the shards in between. Between parts of an axis that do not nest they hold none, and between meshes whose devices
+    /// are in another order there may be collectives that do not verify. Composites, of which Shardy knows nothing, are
+    /// their decompositions.
     fn _resharded(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        if let Some(decomposed) = self.decomposed(py, &self.request(py)?)? {
-            let module = decomposed.complete(py, true, None)?;
-            decomposed.check(py, &*module.program(py)?)?;
-            return match first_unsound(&*module.program(py)?) {
-                None => Py::new(py, module),
-                Some(_) => Py::new(py, decomposed.complete_with_reshards(py)?),
-            };
+        let request = self.request(py)?;
+        let decomposed = self.decomposed(py, &request)?;
+        let (request, module) = match decomposed {
+            Some(decomposed) => {
+                let module = Py::new(py, decomposed.complete(py, true, None)?)?;
+                (decomposed, module)
+            }
+            None => (request, self.collectives(py)?),
+        };
+        let is_sound = first_unsound(&*module.get().program(py)?).is_none();
+        if is_sound && request.check(py, &*module.get().program(py)?).is_ok() {
+            return Ok(module);
         }
-        let module = self.collectives(py)?;
-        if first_unsound(&*module.get().program(py)?).is_none() {
-            return self.with_collectives(py);
+        let module = request.complete_with_reshards(py)?;
+        if is_sound {
+            request.check(py, &*module.program(py)?)?;
         }
-        Py::new(py, self.request(py)?.complete_with_reshards(py)?)
+        Py::new(py, module)
     }
     /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, and with composites as their
     /// decompositions, from which per-device programs are made.
