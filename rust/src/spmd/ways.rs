@@ -48,8 +48,9 @@ pub struct Way {
     /// The stage at which each operand is resharded; none where all are at stage 0. What is resharded at one stage is
     /// not shared with others.
     pub stages: Vec<u32>,
-    /// The placements that each operand has in between; none where all are resharded directly.
-    pub through: Vec<Vec<PlacementId>>,
+    /// The placements that each operand has in between, each with the stage at which it is resharded to that; none where
+    /// all are resharded directly.
+    pub through: Vec<Vec<(u32, PlacementId)>>,
     /// The placements that each result has in between.
     pub behind: Vec<PlacementId>,
 }

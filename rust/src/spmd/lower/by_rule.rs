@@ -45,7 +45,7 @@ impl Lowering<'_, '_, '_> {
         for (index, (&held, &placement)) in tensors.operands.iter().zip(&way.operands).enumerate() {
             let stage = way.stages.get(index).copied().unwrap_or_default();
             let mut held = held;
-            for &between in way.through.get(index).into_iter().flatten() {
+            for &(stage, between) in way.through.get(index).into_iter().flatten() {
                 held = self.reshard_at(stage, held, between);
             }
             operands.push(self.reshard_at(stage, held, placement));

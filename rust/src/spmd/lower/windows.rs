@@ -88,7 +88,7 @@ impl Lowering<'_, '_, '_> {
             let is_there = held.placement == placement
                 || self.placements[held.placement].is_replicated()
                 || self.placements[held.placement].dims.is_empty();
-            (!is_there).then_some(target).into_iter().collect()
+            (!is_there).then_some((0, target)).into_iter().collect()
         };
         let through = work.operands.iter().zip(&way.operands).map(between).collect();
         Way { through, ..way }

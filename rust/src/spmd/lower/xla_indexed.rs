@@ -71,8 +71,9 @@ impl Lowering<'_, '_, '_> {
                 Ordering::Greater => 2,
             };
             let ways = decision.through[tensor].iter();
-            *places =
-                ways.map(|digits| self.way(work, order, digits.clone()).operands[number]).collect();
+            let placements =
+                ways.map(|digits| self.way(work, order, digits.clone()).operands[number]);
+            *places = placements.map(|placement| (0, placement)).collect();
         }
         let mut behind = Vec::new();
         for (digits, mut terms) in decision.behind {

@@ -22,10 +22,10 @@ impl Lowering<'_, '_, '_> {
         let stages = decision.stages.map(|groups| groups.map_or(0, |groups| self.stage(groups)));
         let way = self.way(work, order, digits);
         let mut through = Vec::new();
-        for (operand, digits) in decision.through.into_iter().enumerate() {
-            let ways = digits.into_iter().map(|digits| {
+        for (operand, reached) in decision.through.into_iter().enumerate() {
+            let ways = reached.into_iter().map(|(groups, digits)| {
                 let digits = digits.into_iter().map(merged).collect();
-                self.way(work, order, digits).operands[operand]
+                (self.stage(groups), self.way(work, order, digits).operands[operand])
             });
             through.push(ways.collect());
         }
@@ -36,7 +36,11 @@ impl Lowering<'_, '_, '_> {
         let behind = behind.into_iter().collect();
         Some(Way { stages: stages.to_vec(), through, behind, ..way })
     }
+    /// The stage of what is resharded within groups along `groups`: 0, that of other ops, without groups.
     fn stage(&mut self, groups: Vec<Digit>) -> u32 {
+        if groups.is_empty() {
+            return 0;
+        }
         let next = self.shared.stages.len() as u32 + 1;
         *self.shared.stages.entry(groups).or_insert(next)
     }

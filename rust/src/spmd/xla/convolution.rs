@@ -135,7 +135,8 @@ impl Product {
             return Some(shards.done(way));
         }
         let mut decision = shards.done(whole);
-        decision.through[0].push(way);
+        let groups = decision.stages[0].clone().unwrap_or_default();
+        decision.through[0].push((groups, way));
         Some(decision)
     }
     /// How operands are sharded within `groups` along free dims of one: the other one of a convolution is whole if no digits

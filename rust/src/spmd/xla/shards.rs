@@ -56,8 +56,9 @@ pub struct Shards {
     pub way: FactorDigits,
     /// For each operand the groups within which it was resharded last, if it was.
     pub stages: [Option<Vec<Digit>>; 2],
-    /// For each operand the digits by factor to which it was resharded so that groups could be made.
-    pub through: [Vec<FactorDigits>; 2],
+    /// For each operand the digits by factor to which it was resharded so that groups could be made, each behind the digits
+    /// that groups were along then.
+    pub through: [Vec<(Vec<Digit>, FactorDigits)>; 2],
 }
 
 /// How a product is computed.
@@ -68,8 +69,9 @@ pub struct Decision {
     /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
     /// partitioner shares what is resharded alike within groups of one kind only.
     pub stages: [Option<Vec<Digit>>; 2],
-    /// For each operand the digits by factor that it has in between.
-    pub through: [Vec<FactorDigits>; 2],
+    /// For each operand the digits by factor that it has in between, each behind those that groups are along within which it
+    /// is resharded to these.
+    pub through: [Vec<(Vec<Digit>, FactorDigits)>; 2],
     /// The digits that the result has once terms of a group are added up at once, where they are.
     pub reduced_to: Option<FactorDigits>,
 }
@@ -151,7 +153,7 @@ impl Shards {
                 .collect();
             let is_moved = !in_use.is_empty();
             if let (Some(stage), true) = (self.stages.get_mut(tensor as usize), is_moved) {
-                *stage = Some(before);
+                *stage = Some(before.clone());
             }
             let is_free = total_size(&free) % total_size(&taken) == 0 && !free.is_empty();
             match in_use[..] {
@@ -172,7 +174,7 @@ impl Shards {
                 .map(|(groups, own)| groups.iter().chain(own).copied().collect());
             let in_between = in_between.collect();
             if let (Some(through), true) = (self.through.get_mut(tensor as usize), is_moved) {
-                through.push(in_between);
+                through.push((before, in_between));
             }
         }
         self.devices.retain(|digit| !taken.contains(digit));
@@ -192,8 +194,8 @@ impl Shards {
         };
         let (target, had) = (add(&target, &own), add(&self.way, self.of(operand)));
         if target != had {
-            self.stages[operand as usize] = Some(before);
-            self.through[operand as usize].push(target);
+            self.stages[operand as usize] = Some(before.clone());
+            self.through[operand as usize].push((before, target));
         }
         self.tensors[operand as usize] = own;
     }
