@@ -104,3 +104,26 @@ def test_a_result_is_cut_along_what_is_not_summed(rows: int, result: str) -> Non
     completed = shardcore.Module.parse(text).propagate()
     assert shardcore.prove(completed.partition("xla")).is_proven
     assert sent_by_kind(completed.cost("tpu-v5p")) == as_all_reduce(sent_bytes(text))
+
+
+SHARED = """module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
+  func.func public @main(
+      %x: tensor<512x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"c"}]>},
+      %w: tensor<128x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"c"}]>},
+      %g: tensor<512x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"c"}]>})
+      -> (tensor<512x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"c"}]>},
+          tensor<64x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"c"}, {}]>}) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<512x128xf32>, tensor<128x64xf32>) -> tensor<512x64xf32>
+    %1 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0]
+        : (tensor<512x64xf32>, tensor<512x128xf32>) -> tensor<64x128xf32>
+    return %0, %1 : tensor<512x64xf32>, tensor<64x128xf32>
+  }
+}"""
+
+
+def test_a_product_and_its_gradient_share_what_is_resharded_before_groups() -> None:
+    ours = sent_by_kind(shardcore.Module.parse(SHARED).propagate().cost("tpu-v5p"))
+    assert ours == as_all_reduce(sent_bytes(SHARED))
+    assert ours["collective_permute"] == 512 * 32 * 4
