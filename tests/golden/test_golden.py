@@ -42,8 +42,8 @@ def table() -> str:
 
 def narrow_table() -> str:
     printed = io.StringIO()
-    values = Module.parse(PROGRAM).propagate().values()
-    show([values_table(values)], Console(file=printed, width=72))
+    result = Module.parse(PROGRAM).propagate()
+    show([values_table(result, result.values())], Console(file=printed, width=72))
     return printed.getvalue()
 
 
