@@ -14,6 +14,7 @@ sdy.mesh @mesh = <["x"=2, "y"=4]>
 sdy.mesh @other = <["x"=2, "z"=4]>
 """
 RESHARDS = "builtin.module(func.func(sdy-insert-explicit-reshards))"
+SHARE = "builtin.module(sdy-export-named-computations,sdy-unflatten-call-graph)"
 
 
 def test_unreduced_operand_of_op_without_results() -> None:
@@ -146,6 +147,52 @@ func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}
     assert [str(value.sharding) for value in values] == ['<@mesh, [{"x"}]>'] * 4
     dedup = "builtin.module(sdy-propagation-pipeline{dedup-functions-fully=true})"
     assert ours(text, dedup) == reference.run(text, dedup)
+
+
+def _two_computations(first: str, second: str) -> str:
+    """Two named computations of one name."""
+    return f"""{MESHES}
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}})
+    -> tensor<8xf32> {{
+  %0 = sdy.named_computation<"part">(%a) (%b: tensor<8xf32>) {{
+    %1 = {first} %b : tensor<8xf32>
+    sdy.return %1 : tensor<8xf32>
+  }} : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = sdy.named_computation<"part">(%0) (%c: tensor<8xf32>) {{
+    %3 = {second} %c : tensor<8xf32>
+    sdy.return %3 : tensor<8xf32>
+  }} : (tensor<8xf32>) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}}"""
+
+
+def test_named_computations_with_other_bodies() -> None:
+    text = _two_computations("stablehlo.tanh", "stablehlo.negate")
+    # The reference calls the first one twice.
+    assert "call @part_0(" not in reference.run(text, SHARE)
+    result = ours(text)
+    assert result.count("call @part(") == result.count("call @part_0(") == 1
+    assert shardcore.prove(shardcore.Module.parse(text).propagate().partition()).is_proven
+
+
+def test_a_named_computation_with_the_name_of_a_function() -> None:
+    function = (
+        "func.func private @part(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
+    )
+    text = _two_computations("stablehlo.tanh", "stablehlo.tanh") + function
+    text = text.replace(
+        "return %2", "%4 = call @part(%2) : (tensor<8xf32>) -> tensor<8xf32> return %4"
+    )
+    result = ours(text)
+    assert result.count("call @part(") == 1
+    assert result.count("call @part_0(") == 2
+    assert shardcore.prove(shardcore.Module.parse(text).propagate().partition()).is_proven
+
+
+def test_named_computations_with_one_body_are_shared() -> None:
+    text = _two_computations("stablehlo.tanh", "stablehlo.tanh")
+    assert ours(text, SHARE) == reference.run(text, SHARE)
+    assert ours(text).count("call @part(") == 2
 
 
 def test_origins_of_annotated_ops() -> None:

@@ -2,12 +2,13 @@
 //! body, so that propagation sees one function.
 //!
 //! The first call of a function takes its body; others, which only exist if the call graph was not
-//! flattened, get clones, within the limit of `max_ops`.
+//! flattened, get clones, within the limit of `max_ops`. Named computations of the input whose name does not tell
+//! them apart get another one, unlike in the reference ([`distinct_computations`]).
 
 use super::edge_ops::add_data_flow_edges;
 use super::flatten_call_graph::check_size;
 use super::propagate_sharding_from_func_to_call::has_shardings;
-use super::{callee, mistake, CallGraph};
+use super::{callee, distinct_computations, mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Result};
 use crate::index::{FuncId, IdVec, OpId, RegionId, ShardingId, TypeId, ValueId};
@@ -22,6 +23,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     if !program.has_any(&[OpKind::Call, OpKind::NamedComputation]) {
         return Ok(());
     }
+    distinct_computations::run(program);
     let symbols = SymbolTable::new(program);
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;

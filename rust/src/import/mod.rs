@@ -33,6 +33,7 @@ pub mod apply_sharding_constraints;
 mod call_graph;
 mod clone_function;
 pub mod constant_or_scalar_splitter;
+mod distinct_computations;
 mod edge_ops;
 pub mod explicit_gather_scatter_batching;
 pub mod flatten_call_graph;
