@@ -906,7 +906,13 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Its name, ``%12``, ``%3#1`` or ``%arg0``."""
+        """Its name in its function, ``%12``, ``%3#1`` or ``%arg0``."""
+
+    @property
+    def qualified_name(self) -> str:
+        """Its name as `why`, `check` and `Session.set` take it: ``%12``, or ``@helper %12`` of a
+        value of another function than the entry function.
+        """
 
     @property
     def function(self) -> str:

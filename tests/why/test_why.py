@@ -124,7 +124,8 @@ def test_values_of_the_copies_of_a_function() -> None:
     for value in values(result):
         functions.add(value.function)
         name = value.name if value.function == "main" else f"@{value.function} {value.name}"
-        for asked in (value, f"@{value.function} {value.name}"):
+        assert value.qualified_name == name
+        for asked in (value, name, f"@{value.function} {value.name}"):
             why = result.why(asked)
             assert not check(value, why)
             for axis in why.axes:

@@ -11,7 +11,6 @@ from rich.table import Table
 from shardcore.errors import ShardcoreError
 from shardcore.report.console import FittedTable, PlainTable
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
-from shardcore.report.entry import entry_function
 from shardcore.report.labels import folded
 from shardcore.report.table import COLUMNS, cells, selection
 from shardcore.units import format_bytes
@@ -33,7 +32,7 @@ def result_html(result: Result) -> str:
     summary = result.summary()
     before, after = summary["before"], summary["after"]
     values, more = selection(result, MAX_ROWS)
-    rows = _rows(result, values)
+    rows = _rows(values)
     peak, collectives = _costs(result)
     kinds = (
         ("arguments", "argument_bytes_per_device"),
@@ -85,9 +84,8 @@ def value_html(value: Value) -> str:
     return f"<div {_STYLE}><div><b>{head}</b>{where}</div>{drawing}</div>"
 
 
-def _rows(result: Result | Module, values: Sequence[Value]) -> list[list[str]]:
-    entry = entry_function(result)
-    return [cells(value, entry) for value in values]
+def _rows(values: Sequence[Value]) -> list[list[str]]:
+    return [cells(value) for value in values]
 
 
 def module_html(module: Module) -> str:
@@ -99,7 +97,7 @@ def module_html(module: Module) -> str:
     ]
     counts = f"{module.num_ops} ops; {totals['sharded_values']} of {totals['values']} values"
     values, more = selection(module, MAX_ROWS)
-    rows = _rows(module, values)
+    rows = _rows(values)
     return (
         f"<div {_STYLE}><div>{escape(f'{module.filename}: {counts} are sharded')}</div>"
         f"{_table(('mesh', 'axes'), meshes)}"

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shardcore import files
-from shardcore.report.entry import entry_function
 from shardcore.report.table import format_sharding
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ def node_data(result: Result, cost: Cost) -> dict[str, Graphs]:
     for step in cost.rows.steps:
         if step.value is not None:
             seconds[step.value] = seconds.get(step.value, 0.0) + step.total_seconds
-    entry = entry_function(result)
     found: dict[str, Graphs] = {"sharding": {}, "bytes": {}, "seconds": {}}
     colours: dict[str, str] = {}
     for function, node, value in nodes(result):
@@ -52,9 +50,8 @@ def node_data(result: Result, cost: Cost) -> dict[str, Graphs]:
         _put(found["sharding"], function, node, {"value": sharding or "none", "bgColor": colour})
         if value.bytes_per_device is not None:
             _put(found["bytes"], function, node, {"value": value.bytes_per_device})
-        name = value.name if function == entry else f"@{function} {value.name}"
-        if name in seconds:
-            _put(found["seconds"], function, node, {"value": seconds[name]})
+        if value.qualified_name in seconds:
+            _put(found["seconds"], function, node, {"value": seconds[value.qualified_name]})
     for graphs in (found["bytes"], found["seconds"]):
         for graph in graphs.values():
             graph["gradient"] = _GRADIENT

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardcore.report.console import paragraph, plain_text, show, table
-from shardcore.report.entry import entry_function
 from shardcore.report.labels import folded
 from shardcore.units import format_bytes
 
@@ -43,12 +42,9 @@ def format_sharding(value: Value | Port) -> str:
     return text[text.index(", [{") + 2 : -1] if ", [{" in text else text
 
 
-def cells(value: Value, entry: str | None) -> list[str]:
-    """The cells of the row of ``value``, one for each of ``COLUMNS``; ``entry`` is the entry
-    function, in which values need no function before their names.
-    """
-    name = value.name if value.function == entry else f"@{value.function} {value.name}"
-    return [name, *_figures(value), value.location or ""]
+def cells(value: Value) -> list[str]:
+    """The cells of the row of ``value``, one for each of ``COLUMNS``."""
+    return [value.qualified_name, *_figures(value), value.location or ""]
 
 
 def _figures(value: Value | Port) -> list[str]:
@@ -83,8 +79,7 @@ def values_table(result: Result, values: Sequence[Value]) -> Part:
 
     The column of sources is left out if no value has one.
     """
-    entry = entry_function(result)
-    rows = [cells(value, entry) for value in values]
+    rows = [cells(value) for value in values]
     names = [f">{name}" if name == "per device" else name for name in COLUMNS]
     if not any(row[-1] for row in rows):
         names, rows = names[:-1], [row[:-1] for row in rows]

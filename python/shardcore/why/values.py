@@ -47,9 +47,7 @@ def find(result: Result, asked: Value | str) -> Found:
         if number is None:
             message = f"{asked.name} is a value of another program"
             raise LocationError(Diagnostic("unknown-location", message, "give its name"))
-        is_in_entry = explainer.find(asked.name) == explainer.find(asked.name, asked.function)
-        name = asked.name if is_in_entry else f"@{asked.function} {asked.name}"
-        return value(result, name, None, number)
+        return value(result, asked.qualified_name, None, number)
     if not isinstance(asked, str):
         raise TypeError(f"a value is a Value or a name, not a {type(asked).__name__}")
     port = _port(result, asked)

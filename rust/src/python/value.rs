@@ -3,8 +3,8 @@
 use super::picture::picture;
 use super::sharding::PyTensorSharding;
 use super::user_code::own_function;
-use crate::index::{FuncId, Id, TypeId, ValueId};
-use crate::ir::{Program, Type, ValueDef};
+use crate::index::{FuncId, Id, OpId, TypeId, ValueId};
+use crate::ir::{OpKind, Program, Type, ValueDef};
 use crate::mlir::CallSites;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -47,6 +47,19 @@ impl PyValue {
     #[getter]
     fn name(&self) -> String {
         self.program.value_name(self.value)
+    }
+    /// Its name with the function that it is in, where that is not the entry function: `@helper %12`.
+    #[getter]
+    fn qualified_name(&self) -> String {
+        let program = &*self.program;
+        let is_func = |&op: &OpId| program.kind(op) == OpKind::Func;
+        let is_only = || program.block_ops(program.module_block()).filter(is_func).nth(1).is_none();
+        let function = self.function();
+        if function == "main" || is_only() {
+            self.name()
+        } else {
+            format!("@{function} {}", self.name())
+        }
     }
     #[getter]
     fn function(&self) -> &str {
