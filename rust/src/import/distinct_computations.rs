@@ -28,13 +28,14 @@ pub(super) fn run(program: &mut Program) {
         let same = known.get(&old).and_then(|of_name| {
             of_name.iter().find(|&&(first, _)| is_same(program, first, op)).copied()
         });
-        let new = same.map(|(_, new)| new).unwrap_or_else(|| {
-            let is_free = !functions.contains(&old) && !known.contains_key(&old);
-            let new = if is_free { old } else { fresh(program, old, &taken) };
-            taken.insert(new);
-            known.entry(old).or_default().push((op, new));
-            new
-        });
+        if let Some((_, new)) = same {
+            rename(program, op, new);
+            continue;
+        }
+        let is_free = !functions.contains(&old) && !known.contains_key(&old);
+        let new = if is_free { old } else { fresh(program, old, &taken) };
+        taken.insert(new);
+        known.entry(old).or_default().push((op, new));
         rename(program, op, new);
     }
 }
