@@ -175,6 +175,23 @@ def test_named_computations_with_other_bodies() -> None:
     assert shardcore.prove(shardcore.Module.parse(text).propagate().partition()).is_proven
 
 
+def test_named_computations_that_use_other_constants() -> None:
+    # Without the names of values both have the same text.
+    first = """stablehlo.constant dense<2.0> : tensor<8xf32>
+    %9 = stablehlo.constant dense<3.0> : tensor<8xf32>
+    %8 = stablehlo.subtract %1, %9 : tensor<8xf32>
+    %7 = stablehlo.multiply %8, %1 : tensor<8xf32>
+    %6 = stablehlo.add %7,"""
+    text = _two_computations(first, first).replace("return %1", "return %6")
+    text = text.replace("return %3", "return %6").replace("%3 = stablehlo", "%1 = stablehlo")
+    assert ours(text).count("call @part(") == 2
+    head, last, tail = text.rpartition("multiply %8, %1")
+    text = head + "multiply %8, %9" + tail
+    assert last
+    assert ours(text).count("call @part_0(") == 1
+    assert shardcore.prove(shardcore.Module.parse(text).propagate().partition()).is_proven
+
+
 def test_a_named_computation_with_the_name_of_a_function() -> None:
     function = (
         "func.func private @part(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"

@@ -3,39 +3,51 @@
 //! The export takes computations of one name for clones of one function, and makes all calls call one of them. Those
 //! that passes make of calls are clones; those of the input need not be.
 
-use crate::index::{OpId, RegionId, StrId, ValueId};
-use crate::ir::{OpKind, Payload, Program};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::index::{FuncId, OpId, RegionId, StrId, ValueId};
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use std::hash::Hasher;
 
-/// Renames each named computation whose name a function has, or an earlier one with another body. Takes linear time
-/// unless many bodies of one name differ.
+/// Renames each named computation whose name a function has, or an earlier one with another body.
 pub(super) fn run(program: &mut Program) {
     let computations = program.ops_in_post_order(&[OpKind::NamedComputation]);
     if computations.is_empty() {
         return;
     }
-    let mut taken: FxHashSet<StrId> = FxHashSet::default();
+    let mut functions: FxHashSet<StrId> = FxHashSet::default();
     for func in program.functions_in_order() {
-        taken.insert(program.func_name(func));
-        taken.insert(program.original_name(func));
+        functions.insert(program.func_name(func));
+        functions.insert(program.original_name(func));
     }
-    let functions = taken.clone();
-    taken.extend(computations.iter().map(|&op| name(program, op)));
-    // The computations of each name that differ, with the names that they got.
-    let mut known: FxHashMap<StrId, Vec<(OpId, StrId)>> = FxHashMap::default();
+    let mut symbols = SymbolTable::new(program);
+    let mut counts: FxHashMap<StrId, u32> = FxHashMap::default();
+    for &op in &computations {
+        let name = name(program, op);
+        let count = counts.entry(name).or_default();
+        *count += 1;
+        if *count == 1 && !functions.contains(&name) {
+            symbols.reserve(program, name, FuncId::NONE);
+        }
+    }
+    let mut is_kept: FxHashSet<StrId> = FxHashSet::default();
+    // The computations that differ, with the names that they got, by name and by a hash of the text of the body.
+    let mut known: FxHashMap<(StrId, u64), Vec<(OpId, StrId)>> = FxHashMap::default();
     for op in computations {
         let old = name(program, op);
-        let same = known.get(&old).and_then(|of_name| {
-            of_name.iter().find(|&&(first, _)| is_same(program, first, op)).copied()
-        });
-        if let Some((_, new)) = same {
-            rename(program, op, new);
+        let has_function = functions.contains(&old);
+        if counts[&old] == 1 && !has_function {
             continue;
         }
-        let is_free = !functions.contains(&old) && !known.contains_key(&old);
-        let new = if is_free { old } else { fresh(program, old, &taken) };
-        taken.insert(new);
-        known.entry(old).or_default().push((op, new));
+        let alike = known.entry((old, hash(body_text(program, op)))).or_default();
+        let same = alike.iter().find(|&&(first, _)| is_same(program, first, op)).copied();
+        let new = match same {
+            Some((_, new)) => new,
+            None if !has_function && is_kept.insert(old) => old,
+            None => symbols.reserve(program, old, FuncId::NONE),
+        };
+        if same.is_none() {
+            alike.push((op, new));
+        }
         rename(program, op, new);
     }
 }
@@ -44,19 +56,6 @@ fn name(program: &Program, op: OpId) -> StrId {
     match program.payload(op) {
         Some(Payload::NamedComputation { name, .. }) => *name,
         _ => StrId::NONE,
-    }
-}
-
-/// The first of `old` with a number that is not taken.
-fn fresh(program: &mut Program, old: StrId, taken: &FxHashSet<StrId>) -> StrId {
-    let old = program.str(old).to_owned();
-    let mut number = 0_usize;
-    loop {
-        let new = program.intern(&format!("{old}_{number}"));
-        if !taken.contains(&new) {
-            return new;
-        }
-        number += 1;
     }
 }
 
@@ -77,7 +76,8 @@ fn rename(program: &mut Program, op: OpId, new: StrId) {
 fn is_same(program: &Program, one: OpId, other: OpId) -> bool {
     let mut values = Values::default();
     let mut others = program.pre_order(other).skip(1);
-    let is_same_inside = values.pair_regions(program, one, other)
+    let is_same_inside = is_written_alike(body_text(program, one), body_text(program, other))
+        && values.pair_regions(program, one, other)
         && program.pre_order(one).skip(1).all(|one| {
             others.next().is_some_and(|other| {
                 is_same_op(program, one, other)
@@ -89,12 +89,25 @@ fn is_same(program: &Program, one: OpId, other: OpId) -> bool {
     is_same_inside && others.next().is_none()
 }
 
-/// Whether two ops are the same but for their operands and types.
+/// Whether two ops of bodies of equal text are the same but for their operands and types. Passes have cloned
+/// constants, whose text is that of the original.
 fn is_same_op(program: &Program, one: OpId, other: OpId) -> bool {
     let written = |op| program.text().get(program.printing().op(op).span);
     program.op_name_id(one) == program.op_name_id(other)
         && program.payload(one) == program.payload(other)
-        && is_written_alike(written(one), written(other))
+        && (program.num_regions(one) > 0 || is_written_alike(written(one), written(other)))
+}
+
+/// The text of the body of a named computation; none of one that a pass made.
+fn body_text(program: &Program, op: OpId) -> &str {
+    program.text().get(program.printing().region_span(program.region(op, 0)))
+}
+
+/// A hash of what [`is_written_alike`] compares.
+fn hash(text: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    meaningful(text).for_each(|byte| hasher.write_u8(byte));
+    hasher.finish()
 }
 
 /// Whether two texts are equal but for the names of values and white space.
