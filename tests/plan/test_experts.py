@@ -21,6 +21,8 @@ QUICK = [
     "retrieve-corpus",
     "prefill-fsdp",
     "graph-edges",
+    "graph-nodes",
+    "decode-scan",
     "contrast-data",
     "llama-accumulated-fsdp",
 ]
@@ -31,6 +33,7 @@ DEEP = [
     "distill-tensor",
     "experts-experts-tensor",
     "llama-fsdp",
+    "llama-fsdp-tensor",
     "llama-scan-fsdp",
     "llama-scan-tensor",
     "llama-tensor",

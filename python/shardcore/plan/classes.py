@@ -27,6 +27,8 @@ _REGIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_com
 """Ops that run their regions, whose values have classes like others."""
 _TAKES_OPERANDS = ("stablehlo.while", "sdy.manual_computation")
 """Those whose operands are the arguments of their regions."""
+_PASSES = ("stablehlo.optimization_barrier", "sdy.reshard", "sdy.sharding_constraint")
+"""Ops without a rule, whose results are their operands."""
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
 
 
@@ -153,7 +155,7 @@ class DimClasses:
         return runs * max(next(self._trips, 1), 1) if op.name == "stablehlo.while" else runs
 
     def _visit(self, op: Op, runs: int) -> None:
-        if op.name == "stablehlo.optimization_barrier":
+        if op.name in _PASSES:
             for value, passed in zip(op.operands, op.results, strict=True):
                 self._merge_dims(value, passed)
             return

@@ -27,6 +27,9 @@ KINDS = (
 
 _LEAST_SHARE = 0.02
 """A class that fewer of the bytes of arguments and results have is not worth an axis."""
+_AS_MANY = 0.95
+"""The part of the bytes that most values have of one class, from which on others may be the batch:
+in a cache all dims have as many, and weights have those of its heads too."""
 MOST_CLASSES = 10
 """The classes that are considered."""
 
@@ -108,9 +111,9 @@ class Meanings:
 
 
 def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequence[Role]) -> int:
-    """The class that most bytes of values have, halved if some value has it twice: one that
-    arguments have, and where it is major, if there are several. Arguments do not have it where
-    their batch is cut into the turns of a loop.
+    """The class that most bytes of values have, halved if some value has it twice: of several that
+    about as many have, one of tokens or labels; of equals one that arguments have, and where it is
+    major. Arguments do not have it where their batch is cut into the turns of a loop.
     """
     twice = {
         number
@@ -126,10 +129,14 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
                 place[number] = min(place.get(number, dim), dim)
     if not any(number in inside for number in place):
         return NO_CLASS
+    tokens = {number for role in roles if role.is_integer for number in role.classes}
+    having = {n: round(inside[n] * (0.5 if n in twice else 1)) for n in inside}
+    least = max(having.values()) * _AS_MANY
     return max(
-        inside,
+        (n for n in having if having[n] >= least),
         key=lambda n: (
-            round(inside[n] * (0.5 if n in twice else 1)),
+            n in tokens,
+            having[n],
             n in place,
             -place.get(n, 0),
             -n,

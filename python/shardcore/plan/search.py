@@ -74,8 +74,9 @@ class Search:
             layout = candidate.layout
             plain = self.shardings(candidate)
             pinned = self._pinned(plain, layout)
+            along = self._pinned(plain, layout, along_all=True)
             exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
-            tried = self._run(layout.mesh, [plain, pinned, *exchanged])
+            tried = self._run(layout.mesh, [plain, pinned, along, *exchanged])
             if self._trials.is_lean or not any(trial.fits for trial in tried):
                 self._run(layout.mesh, [self._lean(plain, layout)])
         enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES
@@ -84,8 +85,14 @@ class Search:
             if count >= enough and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
-        for start in self._over()[:_STARTS_OVER]:
-            self._improve(start)
+        started: list[Trial] = []
+        for _ in range(_STARTS_OVER):
+            over = next((each for each in self._over() if each not in started), None)
+            if over is None:
+                break
+            started.append(over)
+            self._slim(over)
+            self._improve(over)
 
     def _over(self) -> list[Trial]:
         """What is better than the best but does not fit, what fits best first."""
@@ -115,14 +122,18 @@ class Search:
             for role, large in zip(self._roles, self._large, strict=True)
         )
 
-    def _pinned(self, shardings: Shardings, layout: Layout) -> Shardings:
+    def _pinned(
+        self, shardings: Shardings, layout: Layout, *, along_all: bool = False
+    ) -> Shardings:
         """``shardings`` with activations constrained by their batch, if its axes also shard
-        something else or no argument has it."""
+        something else or no argument has it; ``along_all``: along the other axes of the layout
+        too, so that what they shard need not be gathered where the constraint is."""
         batch = self._meanings.batch
         least = 0 if self._meanings.is_inside else 1
         if not any(batch in classes and len(classes) > least for classes in layout.axes):
             return shardings
-        whole = Layout(layout.mesh, tuple((batch,) if batch in c else () for c in layout.axes))
+        axes = ((batch,) if batch in c else c if along_all else () for c in layout.axes)
+        whole = Layout(layout.mesh, tuple(axes))
         return tuple(
             _or_none(whole.of(role.classes, role.shape, even=True))
             if role.what == "begun"
@@ -167,6 +178,24 @@ class Search:
                         found[index] = moved
                         break
         return tuple(found)
+
+    def _slim(self, start: Trial) -> None:
+        """Save memory until it fits, each time by the change of all that costs least for what it
+        saves, as long as it is better than what fits; then improve it."""
+        current, best = start, self._trials.best
+        assert best is not None, "the start is evaluated"
+        while not current.fits:
+            tried = (
+                each
+                for what in self._parts(current)
+                for each in self._run(current.mesh, self._moves(current, what))
+            )
+            leaner = (t for t in tried if t.rank[0] < current.rank[0] and t.rank[1] < best.rank[1])
+            found = min(leaner, key=lambda trial: _price(current, trial), default=None)
+            if found is None:
+                return
+            current = found
+        self._improve(current)
 
     def _improve(self, start: Trial) -> None:
         """Change one thing at a time until no change of what is best by then makes it better."""
@@ -318,6 +347,11 @@ def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
                 chosen.append(each)
             count[key] += 1
     return chosen
+
+
+def _price(current: Trial, leaner: Trial) -> float:
+    """What a change costs for each byte over the limit that it saves."""
+    return (leaner.rank[1] - current.rank[1]) / (current.rank[0] - leaner.rank[0])
 
 
 def _apart(trials: Iterable[Trial]) -> list[Trial]:
