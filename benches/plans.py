@@ -12,7 +12,7 @@ import time
 
 import shardcore
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from shardcore import Module, PlanError
 
 from tests.plan.programs import bare
@@ -37,7 +37,8 @@ def planned(module: Module, expert: float, memory: int | None) -> tuple[float, i
 
 
 def main(names: list[str]) -> None:
-    table = Table("model", "step", "annotations", "s", "step in its memory", "annotations", "s")
+    model = Column("model", min_width=max(map(len, catalog.names())))
+    table = Table(model, "step", "specs", "s", "in its memory", "specs", "s")
     met, chosen = 0, names or catalog.names()
     for name in chosen:
         module = Module.parse(catalog.located(name))

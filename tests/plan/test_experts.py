@@ -9,10 +9,14 @@ import pytest
 pytest.importorskip("jax")
 
 import shardcore
+from jax.sharding import PartitionSpec as P
 
 from tests.plan.programs import bare
+from tests.shardy.programs.registry import constrain, i32, lower, mesh
 from tests.shardy.xla import models as models
 from tests.shardy.xla.models import catalog
+from tests.shardy.xla.models.catalog import adam, adam_state
+from tests.shardy.xla.models.llama import Size, loss_of, shapes, specs
 
 CHIP = "tpu-v5e"
 QUICK = [
@@ -67,3 +71,27 @@ def test_a_plan_fits_where_the_annotations_of_an_expert_do(name: str) -> None:
     plan = shardcore.plan(bare(module), CHIP, given.peak_bytes, seconds=120)
     assert plan.cost.peak_bytes <= given.peak_bytes
     assert plan.value <= given.serial_seconds * 1.0001
+
+
+@pytest.mark.skipif(not os.environ.get("SHARDCORE_DEEP"), reason="a minute; make test-deep runs it")
+def test_a_plan_fits_where_more_layers_have_their_peak_elsewhere() -> None:
+    size = Size(32, 64, 2048, 4096, 32, 8, 14336, 128256)
+    over = mesh(fsdp=16, tensor=4)
+    state = adam_state(shapes(size, False), i32())
+    specs_of = adam_state(specs(size, False, "fsdp", "tensor"), P())
+    tokens = i32(size.batch, size.time)
+    step = adam(loss_of(lambda x: constrain(x, over, "fsdp", None, None), False, False), 1)
+    lowered = lower(
+        step,
+        over,
+        (state, tokens, tokens),
+        (specs_of, P("fsdp"), P("fsdp")),
+        (specs_of, None),
+        donate=0,
+    )
+    text = lowered.compiler_ir("stablehlo").operation.get_asm(enable_debug_info=True)
+    module = shardcore.Module.parse(text)
+    given = module.session().cost("tpu-v5p")
+    plan = shardcore.plan(bare(module), "tpu-v5p", given.peak_bytes, seconds=120)
+    assert plan.cost.peak_bytes <= given.peak_bytes
+    assert plan.value <= given.serial_seconds

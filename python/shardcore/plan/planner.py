@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from shardcore.errors import Diagnostic, PlanError
 from shardcore.plan import bounds
 from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
-from shardcore.plan.candidates import candidates
+from shardcore.plan.candidates import Candidate, candidates
 from shardcore.plan.classes import DimClasses
 from shardcore.plan.fewest import fewest, patterns, same_as
 from shardcore.plan.kinds import Meanings
@@ -41,6 +41,8 @@ _RANKING_SHARE = 0.4
 """The part of the time after which no more meshes are ranked by the model."""
 _FINALISTS = 3
 """The best that are evaluated on the whole program after a search on fewer layers."""
+_CLOSE = 0.03
+"""How far the least memory of fewer layers may be from that of all."""
 _SHOWN = 3
 """The values that an error about memory lists."""
 
@@ -124,7 +126,7 @@ class Planner:
         for trials in (self._trials, self._whole):
             trials.give(self._wanted.seconds)
         try:
-            best = self._confirmed()
+            best = self._confirmed(stopped)
             specs = self._specs(best)
         except KeyboardInterrupt:
             best = self._whole.best or self._first()
@@ -148,7 +150,7 @@ class Planner:
             stopped=stopped,
         )
 
-    def _confirmed(self) -> Trial:
+    def _confirmed(self, stopped: str) -> Trial:
         """The best of what was found, evaluated on the whole program, with fewest annotations.
 
         Raises:
@@ -158,7 +160,7 @@ class Planner:
         assert best is not None, "the first evaluation is always made"
         if trials is self._whole:
             if not best.fits:
-                raise self._too_large(best)
+                raise self._too_large(best, stopped)
             return settled(trials, fewest(trials, best, self._roles), self._roles)
         try:
             for each in self._finalists(fewest(trials, best, self._roles)):
@@ -167,7 +169,7 @@ class Planner:
             pass
         found = self._first()
         if not found.fits:
-            raise self._too_large(found)
+            raise self._too_large(found, stopped)
         return settled(self._whole, found, self._roles)
 
     def _first(self) -> Trial:
@@ -208,7 +210,6 @@ class Planner:
 
     def _search(self) -> str:
         """Search, and return why it ended."""
-        search = Search(self._trials, self._roles, self._meanings)
         wanted = self._wanted
         try:
             ranked = candidates(
@@ -218,7 +219,7 @@ class Planner:
                 0.0 if wanted.minimize == "memory" else wanted.limit,
                 lambda: self._trials.fraction > _RANKING_SHARE,
             )
-            search.run(ranked, self._given_by_role())
+            self._search_from(ranked)
         except Stop:
             return "seconds"
         except KeyboardInterrupt:
@@ -226,6 +227,28 @@ class Planner:
                 raise
             return "interrupted"
         return "done"
+
+    def _search_from(self, ranked: Sequence[Candidate]) -> None:
+        """Search, and again on the whole program where fewer layers hide what it takes."""
+        search = Search(self._trials, self._roles, self._meanings)
+        search.start(ranked, self._given_by_role())
+        if not self._is_larger_than_it_seemed():
+            search.improve()
+        if self._is_larger_than_it_seemed():
+            self._trials = self._whole
+            self._search_from(ranked)
+
+    def _is_larger_than_it_seemed(self) -> bool:
+        """Whether more layers have their peak at another place than fewer, so that the best on
+        these does not fit, or is not known to be the least."""
+        fewer = self._trials.best
+        if self._trials is self._whole or fewer is None:
+            return False
+        [whole] = self._whole.run(fewer.mesh, [fewer.shardings])
+        if fewer.fits and not whole.fits:
+            return True
+        peaks = fewer.row.peak_bytes or 0, whole.row.peak_bytes or 0
+        return self._trials.is_lean and peaks[1] > peaks[0] * (1 + _CLOSE)
 
     def _check_arguments(self) -> None:
         """Check that there is something to shard, and that the arguments alone fit.
@@ -322,7 +345,7 @@ class Planner:
             what = "nothing fits yet"
         self._wanted.progress(f"{what}, tried {len(self._trials.all)}", fraction)
 
-    def _too_large(self, best: Trial) -> PlanError:
+    def _too_large(self, best: Trial, stopped: str) -> PlanError:
         """The error that ``best``, which takes least memory, does not fit."""
         if best.row.error is not None:
             raise best.row.error
@@ -337,6 +360,7 @@ class Planner:
         return _does_not_fit(
             message,
             [(labels.get(each.name, each.name), each.bytes) for each in largest],
+            "devices, memory or seconds" if stopped == "seconds" else "devices or memory",
         )
 
 
@@ -345,7 +369,9 @@ def _plain(session: Session) -> Result:
     return result if isinstance(result, Result) else result.result
 
 
-def _does_not_fit(message: str, largest: list[tuple[str, int]]) -> PlanError:
+def _does_not_fit(
+    message: str, largest: list[tuple[str, int]], more: str = "devices or memory"
+) -> PlanError:
     listed = ", ".join(f"{name} {format_bytes(num_bytes)}" for name, num_bytes in largest)
-    hint = f"the largest values: {listed}; give more devices or memory"
+    hint = f"the largest values: {listed}; give more {more}"
     return PlanError(Diagnostic("does-not-fit", message, hint))

@@ -56,12 +56,12 @@ class Search:
         self._small_bytes = _bytes(small)
         self._last: tuple[Trial, list[Dims]] | None = None
 
-    def run(self, ranked: Sequence[Candidate], given: tuple[Mesh, Shardings] | None) -> None:
-        """Search until nothing better is found.
+    def start(self, ranked: Sequence[Candidate], given: tuple[Mesh, Shardings] | None) -> None:
+        """Evaluate what local search starts from.
 
         Args:
-            ranked: layouts to start from, as the model ranks them.
-            given: annotations to start from beside them.
+            ranked: layouts, as the model ranks them.
+            given: annotations beside them.
 
         Raises:
             Stop: the time is up.
@@ -79,6 +79,13 @@ class Search:
             tried = self._run(layout.mesh, [plain, pinned, along, *exchanged])
             if self._trials.is_lean or not any(trial.fits for trial in tried):
                 self._run(layout.mesh, [self._lean(plain, layout)])
+
+    def improve(self) -> None:
+        """Search from the best of what has been evaluated until nothing better is found.
+
+        Raises:
+            Stop: the time is up.
+        """
         enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES
         for count, start in enumerate(_apart(self._trials.all)[:_MOST_STARTS]):
             best = self._trials.best
@@ -92,7 +99,6 @@ class Search:
                 break
             started.append(over)
             self._slim(over)
-            self._improve(over)
 
     def _over(self) -> list[Trial]:
         """What is better than the best but does not fit, what fits best first."""
@@ -181,7 +187,7 @@ class Search:
 
     def _slim(self, start: Trial) -> None:
         """Save memory until it fits, each time by the change of all that costs least for what it
-        saves, as long as it is better than what fits; then improve it."""
+        saves, as long as it is better than what fits; then, and from the start, improve it."""
         current, best = start, self._trials.best
         assert best is not None, "the start is evaluated"
         while not current.fits:
@@ -193,9 +199,11 @@ class Search:
             leaner = (t for t in tried if t.rank[0] < current.rank[0] and t.rank[1] < best.rank[1])
             found = min(leaner, key=lambda trial: _price(current, trial), default=None)
             if found is None:
-                return
+                break
             current = found
-        self._improve(current)
+        else:
+            self._improve(current)
+        self._improve(start)
 
     def _improve(self, start: Trial) -> None:
         """Change one thing at a time until no change of what is best by then makes it better."""
