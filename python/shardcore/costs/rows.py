@@ -61,25 +61,21 @@ class Rows:
     @cached_property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives, in program order."""
+        runs, sizes = ([], []) if self._runs is None else (self._runs.runs, self._runs.sizes)
+        axes = [tuple(kind.axes or ()) for kind, _ in self._traffic]
         found = []
-        for place, row in enumerate(self._figures.collectives()):
-            kind, sent = self._traffic[row.pop("kind")]
-            exposed = self._exposed[place] if self._exposed else 0.0
-            runs = self._runs
-            found.append(
-                CollectiveCost(
-                    kind=kind.kind,
-                    axis_refs=tuple(kind.axes or ()),
-                    bytes=kind.bytes,
-                    wire_bytes=sent,
-                    seconds=0.0 if runs is None else runs.runs[place].seconds,
-                    combined=1 if runs is None else runs.sizes[place],
-                    exposed_seconds=exposed,
-                    op=row.pop("value"),
-                    trial=self._trial,
-                    **row,
-                )
-            )
+        for place, fields in enumerate(self._figures.collectives()):
+            number = fields.pop("kind")
+            kind, sent = self._traffic[number]
+            fields["kind"] = kind.kind
+            fields["axis_refs"] = axes[number]
+            fields["bytes"] = kind.bytes
+            fields["wire_bytes"] = sent
+            fields["seconds"] = runs[place].seconds if runs else 0.0
+            fields["combined"] = sizes[place] if runs else 1
+            fields["exposed_seconds"] = self._exposed[place] if self._exposed else 0.0
+            fields["trial"] = self._trial
+            found.append(CollectiveCost.of(fields))
         return tuple(found)
 
     @cached_property

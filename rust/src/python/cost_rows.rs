@@ -18,8 +18,9 @@ use crate::mesh::Mesh;
 use crate::mlir::CallSites;
 use crate::sharding::TensorSharding;
 use crate::spmd::steps::Steps;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -30,8 +31,8 @@ pub(super) struct Tables<'a, 'py> {
     steps: &'a Steps,
     calls: CallSites,
     /// By text and function.
-    locations: FxHashMap<(&'a str, FuncId), Option<String>>,
-    shardings: FxHashMap<TensorSharding, String>,
+    locations: FxHashMap<(&'a str, FuncId), Option<Bound<'py, PyString>>>,
+    shardings: FxHashMap<TensorSharding, Bound<'py, PyString>>,
     entry: Option<FuncId>,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Tables<'a, 'py> {
 macro_rules! record {
     ($py:expr, { $($key:ident: $value:expr),* $(,)? }) => {{
         let dict = PyDict::new($py);
-        $(dict.set_item(stringify!($key), $value)?;)*
+        $(dict.set_item(intern!($py, stringify!($key)), $value)?;)*
         Ok(dict)
     }};
 }
@@ -81,7 +82,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         let source = self.local.source;
         let [operand, result] = self.shardings_of(row);
         record!(self.py, {
-            value: self.op_value_name(row.op),
+            op: self.op_value_name(row.op),
             kind: kind,
             count: row.count,
             location: self.location(row.loc, row.op),
@@ -190,7 +191,8 @@ impl<'a, 'py> Tables<'a, 'py> {
                 (Some(local.program.op_name(op)), self.location(local.program.loc(op), op))
             }
             ValueDef::Arg(_) => {
-                (None, known.and_then(|value| self.calls.value_location(local.source, value)))
+                let place = known.and_then(|value| self.calls.value_location(local.source, value));
+                (None, place.map(|place| PyString::new(self.py, &place)))
             }
         };
         let own = tensor(local.program, value);
@@ -220,27 +222,27 @@ impl<'a, 'py> Tables<'a, 'py> {
         locs.map(stack).collect()
     }
     /// The source line of `op` of the per-device program, whose location is `loc`.
-    fn location(&mut self, loc: Span, op: OpId) -> Option<String> {
+    fn location(&mut self, loc: Span, op: OpId) -> Option<Bound<'py, PyString>> {
         let program = self.local.program;
         let function = program.function_of(program.top_level_op(op));
         self.line(program.text().get(loc), function)
     }
     /// The source line of `op` of the source, whose location is `loc`.
-    fn source_location(&mut self, loc: Span, op: OpId) -> Option<String> {
+    fn source_location(&mut self, loc: Span, op: OpId) -> Option<Bound<'py, PyString>> {
         let source = self.local.source;
         let function = source.function_of(source.top_level_op(op));
         self.line(self.local.program.text().get(loc), function)
     }
-    fn line(&mut self, text: &'a str, function: FuncId) -> Option<String> {
-        let (source, calls) = (self.local.source, &self.calls);
-        let find = || calls.location(source, text, function);
+    fn line(&mut self, text: &'a str, function: FuncId) -> Option<Bound<'py, PyString>> {
+        let (py, source, calls) = (self.py, self.local.source, &self.calls);
+        let find = || calls.location(source, text, function).map(|line| PyString::new(py, &line));
         self.locations.entry((text, function)).or_insert_with(find).clone()
     }
-    fn sharding(&mut self, sharding: &TensorSharding) -> String {
+    fn sharding(&mut self, sharding: &TensorSharding) -> Bound<'py, PyString> {
         if let Some(text) = self.shardings.get(sharding) {
             return text.clone();
         }
-        let text = print_sharding(sharding, self.local.source);
+        let text = PyString::new(self.py, &print_sharding(sharding, self.local.source));
         self.shardings.insert(sharding.clone(), text.clone());
         text
     }
