@@ -3,13 +3,15 @@
 For the GPT step: milliseconds from an edit of one argument, and of one role in all layers, each of
 four roles in turn, until shardings can be read, and until the cost is known, as median and 99th
 percentile; and rows a second of ``Session.evaluate``. From scratch are a new run of shardcore on
-the program, parsed already, and one of jaxlib. Run it with
+the program, parsed already, and one of jaxlib. Large edits, of half of the weights, are given as
+times a new run on the program with the same annotations. Run it with
 `python -m benches.edits [--layers N ...]`.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -60,12 +62,28 @@ def rows_a_second(
     return rows / (time.perf_counter() - start)
 
 
+def ratios(session: Session, weights: list[str], runs: int) -> tuple[float, float]:
+    """How many times a new run takes an edit of half of ``weights``: the median and the 99th
+    percentile."""
+    chance, found = random.Random(0), list[float]()
+    for _ in range(runs):
+        names = chance.sample(weights, len(weights) // 2)
+        session.set({name: chance.choice(SHARDINGS) for name in names})
+        ours, _ = milliseconds(1, lambda _: session.result.arguments())
+        module = session.module
+        new, _ = milliseconds(1, lambda _, module=module: module.propagate().arguments())
+        found.append(ours / new)
+    found.sort()
+    return statistics.median(found), found[min(len(found) - 1, len(found) * 99 // 100)]
+
+
 def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
     """The figures of a step of ``layers`` layers, by name."""
     text = gpt(layers)
     module = Module.parse(text)
     session, reference = module.session(), Reference()
     choices = roles(module.arguments(), layers)
+    weights = [name for names in choices for name in names]
     fewer = max(3, runs // 20)
 
     def read(of: list[list[str]]) -> Callable[[int], object]:
@@ -91,6 +109,7 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
     return {
         "one argument": timed(read([choices[0][:1]]), runs),
         "one role": timed(read(choices), runs),
+        "half, times a new run": ratios(session, weights, max(20, fewer)),
         "one role, with cost": timed(cost, fewer),
         "from scratch": milliseconds(fewer, lambda _: module.propagate()),
         "from scratch, with cost": milliseconds(fewer, lambda _: module.propagate().cost(HARDWARE)),

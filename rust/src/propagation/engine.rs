@@ -42,6 +42,13 @@ pub(super) struct EngineParts {
     func_results: FuncResults,
 }
 
+impl EngineParts {
+    /// Forgets the visits that were made.
+    pub fn forget(&mut self) {
+        self.memo.forget();
+    }
+}
+
 impl<'p> Engine<'p> {
     /// An engine for the program of `state`, whose results of `main` propagate too.
     pub fn new(mut state: State<'p>, main: FuncId, mut memo: Memo) -> Self {

@@ -46,7 +46,7 @@ pub(super) enum Replay {
     /// Other annotations differ than a replay can start from.
     NotPossible,
     /// A new run is hardly slower.
-    GivenUp(Box<Replayer>, Edits),
+    GivenUp(Edits),
 }
 
 /// A run that is kept, with the annotations that it started from.
@@ -58,7 +58,8 @@ pub(super) struct KeptRun {
     /// Whether the program had another annotation of an argument or a result when it was imported than it came with.
     pub is_edited: bool,
     pub prepared: Arc<Prepared>,
-    replayers: Mutex<Replayers>,
+    /// Those of the run that this one was made from, too, if they were not many.
+    replayers: Arc<Mutex<Replayers>>,
     /// Whether so much is remembered of its replays that another run is due.
     is_full: AtomicBool,
     /// The originals of the clones in the program, if its calls were inlined.
@@ -76,6 +77,13 @@ struct Replayers {
 /// The most threads that replay a run at a time.
 const MOST_REPLAYERS: usize = 16;
 
+impl Replayers {
+    /// `replayer` alone.
+    fn shared(replayer: Replayer) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { free: vec![replayer], count: 1 }))
+    }
+}
+
 impl KeptRun {
     /// A run of `prepared`, which `replayer` replays, from `annotations`.
     pub fn new(
@@ -85,28 +93,41 @@ impl KeptRun {
         originals: Option<Arc<Originals>>,
     ) -> Self {
         let prepared = Arc::new(prepared);
-        let replayers = Mutex::new(Replayers { free: vec![replayer], count: 1 });
         let is_full = AtomicBool::new(false);
+        let replayers = Replayers::shared(replayer);
         Self { options, version, annotations, is_edited, prepared, replayers, is_full, originals }
     }
-    /// The run from `annotations`, which differ from those of this one by `edits`; `None` if it does not end. `replayer` is
-    /// one that replays this run.
+    /// The run from `annotations`, which differ from those of this one by `edits`; `None` if it does not end, or other threads
+    /// replay. It is replayed by what replays this one, whose table of shardings only grows, unless several threads do.
     pub fn rerun(
         &self,
         py: Python<'_>,
         annotations: Annotations,
-        (mut replayer, edits): (Box<Replayer>, Edits),
+        edits: Edits,
     ) -> PyResult<Option<Self>> {
-        room_for_copy(py, self.prepared.imported())?;
+        let Some(replayer) = self.take(py)? else { return Ok(None) };
+        // While this thread has the only one, no other thread can copy it.
+        let is_only = self.replayers().count == 1;
         let prepared = self.prepared.clone();
-        let (prepared, replayer) = py.detach(|| {
+        let (prepared, replayer, own) = py.detach(move || {
+            let (kept, mut replayer) =
+                if is_only { (None, replayer) } else { (Some(replayer.clone()), replayer) };
             let prepared = prepared.rerun(&mut replayer, edits);
-            (prepared, replayer)
+            match kept {
+                None => (prepared, replayer, None),
+                Some(kept) => (prepared, kept, Some(replayer)),
+            }
         });
-        let options = (self.options.clone(), self.version);
-        let annotations = (annotations, self.is_edited);
-        let run = |prepared| {
-            Self::new(options, annotations, (prepared, *replayer), self.originals.clone())
+        self.replayers().free.push(replayer);
+        let run = |prepared| Self {
+            options: self.options.clone(),
+            version: self.version,
+            annotations,
+            is_edited: self.is_edited,
+            prepared: Arc::new(prepared),
+            replayers: own.map_or_else(|| self.replayers.clone(), Replayers::shared),
+            is_full: AtomicBool::new(false),
+            originals: self.originals.clone(),
         };
         Ok(prepared.map(run))
     }
@@ -114,20 +135,18 @@ impl KeptRun {
     pub fn replay(&self, py: Python<'_>, edits: Edits, is_edited: bool) -> PyResult<Replay> {
         let Some(mut replayer) = self.take(py)? else { return Ok(Replay::Busy) };
         let prepared = self.prepared.clone();
-        let (replayed, edits, copy, replayer) = py.detach(|| {
+        let (replayed, edits, replayer) = py.detach(|| {
             let replayed = prepared.replay(&mut replayer, edits.iter().cloned());
-            let copy = replayed.is_none().then(|| replayer.clone());
-            (replayed, edits, copy, replayer)
+            (replayed, edits, replayer)
         });
         self.is_full.fetch_or(replayer.is_full(), Ordering::Relaxed);
         self.replayers().free.push(replayer);
         if self.is_full() {
             return Ok(Replay::NotPossible);
         }
-        Ok(match (replayed, copy) {
-            (Some(replayed), _) => Replay::Done(self.outcome(replayed, is_edited)),
-            (None, Some(copy)) => Replay::GivenUp(Box::new(copy), edits),
-            (None, None) => Replay::NotPossible,
+        Ok(match replayed {
+            Some(replayed) => Replay::Done(self.outcome(replayed, is_edited)),
+            None => Replay::GivenUp(edits),
         })
     }
     pub fn outcome(&self, replayed: Replayed, is_edited: bool) -> Outcome {

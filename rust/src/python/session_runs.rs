@@ -125,9 +125,9 @@ impl Runs {
                         }
                         Replay::Busy => return Ok(None),
                         Replay::NotPossible => {}
-                        Replay::GivenUp(replayer, edits) => {
+                        Replay::GivenUp(edits) => {
                             let annotations = annotated.annotations.clone();
-                            if let Some(run) = kept.rerun(py, annotations, (replayer, edits))? {
+                            if let Some(run) = kept.rerun(py, annotations, edits)? {
                                 let is_edited = is_edited(annotated, &run.prepared);
                                 let outcome = run.outcome(Replayed::default(), is_edited);
                                 self.use_run(Arc::new(run));
@@ -178,7 +178,7 @@ impl Runs {
         let Some(edits) = kept.prepared.placed(ports) else { return Ok(None) };
         match kept.replay(py, edits, true)? {
             Replay::Done(outcome) => Ok(Some(outcome)),
-            Replay::Busy | Replay::NotPossible | Replay::GivenUp(..) => Ok(None),
+            Replay::Busy | Replay::NotPossible | Replay::GivenUp(_) => Ok(None),
         }
     }
 }

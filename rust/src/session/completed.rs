@@ -20,7 +20,7 @@ impl Prepared {
     }
     /// The sharding that an argument or a result of the main function has in the completed program.
     pub fn completed_port(&self, replayed: &Replayed, slot: Slot) -> Option<TensorSharding> {
-        let propagated = self.recording.sharding_in(replayed, self.imported(), slot)?;
+        let propagated = self.recording.sharding_in(replayed, &self.shardings, slot)?;
         Some(self.completed(propagated, self.type_of(slot)))
     }
     fn type_of(&self, slot: Slot) -> TypeId {
@@ -42,11 +42,10 @@ impl Prepared {
     }
     /// The shardings that the arguments, then the results of the main function have in the completed program.
     pub fn completed_ports(&self, replayed: &Replayed) -> Vec<Option<TensorSharding>> {
-        let imported = self.imported();
         // Most ports have a type and a sharding that others have, too.
         let mut known: FxHashMap<(TypeId, &TensorSharding), TensorSharding> = FxHashMap::default();
         let mut completed = |slot| {
-            let propagated = self.recording.sharding_in(replayed, imported, slot)?;
+            let propagated = self.recording.sharding_in(replayed, &self.shardings, slot)?;
             let ty = self.type_of(slot);
             let known = known.entry((ty, propagated));
             Some(known.or_insert_with(|| self.completed(propagated, ty)).clone())
@@ -122,7 +121,7 @@ impl Prepared {
                 || annotation(imported, target),
                 |slot| self.recording.sharding_at_start(slot),
             );
-            if imported.shardings().get(given) == Some(&sharding) {
+            if self.shardings.get(given) == Some(&sharding) {
                 return Some(None);
             }
             let slot = slot.filter(|_| self.may_have(&sharding))?;

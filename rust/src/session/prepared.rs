@@ -12,10 +12,14 @@ use crate::ir::{OpKind, Payload, Program};
 use crate::pipeline::{Completion, Pipeline};
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::{has_priorities, has_priority, Recording, Replayed, Replayer};
-use crate::sharding::TensorSharding;
+use crate::sharding::{ShardingTable, TensorSharding};
 use crate::verify::is_at_risk;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
+
+/// The part of the arguments and results that a replay may start with other annotations of, and a number that is never too
+/// many: beyond both, most visits would be other ones, which takes half of a run to find out.
+const MOST_EDITS: (usize, usize) = (4, 64);
 
 /// What preparing a program comes to.
 pub enum Preparation {
@@ -30,8 +34,10 @@ pub enum Preparation {
 /// A program, imported and propagated.
 pub struct Prepared {
     pub(super) how: Completion,
-    /// The imported program, with annotations from which some run started.
+    /// The imported program, with annotations from which some run started, maybe another one.
     imported: Arc<Program>,
+    /// The shardings of the program and of the recorded run.
+    pub(super) shardings: ShardingTable,
     pub(super) recording: Recording,
     pub(super) main: FuncId,
     /// Whether export leaves arguments and results of the main function as [`Prepared::completed_port`] says.
@@ -70,9 +76,9 @@ impl Prepared {
         if imported.main_function().ok() != Some(main) {
             return Ok(Preparation::NotCovered);
         }
-        let is_readable = is_readable(program, &imported, how);
-        let imported = Arc::new(imported);
-        let prepared = Self { how, imported, recording, main, is_readable, fixed };
+        let is_readable = is_readable(program, imported.shardings(), how);
+        let (shardings, imported) = (imported.shardings().clone(), Arc::new(imported));
+        let prepared = Self { how, imported, shardings, recording, main, is_readable, fixed };
         Ok(Preparation::Ready(Box::new((prepared, replayer))))
     }
     /// The imported program.
@@ -101,6 +107,10 @@ impl Prepared {
         edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
     ) -> Option<Replayed> {
         let edits = interned(replayer, edits);
+        let num_ports = self.fixed.len() + self.imported.func_results(self.main).len();
+        if edits.len() > (num_ports / MOST_EDITS.0).max(MOST_EDITS.1) {
+            return None;
+        }
         replayer.replay(&self.recording, &edits)
     }
     /// The program propagated once more, from annotations of which those of `edits` are replaced. `replayer`, one that
@@ -112,11 +122,11 @@ impl Prepared {
     ) -> Option<Self> {
         let edits = interned(replayer, edits);
         let recording = replayer.rerun(&self.recording, &edits)?;
-        let mut imported = Program::clone(&self.imported);
-        imported.adopt_shardings(replayer.shardings());
-        let is_readable = self.is_readable && are_reduced(&imported);
+        let shardings = replayer.shardings().clone();
+        let is_readable = self.is_readable && are_reduced(&shardings);
         let (how, main, fixed) = (self.how, self.main, self.fixed.clone());
-        Some(Self { how, imported: Arc::new(imported), recording, main, is_readable, fixed })
+        let imported = self.imported.clone();
+        Some(Self { how, imported, shardings, recording, main, is_readable, fixed })
     }
     /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
     /// since the program was parsed.
@@ -130,6 +140,7 @@ impl Prepared {
         context: &mut Context<'_>,
     ) -> Result<Program> {
         let mut program = Program::clone(&self.imported);
+        program.adopt_shardings(&self.shardings);
         for sharding in replayed.added() {
             program.intern_sharding(sharding.clone());
         }
@@ -151,18 +162,17 @@ impl Prepared {
     }
 }
 
-/// Whether the shardings of arguments and results are worked out as [`super::completed`] says once `program` is `imported`:
-/// unreduced axes are checked and reduced by export, functions that are merged may be mistyped.
-fn is_readable(program: &Program, imported: &Program, how: Completion) -> bool {
+/// Whether the shardings of arguments and results are worked out as [`super::completed`] says once `program` is imported,
+/// with `shardings`: unreduced axes are checked and reduced by export, functions that are merged may be mistyped.
+fn is_readable(program: &Program, shardings: &ShardingTable, how: Completion) -> bool {
     !how.dedup_functions_fully
         && !program.has_any(&[OpKind::NamedComputation])
-        && are_reduced(imported)
+        && are_reduced(shardings)
 }
 
-/// Whether no sharding of `program` has unreduced axes.
-fn are_reduced(program: &Program) -> bool {
-    let mut shardings = program.shardings().ids().map(|id| &program.shardings()[id]);
-    shardings.all(|sharding| sharding.unreduced.is_empty())
+/// Whether no sharding of `table` has unreduced axes.
+fn are_reduced(table: &ShardingTable) -> bool {
+    table.ids().all(|id| table[id].unreduced.is_empty())
 }
 
 /// `edits` with the ids that their shardings have for `replayer`.

@@ -1,10 +1,12 @@
 //! Runs that are made once more from other annotations.
 
-use super::{annotation, Preparation, Prepared, Target};
+use super::{annotate, annotation, Preparation, Prepared, Target};
+use crate::axis::AxisRef;
+use crate::index::{AxisId, Id};
 use crate::mlir::parse;
 use crate::pipeline::Completion;
 use crate::propagation::observe::Slot;
-use crate::propagation::replay::Replayer;
+use crate::propagation::replay::{Replayed, Replayer};
 use crate::propagation::tests::with_context;
 use crate::sharding::TensorSharding;
 
@@ -45,4 +47,64 @@ fn a_run_made_once_more_starts_from_its_own_annotations() {
     assert!(is_placed(&again, slot, &given) && !is_placed(&again, slot, &other));
     let unchanged = again.replay(&mut replayer, []).unwrap();
     assert_eq!(again.completed_ports(&unchanged), [Some(other), None]);
+}
+
+/// Closed and open shardings of two dims over axes `x` and `y` of a mesh.
+fn shardings(given: &TensorSharding) -> Vec<TensorSharding> {
+    const DIMS: [[&str; 2]; 6] =
+        [["", ""], ["x", ""], ["", "x"], ["x", "y"], ["y", "x"], ["x y", ""]];
+    let mut found = Vec::new();
+    for (dims, open) in DIMS.iter().flat_map(|dims| (0..4).map(move |open| (dims, open))) {
+        let mut sharding = TensorSharding::fully_replicated(given.mesh, 2, true);
+        for (at, (dim, names)) in sharding.dims.iter_mut().zip(dims).enumerate() {
+            let axis = |name| AxisRef::full(AxisId::from_index(usize::from(name == "y")));
+            dim.axes = names.split_whitespace().map(axis).collect();
+            dim.is_closed = open & (1 << at) == 0;
+        }
+        found.push(sharding);
+    }
+    found
+}
+
+/// The arguments and the results of the completed program if the argument and the result of the function are annotated so.
+fn ports_of_new_run(
+    argument: &TensorSharding,
+    result: &TensorSharding,
+) -> Vec<Option<TensorSharding>> {
+    let mut program = parse(TEXT.into()).unwrap();
+    let main = program.entry_function().unwrap();
+    let targets = [Target::Argument(main, 0), Target::Result(main, 0)];
+    let ids = [argument, result].map(|sharding| program.intern_sharding(sharding.clone()));
+    annotate(&mut program, &[(targets[0], ids[0]), (targets[1], ids[1])]).unwrap();
+    let made = with_context(|context| Prepared::prepare(&program, Completion::default(), context));
+    let Preparation::Ready(ready) = made.unwrap() else { panic!("replays cover the program") };
+    ready.0.completed_ports(&Replayed::default())
+}
+
+#[test]
+fn runs_share_a_replayer_whose_tables_grow() {
+    let (first, mut replayer) = prepared();
+    let target = Target::Argument(first.main, 0);
+    let given = first.imported().shardings()[annotation(first.imported(), target)].clone();
+    let slots = [first.slot(target).unwrap(), Slot::FuncResult(first.main, 0)];
+    let before = first.completed_ports(&Replayed::default());
+    let all = shardings(&given);
+    for (argument, result) in
+        all.iter().flat_map(|argument| all.iter().map(move |it| (argument, it)))
+    {
+        let edits = || slots.into_iter().zip([Some(argument.clone()), Some(result.clone())]);
+        let expected = ports_of_new_run(argument, result);
+        let again = first.rerun(&mut replayer, edits()).unwrap();
+        assert_eq!(again.completed_ports(&Replayed::default()), expected);
+        // The first run still holds, and so do replays from it to shardings that it did not know.
+        let unchanged = first.replay(&mut replayer, []).unwrap();
+        assert_eq!(first.completed_ports(&unchanged), before);
+        if let Some(replayed) = first.replay(&mut replayer, edits()) {
+            assert_eq!(first.completed_ports(&replayed), expected);
+        }
+        let back = [(slots[0], Some(given.clone())), (slots[1], None)];
+        if let Some(replayed) = again.replay(&mut replayer, back) {
+            assert_eq!(again.completed_ports(&replayed), before);
+        }
+    }
 }

@@ -109,6 +109,13 @@ impl Memo {
     pub fn all_runs(&self) -> RunMask {
         ((1u32 << self.runs.len()) - 1) as RunMask
     }
+    /// Forgets all visits but those in the cache.
+    pub fn forget(&mut self) {
+        self.lookup = Lookup::default();
+        self.entries.clear();
+        self.lists.clear();
+        self.updates.clear();
+    }
     /// Number of entries: visits with different inputs.
     pub fn len(&self) -> usize {
         self.entries.len()

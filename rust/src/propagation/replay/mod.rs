@@ -53,10 +53,10 @@ const MOST_VISITS: (usize, usize) = (1, 2);
 /// The most visits an op of a greedy run that is recorded.
 const MOST_VISITS_OF_RUN: usize = 1_000;
 
-/// The most different visits that are remembered from replay to replay.
+/// The most different visits that are remembered from replay to replay, and the most shardings.
 const MOST_REMEMBERED: usize = 1 << 17;
 
-/// The most visits and shardings that are remembered from a run to the next one, unless the program has more values.
+/// The most visits that are remembered from a run to the next one, and the most shardings, unless the program has more values.
 const MOST_INHERITED: usize = 1 << 8;
 
 /// A run, from which others are worked out.
@@ -162,17 +162,16 @@ impl Recording {
         let found = replayed.changes.binary_search_by_key(&slot, |&(slot, _)| slot);
         found.map_or(self.end[slot as usize], |at| replayed.changes[at].1)
     }
-    /// The sharding of `slot` at the end of what `replayed` is about, where `left` is the program that came with this
-    /// recording.
+    /// The sharding of `slot` at the end of what `replayed` is about, where `table` is that of the recorded run.
     pub fn sharding_in<'a>(
         &self,
         replayed: &'a Replayed,
-        left: &'a Program,
+        table: &'a ShardingTable,
         slot: Slot,
     ) -> Option<&'a TensorSharding> {
         let id = self.sharding(replayed, slot).get()?;
         let added = id.index().checked_sub(self.num_shardings);
-        added.map_or_else(|| left.shardings().get(id), |at| replayed.added.get(at))
+        added.map_or_else(|| table.get(id), |at| replayed.added.get(at))
     }
     /// All slots, each with the id of its sharding at the end of what `replayed` is about. The ids are those of the table of
     /// the recorded run, once [`Replayed::added`] is appended to it.
@@ -197,9 +196,9 @@ impl Replayed {
 }
 
 impl Replayer {
-    /// Whether so much is remembered of replays that a new recording is due.
+    /// Whether so many shardings are known that a new recording is due.
     pub fn is_full(&self) -> bool {
-        self.num_remembered >= MOST_REMEMBERED
+        self.shardings().len() >= MOST_REMEMBERED
     }
     /// The id of `sharding`, which is over a mesh of the program.
     pub fn intern(&mut self, sharding: TensorSharding) -> ShardingId {
@@ -215,7 +214,8 @@ impl Replayer {
     ) -> Option<Replayed> {
         let log = Log::new(recording.num_values);
         let mut observer = &log;
-        let mut engine = Engine::again(&mut self.program, self.parts.take()?, &mut observer);
+        let parts = self.parts(MOST_REMEMBERED)?;
+        let mut engine = Engine::again(&mut self.program, parts, &mut observer);
         restore(engine.state(), recording.main, recording.num_values, &recording.start);
         self.differences.clear();
         self.agenda.clear();
@@ -244,15 +244,16 @@ impl Replayer {
     }
 
     /// Records the run in which the slots of `edits` have these shardings at the start, and all others those of `recording`.
-    /// `None` if propagation does not end, or if so much is remembered that it is time to begin with nothing. The recording is
-    /// about the program of this replayer, which is to replay it.
+    /// `None` if propagation does not end, or if so many shardings are known that it is time to begin with none. The recording
+    /// is about the program of this replayer, which is to replay it.
     pub fn rerun(
         &mut self,
         recording: &Recording,
         edits: &[(Slot, ShardingId)],
     ) -> Option<Recording> {
         let &Recording { main, num_values, .. } = recording;
-        if self.num_remembered + self.shardings().len() > MOST_INHERITED.max(num_values) {
+        let most = MOST_INHERITED.max(num_values);
+        if self.shardings().len() > most {
             return None;
         }
         let mut start = recording.start.clone();
@@ -262,7 +263,7 @@ impl Replayer {
         let log = Log::new(num_values);
         let mut observer = &log;
         let restore = |state: &mut State<'_>| restore(state, main, num_values, &start);
-        let parts = self.parts.take()?;
+        let parts = self.parts(most)?;
         let mut engine = Engine::anew(&mut self.program, parts, &mut observer, restore);
         let recorded = record(&mut engine, &log, start.len() - num_values);
         self.num_remembered = engine.num_remembered();
@@ -271,6 +272,14 @@ impl Replayer {
         let (end, num_shardings) =
             (slots::shardings(&self.program, main), self.program.shardings().len());
         Some(Recording { main, num_values, trace, start, end, num_visits, num_shardings })
+    }
+    /// The parts of the engine, which forgets the visits that it remembers if they are more than `most`.
+    fn parts(&mut self, most: usize) -> Option<EngineParts> {
+        let mut parts = self.parts.take()?;
+        if self.num_remembered > most {
+            parts.forget();
+        }
+        Some(parts)
     }
     /// The shardings of the program of this replayer.
     pub fn shardings(&self) -> &ShardingTable {
