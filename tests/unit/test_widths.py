@@ -52,6 +52,18 @@ def test_wrapped_columns_keep_their_text() -> None:
     assert len('{"tensor"}]') <= found.wrapped["sharding"] < len(ROWS[0][4])
 
 
+def test_shapes_stay_and_the_widest_text_is_cut() -> None:
+    columns = ("value", "shape", "sharding", "local shape", ">per device", "source")
+    row = ("%arg1", "16x8x1024x128xf32", '[{"data"}, {"model"}, {}, {}]', "8x2x1024x128")
+    source = "params['layers'][0]['attention']['key']"
+    found = fitted(columns, [(*row, "1.0 MiB", source)], 80, wrapped=("sharding",))
+    assert found.rows[0][:5] == (*row, "1.0 MiB")
+    cut = found.rows[0][5]
+    assert cut.startswith("params['")
+    assert cut.endswith("['key']")
+    assert "…" in cut
+
+
 def test_files() -> None:
     assert file_line("/home/me/mlp.py:3:8") == file_line("C:\\me\\mlp.py:3:8") == "mlp.py:3:8"
     assert file_line("mlp.py:3:8") == "mlp.py:3:8"

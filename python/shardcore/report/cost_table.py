@@ -234,7 +234,8 @@ def _live(values: Iterable[LiveValue]) -> Part:
         )
         for row in values
     )
-    return table(("value", "made by", "shape", "sharding", ">per device", "source"), rows)
+    columns = ("value", "made by", "shape", "sharding", ">per device", "source")
+    return table(columns, rows, wrapped=("sharding",))
 
 
 def _remarks(cost: Cost) -> list[str]:

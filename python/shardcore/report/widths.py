@@ -1,5 +1,5 @@
 """Fits tables to a width: columns without text go first, then places are shortened, then gaps, then
-shardings, and at last other text; numbers and kinds never are.
+shardings, and at last other text, the widest first; numbers, shapes and kinds never are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEAST = 10
 _PLACES = ("source", "line", "location")
 _OPS = ("op", "made by", "because of", "running")
 _SHARDINGS = ("sharding", "shardings", "step")
-_KEPT = ("kind", "bound", "pass", "fits")
+_KEPT = ("kind", "bound", "pass", "fits", "shape", "local shape")
 _FILE = re.compile(r"[^/\\]*\Z")
 _COLUMN = re.compile(r"(.*:\d+):\d+\Z", re.DOTALL)
 
@@ -63,7 +63,6 @@ def fitted(
         lambda: table.shorten(_OPS, _without_dialect),
         table.narrow_gaps,
         lambda: table.cut(width, _SHARDINGS),
-        lambda: table.cut(width, without=_PLACES),
         lambda: table.cut(width),
     )
     for step in steps:
@@ -106,17 +105,14 @@ class _Cells:
         """Put one space between columns."""
         self.gap = GAPS[-1]
 
-    def cut(
-        self, width: int, names: Sequence[str] | None = None, without: Sequence[str] = ()
-    ) -> None:
+    def cut(self, width: int, names: Sequence[str] | None = None) -> None:
         """Cut the cells of columns of text, of those called ``names`` if that is given, the widest
         first, until the table fits.
         """
         chosen = [
             at
             for at, name in enumerate(self.columns)
-            if not (is_number(name) or name in _KEPT or name in without)
-            and (names is None or name in names)
+            if not (is_number(name) or name in _KEPT) and (names is None or name in names)
         ]
         while chosen:
             excess = self.excess(width)
