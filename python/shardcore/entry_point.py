@@ -11,15 +11,18 @@ prints on standard error. It takes no arguments and returns one of
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from shardcore import files
-from shardcore.errors import Diagnostic, LoweringError
+from shardcore.errors import Diagnostic, LoweringError, Place
 
 _STANDARD_ERROR = 2
 """A file descriptor."""
@@ -51,7 +54,7 @@ def program_text(file: str, name: str) -> bytes:
     Raises:
         OSError: the file cannot be read.
         LoweringError: the function fails, or returns nothing that can be lowered
-            (``lowering``).
+            (``lowering``), or makes a mistake that :mod:`shardcore` has a code for.
     """
     # A file that is not there is the usual mistake.
     files.read(file)
@@ -62,15 +65,38 @@ def program_text(file: str, name: str) -> bytes:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=_STANDARD_ERROR)
         if done.returncode == 0 and output.exists():
             return files.read(output)
-        reason = output.read_text(encoding="utf-8") if output.exists() else ""
-    said = reason or f"it ended with {_ending(done.returncode)}"
+        failed = output.read_text(encoding="utf-8") if output.exists() else ""
+    found = (
+        json.loads(failed) if failed else {"reason": f"it ended with {_ending(done.returncode)}"}
+    )
+    if "diagnostics" in found:
+        raise LoweringError([_diagnostic(*fields) for fields in found["diagnostics"]])
+    if "raised" in found:
+        message = f"{name} of {file} raised {found['raised']}"
+        raise LoweringError(Diagnostic("lowering", message, "the traceback above says where"))
     raise LoweringError(
         Diagnostic(
             "lowering",
-            f"{name} of {file} makes no program: {said}",
+            f"{name} of {file} makes no program: {found['reason']}",
             "it takes no arguments, and returns a function and its arguments: step, (state, batch)",
         )
     )
+
+
+def _diagnostic(
+    code: str,
+    message: str,
+    hint: str | None,
+    filename: str | None,
+    place: Sequence[Any] | None,
+    related: tuple[Sequence[Any], str] | None,
+    detail: Sequence[Any] | None,
+    *rest: Any,
+) -> Diagnostic:
+    """A diagnostic of the fields that the runner wrote as JSON."""
+    other = None if related is None else (Place(*related[0]), related[1])
+    at, inside = (None if found is None else Place(*found) for found in (place, detail))
+    return Diagnostic(code, message, hint, filename, at, other, inside, *rest)
 
 
 def _ending(code: int) -> str:

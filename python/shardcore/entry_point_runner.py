@@ -1,16 +1,27 @@
 """Runs a Python file, calls a function of it, and writes the program that it returns as text.
 
 It is run as a program by :mod:`shardcore.entry_point`: file, function, output. If it fails the exit
-code is 1, and the reason is in the output or, where the user's code raised, on standard error.
+code is 1, and the output is JSON: the ``reason``, or the ``diagnostics`` of an error of this
+package. Where the user's code raised, the traceback is on standard error.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import json
 import os
 import sys
+import traceback
 from types import ModuleType
 from typing import Any
+
+_OWN = (os.path.dirname(__file__), os.path.dirname(importlib.util.__file__))
+"""The folders whose frames are not the user's."""
+
+
+class _NoProgramError(Exception):
+    """What the function returned is no program."""
 
 
 def main(file: str, name: str, output: str) -> int:
@@ -18,20 +29,49 @@ def main(file: str, name: str, output: str) -> int:
     # As if the file were run: its folder comes first, not that of this one.
     sys.path[0] = os.path.dirname(file)
     sys.argv[:] = [file]
-    module = _imported(file)
+    try:
+        text = _text(_built(_imported(file), name))
+    except _NoProgramError as error:
+        return _fail(output, reason=str(error))
+    except Exception as error:
+        from shardcore import ShardcoreError
+
+        if isinstance(error, ShardcoreError):
+            return _fail(output, diagnostics=error.diagnostics)
+        _say(error)
+        return _fail(output, raised=f"{type(error).__name__}: {error}")
+    with open(output, "w", encoding="utf-8") as written:
+        written.write(text)
+    return 0
+
+
+def _built(module: ModuleType, name: str) -> Any:
+    """What the function called ``name`` returns.
+
+    Raises:
+        _NoProgramError: there is none, or it needs arguments.
+    """
     build = getattr(module, name, None)
     if not callable(build):
         own = (key for key, value in vars(module).items() if _is_of(module, value))
         known = ", ".join(sorted(own))
-        return _fail(output, f"it has no function {name}; it has {known or 'none'}")
-    found = build()
+        raise _NoProgramError(f"it has no function {name}; it has {known or 'none'}")
     try:
-        text = _text(found)
+        inspect.signature(build).bind()
     except TypeError as error:
-        return _fail(output, str(error))
-    with open(output, "w", encoding="utf-8") as written:
-        written.write(text)
-    return 0
+        raise _NoProgramError(f"calling it fails: {error}") from None
+    except ValueError:
+        # Some builtin functions have no signature.
+        pass
+    return build()
+
+
+def _say(error: Exception) -> None:
+    """Print the traceback of what the user's code raised, without the frames of this package."""
+    shown = traceback.TracebackException.from_exception(error)
+    kept = [frame for frame in shown.stack if not frame.filename.startswith(_OWN)]
+    shown.stack = traceback.StackSummary.from_list(kept)
+    print("".join(shown.format()), end="", file=sys.stderr)
 
 
 def _imported(file: str) -> ModuleType:
@@ -49,9 +89,9 @@ def _is_of(module: ModuleType, value: Any) -> bool:
     return callable(value) and getattr(value, "__module__", None) == module.__name__
 
 
-def _fail(output: str, reason: str) -> int:
-    with open(output, "w", encoding="utf-8") as written:
-        written.write(reason)
+def _fail(output: str, **found: Any) -> int:
+    with open(output, "w", encoding="utf-8", errors="backslashreplace") as written:
+        json.dump(found, written)
     return 1
 
 
@@ -59,7 +99,7 @@ def _text(found: Any) -> str:
     """The text of the program ``found``.
 
     Raises:
-        TypeError: it is none.
+        _NoProgramError: it is none.
     """
     from shardcore import Module, Result
 
@@ -77,12 +117,12 @@ def _text(found: Any) -> str:
     arguments: tuple[Any, ...] = ()
     if isinstance(found, tuple):
         if not 2 <= len(found) <= 3 or not isinstance(found[1], (tuple, list)):
-            raise TypeError("it returned a tuple that is no function with its arguments")
+            raise _NoProgramError("it returned a tuple that is no function with its arguments")
         if len(found) == 3:
             options = dict(found[2])
         found, arguments = found[0], tuple(found[1])
     elif not callable(found) and not hasattr(found, "as_text"):
-        raise TypeError(f"it returned an object of type {type(found).__name__}")
+        raise _NoProgramError(f"it returned an object of type {type(found).__name__}")
     return str(shardcore.jax.lower(found, *arguments, **options).module)
 
 

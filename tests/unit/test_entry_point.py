@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import shardcore
 from shardcore.cli import main
 
 needs_jax = pytest.mark.skipif(
@@ -42,6 +43,14 @@ def pair():
 
 def fails():
     raise ZeroDivisionError("the user's own mistake")
+
+
+def needs(shape):
+    return module()
+
+
+def invalid():
+    return shardcore.Module.parse("func.func @main() {\\n  retrn\\n}")
 
 
 def ends():
@@ -153,23 +162,77 @@ def test_every_command_takes_one(
 
 def test_mistakes(model: str, capfd: pytest.CaptureFixture[str]) -> None:
     for name, message in (
-        ("modul", "it has no function modul; it has ends, fails, module, number, pair, result"),
+        ("modul", "it has no function modul; it has ends, fails, invalid, module, needs, number"),
         ("number", "it returned an object of type int"),
         ("pair", "it returned a tuple that is no function with its arguments"),
-        ("fails", "it ended with exit code 1"),
+        ("needs", "calling it fails: missing a required argument: 'shape'"),
         ("ends", "it ended with exit code 7"),
     ):
         assert main(["propagate", f"{model}:{name}"]) == 1
         error = capfd.readouterr().err
         assert f"error[lowering]: {name} of {model} makes no program: {message}" in error
-        if name == "fails":
-            assert "ZeroDivisionError: the user's own mistake" in error
+    assert main(["propagate", f"{model}:fails"]) == 1
+    error = capfd.readouterr().err
+    message = "fails of {} raised ZeroDivisionError: the user's own mistake"
+    assert f"error[lowering]: {message.format(model)}\n" in error
+    # Of the traceback only the user's frames.
+    assert error.count("  File ") == 1
+    assert f'File "{model}", line ' in error
     assert main(["propagate", model]) == 1
     error = capfd.readouterr().err
     assert f"error[lowering]: {model} is a Python file, and which function makes" in error
     assert f"help: name it: {model}:build" in error
     assert main(["propagate", "nowhere.py:build"]) == 1
     assert "error[io]: nowhere.py: No such file" in capfd.readouterr().err
+
+
+def test_mistakes_with_a_code_keep_it(model: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["propagate", f"{model}:invalid"]) == 1
+    error = capfd.readouterr().err
+    with pytest.raises(shardcore.ParseError) as wanted:
+        shardcore.Module.parse("func.func @main() {\n  retrn\n}")
+    assert error.endswith(f"{wanted.value}\n")
+    assert "Traceback" not in error
+
+
+@needs_jax
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"in_shardings": 'P("data")'}, "error[missing-mesh]: P('data',) is over no mesh"),
+        (
+            {"mesh": {"data": 2}, "in_shardings": 'P("dta")'},
+            "error[unknown-axis]: P('dta',) names axis \"dta\", which the mesh does not have\n"
+            '  help: did you mean "data"?',
+        ),
+        (
+            {"mesh": {"data": 2}, "in_shardings": 'P("data", None, "data")'},
+            "error[lowering]: JAX refuses P('data', None, 'data')",
+        ),
+        (
+            {"mesh": {"data": 2}, "in_shardings": 'P(None, None, "data")'},
+            "  help: a spec has at most one entry for each dim",
+        ),
+        (
+            {"mesh": {"data": 3}, "in_shardings": 'P("data")'},
+            "  help: shard a dim that the axes divide, or pad it in the program",
+        ),
+        ({"mesh": {"data": 2}, "in_sharding": "None"}, "  help: did you mean in_shardings=?"),
+    ],
+)
+def test_mistakes_in_annotations_are_told_without_a_traceback(
+    options: dict[str, object], wanted: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    written = ", ".join(f'"{name}": {value}' for name, value in options.items())
+    (tmp_path / "model.py").write_text(
+        "import jax, jax.numpy as jnp\nfrom jax.sharding import PartitionSpec as P\n"
+        "def build():\n    x = jax.ShapeDtypeStruct((8, 4), jnp.float32)\n"
+        f"    return jnp.tanh, (x,), {{{written}}}\n"
+    )
+    assert main(["propagate", f"{tmp_path / 'model.py'}:build"]) == 1
+    error = capfd.readouterr().err
+    assert wanted in error
+    assert "Traceback" not in error
 
 
 def test_a_file_may_be_called_like_that(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,8 +27,13 @@ _HINTS = {
     "require devices": "give a jax.sharding.Mesh with devices",
     "ordered effects": "leave out ordered=True: JAX orders them on one device alone",
     "different from the lowering platform": "give platform= the platform of this process",
+    "values of rank at least": "a spec has at most one entry for each dim",
+    "should evenly divide the shape": "shard a dim that the axes divide, or pad it in the program",
+    "expected to be PartitionSpec": 'write a spec for each leaf, P("data"), or None',
+    "required positional argument": "give what the function takes: shapes and dtypes are enough",
 }
 """A hint for each refusal of JAX's that is told by a part of its words."""
+_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 
 def lower(
@@ -244,11 +250,22 @@ def _refusals(fn: Any) -> Iterator[None]:
         raise mistake(
             "lowering",
             f"JAX refuses: {' '.join(lines)[:600]}",
-            next(
-                (hint for said, hint in _HINTS.items() if said in str(error)),
-                "give shardings and arguments as jax.jit takes them",
-            ),
+            _hint(str(error)),
         ) from error
+
+
+def _hint(refusal: str) -> str:
+    """What to do about what JAX refuses."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import close_names
+
+    unexpected = _UNEXPECTED.search(refusal)
+    options = inspect.signature(lower).parameters
+    close = close_names(unexpected[1], options, 1) if unexpected else []
+    if close:
+        return f"did you mean {close[0]}=?"
+    known = (hint for said, hint in _HINTS.items() if said in refusal)
+    return next(known, "give shardings and arguments as jax.jit takes them")
 
 
 def _code(fn: Any) -> Any:
