@@ -1382,7 +1382,8 @@ class FactorTable:
 
     ``str()`` draws it. A cell lists the axes that shard the factor in that tensor, a ``?`` at its
     end says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands
-    where the tensor does not have the factor.
+    where the tensor does not have the factor. Replicated and unreduced axes have a column each,
+    where a tensor has some.
     """
 
     @property
@@ -1404,6 +1405,14 @@ class FactorTable:
     @property
     def after(self) -> dict[str, dict[str, str]]:
         """For each tensor its cells by factor symbol, with the shardings after the visit."""
+
+    @property
+    def replicated(self) -> dict[str, str]:
+        """The axes that may shard no dim, of each tensor that has some; a visit keeps them."""
+
+    @property
+    def unreduced(self) -> dict[str, str]:
+        """The axes along which devices hold terms of a sum, of each tensor that has some."""
 
 @final
 class StrategyProblem:

@@ -329,6 +329,27 @@ def test_factor_tables() -> None:
     assert str(module.factor_table(module["%0"])) == str(table)
 
 
+def test_factor_tables_show_axes_that_shard_no_factor() -> None:
+    module = Module.parse("""sdy.mesh @mesh = <["x"=2, "y"=4, "z"=2]>
+    func.func @main(
+        %a: tensor<8x4xf32>
+            {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y":(1)2}>},
+        %b: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {?}], unreduced={"z"}>})
+        -> tensor<8x4xf32> {
+      %0 = stablehlo.add %a, %b : tensor<8x4xf32>
+      %1 = stablehlo.tanh %0 : tensor<8x4xf32>
+      return %1 : tensor<8x4xf32>
+    }""")
+    table = module.factor_table("%0")
+    assert table.replicated == {"%a": '"y":(1)2'}
+    assert table.unreduced == {"%b": '"z"'}
+    assert "before  i=8  j=4  replicated  unreduced" in str(table)
+    assert str(table).count('"y":(1)2') == str(table).count('"z"') == 2
+    assert table._repr_html_().count("replicated") == 2
+    # Where no tensor has some there are no columns for them.
+    assert "replicated" not in str(module.factor_table("%1"))
+
+
 def test_factor_tables_that_do_not_exist() -> None:
     module = mlp()
     with pytest.raises(KeyError, match="%x is an argument"):

@@ -118,13 +118,20 @@ def session_html(session: Session) -> str:
 
 def factor_table_html(table: FactorTable) -> str:
     """Return ``table`` as an element of HTML: factors before and after a visit."""
-    columns = ("", *(f"{symbol}={size}" for symbol, size, _ in table.factors))
-    kinds = ("kind", *(kind for _, _, kind in table.factors))
+    free = [(name, getattr(table, name)) for name in ("replicated", "unreduced")]
+    free = [(name, axes) for name, axes in free if axes]
+    sizes = (f"{symbol}={size}" for symbol, size, _ in table.factors)
+    columns = ("", *sizes, *(name for name, _ in free))
+    kinds = ("kind", *(kind for _, _, kind in table.factors), *("" for _ in free))
     drawn = "".join(
         _table(
             (title, *columns[1:]),
             [
-                [name, *(row.get(symbol, "-") or "{}" for symbol, _, _ in table.factors)]
+                [
+                    name,
+                    *(row.get(symbol, "-") or "{}" for symbol, _, _ in table.factors),
+                    *(axes.get(name, "") for _, axes in free),
+                ]
                 for name, row in rows.items()
             ]
             + ([list(kinds)] if title == "before" else []),

@@ -82,11 +82,25 @@ impl PyFactorTable {
         }
         Ok(rows)
     }
-    /// One drawing, a line a tensor.
+    /// `{tensor: axes}` of the tensors for which `pick` has some.
+    fn free<'py>(&self, py: Python<'py>, pick: fn(&Row) -> &str) -> PyResult<Bound<'py, PyDict>> {
+        let rows = PyDict::new(py);
+        for (name, row) in self.names.iter().zip(&self.table.rows) {
+            if !pick(row).is_empty() {
+                rows.set_item(name, pick(row))?;
+            }
+        }
+        Ok(rows)
+    }
+    /// One drawing, a line a tensor, with columns for replicated and unreduced axes where a tensor has some.
     fn draw(&self, title: &str, pick: fn(&Row) -> &[Cell]) -> String {
         let mut grid: Vec<Vec<String>> = Vec::with_capacity(self.names.len() + 1);
         let mut header = vec![title.to_owned()];
         header.extend(self.table.columns.iter().map(|c| format!("{}={}", c.symbol, c.size)));
+        let mut free: Vec<(&str, fn(&Row) -> &str)> =
+            vec![("replicated", |row| &row.replicated), ("unreduced", |row| &row.unreduced)];
+        free.retain(|(_, pick)| self.table.rows.iter().any(|row| !pick(row).is_empty()));
+        header.extend(free.iter().map(|&(title, _)| title.to_owned()));
         grid.push(header);
         for (name, row) in self.names.iter().zip(&self.table.rows) {
             let mut line = vec![format!("{}{name}", if row.is_result { "-> " } else { "" })];
@@ -96,6 +110,7 @@ impl PyFactorTable {
                 line[start + factor.index()] =
                     if axes.is_empty() { "{}".to_owned() } else { axes.clone() };
             }
+            line.extend(free.iter().map(|(_, pick)| pick(row).to_owned()));
             grid.push(line);
         }
         let num_columns = grid.iter().map(Vec::len).max().unwrap_or(0);
@@ -132,6 +147,14 @@ impl PyFactorTable {
     #[getter]
     fn after<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.cells(py, |row| &row.after)
+    }
+    #[getter]
+    fn replicated<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.free(py, |row| &row.replicated)
+    }
+    #[getter]
+    fn unreduced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.free(py, |row| &row.unreduced)
     }
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         own_function(slf.py(), "shardcore.report.html", "factor_table_html", (slf,), None)

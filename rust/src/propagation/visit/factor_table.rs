@@ -36,6 +36,10 @@ pub struct Row {
     pub before: Vec<Cell>,
     /// The axes of each factor that the tensor has after the visit, in order.
     pub after: Vec<Cell>,
+    /// The axes that may shard no factor of the tensor, `"x", "y":(1)2`; no visit changes them.
+    pub replicated: String,
+    /// The axes along which the tensor still has to be summed.
+    pub unreduced: String,
     /// The sharding after the visit; absent if there is none.
     pub sharding: ShardingId,
 }
@@ -137,11 +141,14 @@ fn table(
     let mut rows = Vec::with_capacity(tensors.len());
     for (before, after_visit) in cells_before.into_iter().zip(cells_after) {
         let index = rows.len();
+        let [replicated, unreduced] = free_axes(program, after[index]);
         rows.push(Row {
             value: tensors[index],
             is_result: index >= num_operands,
             before,
             after: after_visit,
+            replicated,
+            unreduced,
             sharding: after[index],
         });
     }
@@ -194,6 +201,16 @@ fn cells(program: &mut Program, rule: &OpShardingRule, shardings: &[ShardingId])
         row.factors.iter().map(|(factor, cell)| (factor, cell_text(program, mesh, cell))).collect()
     };
     projection.tensors.iter().map(cells).collect()
+}
+
+/// The replicated and the unreduced axes of a sharding.
+fn free_axes(program: &Program, sharding: ShardingId) -> [String; 2] {
+    let Some(sharding) = program.shardings().get(sharding) else { return Default::default() };
+    [&sharding.replicated, &sharding.unreduced].map(|axes| {
+        let mut text = String::new();
+        write_axes(&mut text, axes, program.mesh(sharding.mesh));
+        text
+    })
 }
 
 /// `"x", "y":(1)2`, with the overflow axes after a bar and `?` where propagation may add axes.
