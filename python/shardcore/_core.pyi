@@ -962,6 +962,10 @@ class Value:
     def traceback(self) -> tuple[str, ...]:
         """The call stack that made it, as ``file:line:column``, innermost first."""
 
+    @property
+    def name_stack(self) -> str:
+        """The names around its line, as :attr:`Op.name_stack`; empty for an argument."""
+
     def visualize(self) -> Picture:
         """Draw which device holds what of it; see :meth:`TensorSharding.visualize`.
 

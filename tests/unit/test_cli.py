@@ -88,13 +88,17 @@ def test_propagate_writes_json(run, mlp: str) -> None:
     assert record["values"][2] == {
         "name": "%0",
         "function": "main",
+        "op": "stablehlo.dot_general",
         "shape": [64, 2048],
         "dtype": "bf16",
         "sharding": '<@mesh, [{"data"}, {"model"}]>',
         "local_shape": [32, 512],
         "bytes_per_device": 32 * 512 * 2,
         "location": "mlp.py:7:3",
+        "traceback": ["mlp.py:7:3"],
+        "scope": "",
     }
+    assert record["values"][0]["op"] is None
     assert record["summary"] == shardcore.Module.parse(MLP).propagate().summary()
 
 

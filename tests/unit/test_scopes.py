@@ -13,6 +13,19 @@ from shardcore.cli import main
 from shardcore.costs.scopes import scope_of
 
 
+def test_values_have_scopes_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(TEXT)
+    assert main(["propagate", str(path), "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)["values"]
+    scopes = {value["scope"] for value in values if value["op"] is not None}
+    assert scopes == {"net/layer_0", "net/layer_1", "net/head", "inner"}
+    assert {value["scope"] for value in values if value["op"] is None} == {""}
+    assert {tuple(value["traceback"]) for value in values if value["scope"] == "net/layer_0"} == {
+        ("model.py:3:4", "model.py:3:4")
+    }
+
+
 @pytest.mark.parametrize(
     ("stack", "expected"),
     [

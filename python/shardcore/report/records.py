@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from shardcore.costs.scopes import scope_of
+
 if TYPE_CHECKING:
     from shardcore._core import Result, Value
 
@@ -13,17 +15,22 @@ def value_record(value: Value) -> dict[str, Any]:
     """``value`` as plain data.
 
     ``shape`` and ``local_shape`` are lists of sizes, ``bytes_per_device`` counts bytes of the local
-    shape. Unknown properties (the shape of a token, a missing location) are ``None``.
+    shape. ``op`` is the name of the op that makes it, ``traceback`` its call stack, innermost
+    first, and ``scope`` its names of ``jax.named_scope``, ``decoder/layer_3``. Unknown properties
+    (the shape of a token, a missing location, the op of an argument) are ``None``.
     """
     return {
         "name": value.name,
         "function": value.function,
+        "op": value.op,
         "shape": None if value.shape is None else list(value.shape),
         "dtype": value.dtype,
         "sharding": None if value.sharding is None else str(value.sharding),
         "local_shape": None if value.local_shape is None else list(value.local_shape),
         "bytes_per_device": value.bytes_per_device,
         "location": value.location,
+        "traceback": list(value.traceback),
+        "scope": scope_of(value.name_stack)[0],
     }
 
 

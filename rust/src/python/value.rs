@@ -130,6 +130,15 @@ impl PyValue {
     fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.calls.traceback(&self.program, self.value))
     }
+    /// The names around the line of the op that makes it, as JAX stacks them; empty for an argument.
+    #[getter]
+    fn name_stack(&self) -> String {
+        let location = self.program.text().get(self.program.value_loc(self.value));
+        match self.program.def(self.value) {
+            ValueDef::Result(_) => self.program.name_stack(location),
+            ValueDef::Arg(_) => String::new(),
+        }
+    }
     /// A picture of which device holds what of it.
     fn visualize<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = self.shape(py)?;
