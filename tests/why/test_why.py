@@ -73,9 +73,10 @@ def test_one_axis_and_one_dim(result: Result) -> None:
         (("%77",), "no value %77"),
         (("params['x']",), "no value params['x']"),
         (("params['b']['v']",), "did you mean \"params['b']['w']\""),
-        (("%0", "nodel"), "%0 has no axis nodel"),
+        (("w",), "did you mean \"params['a']['w']\", \"params['b']['w']\"?"),
+        (("%0", "nodel"), 'did you mean "model"?'),
         (("%0", "data", 1), "%0 has no axis data on dim 1"),
-        (("%0", None, 7), "%0 has no axis on dim 7"),
+        (("%0", None, 7), "%0 is a tensor of 2 dims; it has no dim 7"),
     ],
 )
 def test_mistakes(result: Result, arguments: tuple[object, ...], message: str) -> None:
@@ -161,6 +162,65 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         *("from", "value", "op", "line", "factor", "direction", "priority", "step")
     }
     assert main(["why", str(path), "%9"]) == 1
+    capsys.readouterr()
+
+
+def test_the_command_line_says_why_an_axis_is_not_there(
+    result: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(TEXT)
+    wanted = [str(result.why_not("params['b']['w']", dim, "data")) for dim in (0, 1)]
+    assert main(["why", str(path), "params['b']['w']", "--dim", "1", "--axis", "data"]) == 0
+    assert capsys.readouterr().out == wanted[1] + "\n"
+    assert main(["why", str(path), "params['b']['w']", "--axis", "data"]) == 0
+    assert capsys.readouterr().out == "\n".join(wanted) + "\n"
+    assert main(["why", str(path), "params['b']['w']", "--axis", "data", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["why_not"]
+    assert [each["dim"] for each in found] == [0, 1]
+    # Where a dim has it, the answer is why.
+    assert main(["why", str(path), "params['b']['w']", "--axis", "model"]) == 0
+    assert '"model" on dim 0' in capsys.readouterr().out
+    assert main(["why", str(path), "params['b']['w']", "--axis", "dta"]) == 1
+    assert 'did you mean "data"?' in capsys.readouterr().err
+
+
+def test_a_value_without_axes_says_how_to_ask_for_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        'sdy.mesh @mesh = <["data"=2]>\n'
+        "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {\n  return %a : tensor<8xf32>\n}"
+    )
+    assert main(["why", str(path), "%a"]) == 0
+    assert capsys.readouterr().out.endswith("\n   --axis NAME says why it has not that axis\n")
+    assert main(["why", str(path), "%a", "--axis", "data"]) == 0
+    assert "(never-arrived)" in capsys.readouterr().out
+
+
+def test_the_steps_of_one_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(TEXT)
+    assert main(["steps", str(path), "--value", "params['b']['w']"]) == 0
+    assert "%arg2  " in capsys.readouterr().out
+    assert main(["steps", str(path), "--value", "%arg0"]) == 0
+    assert capsys.readouterr().out == "no visit changes %arg0\n"
+    assert main(["steps", str(path), "--value", "%999"]) == 1
+    assert "no value %999" in capsys.readouterr().err
+
+
+def test_places_are_written_without_folders() -> None:
+    result = Module.parse("""sdy.mesh @mesh = <["data"=2]>
+    func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>})
+        -> tensor<8xf32> {
+      %0 = stablehlo.tanh %a : tensor<8xf32> loc("/home/me/model.py":12:8)
+      return %0 : tensor<8xf32>
+    }""").propagate()
+    why = result.why("%0")
+    assert [step.line for step in why.axes[0].chain] == ["/home/me/model.py:12:8"]
+    assert "← tanh model.py:12:8 (" in str(why)
+    assert "stablehlo.tanh  model.py:12:8\n" in str(result.steps())
 
 
 def test_every_axis_of_random_modules_has_a_source() -> None:

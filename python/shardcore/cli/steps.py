@@ -7,6 +7,7 @@ from typing import Any
 
 from shardcore.cli.options import count, print_json, print_text, progress_bar, read_module, warn
 from shardcore.why.steps import Steps
+from shardcore.why.values import find
 
 
 def add(commands: Any) -> None:
@@ -22,7 +23,9 @@ def add(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
     parser.add_argument("--priority", type=count, metavar="N", help="this user priority only")
     parser.add_argument(
-        "--value", metavar="VALUE", help="visits that changed this value only, %%12"
+        "--value",
+        metavar="VALUE",
+        help="visits that changed this value only: %%12, or the path of an argument or result",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a list")
 
@@ -37,9 +40,12 @@ def run(options: argparse.Namespace) -> int:
     if options.priority is not None:
         found = Steps([step for step in found if step.priority == options.priority])
     if options.value is not None:
-        found = found.of(options.value)
+        value = find(result, options.value).name
+        found = found.of(value)
     if options.json:
         print_json({"steps": found.record()})
+    elif options.value is not None and not found:
+        print_text(f"no visit changes {value}")
     else:
         print_text(found)
     return 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import count, print_json, print_text, progress_bar, read_module, warn
 from shardcore.cli.where import add_hardware, cost_options
+from shardcore.why import absences
 from shardcore.why.text import collective_tree
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ def add(commands: Any) -> None:
         "why",
         help="say where the axes of a value come from, and why collectives are there",
         description="Complete the shardings of a StableHLO program and say of each axis of a value "
-        "from which annotation it comes, and through which ops it went; or, of the collectives "
-        "that take longest, which annotations disagree, and which edit of one removes them.",
+        "from which annotation it comes, and through which ops it went; of an axis that it does "
+        "not have, why not; or, of the collectives that take longest, which annotations disagree, "
+        "and which edit of one removes them.",
     )
     parser.set_defaults(command=run, parser=parser)
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
@@ -32,7 +34,11 @@ def add(commands: Any) -> None:
         help="the path of an argument or result, params['w'], or a value, %%12 or '@helper %%12'",
     )
     parser.add_argument("--dim", type=count, metavar="N", help="this dim only")
-    parser.add_argument("--axis", metavar="NAME", help="this axis only")
+    parser.add_argument(
+        "--axis",
+        metavar="NAME",
+        help="this axis only; where the value, or its dim, does not have it, why not",
+    )
     parser.add_argument(
         "--collectives",
         type=count,
@@ -59,11 +65,21 @@ def run(options: argparse.Namespace) -> int:
     warn(result)
     if options.collectives is not None:
         return _collectives(options, result)
+    axis = options.axis
+    missing = [] if axis is None else absences(result, options.value, axis, options.dim)
+    if missing:
+        if options.json:
+            print_json({"why_not": [each.record() for each in missing]})
+        else:
+            print_text("\n".join(map(str, missing)))
+        return 0
     found = result.why(options.value, options.axis, options.dim)
     if options.json:
         print_json(found.record())
-    else:
-        print_text(found)
+        return 0
+    print_text(found)
+    if not found.axes:
+        print_text("   --axis NAME says why it has not that axis")
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore._core import AxisRef, Explainer, Value
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.expected import expect, expect_all
+from shardcore.units import plural
 from shardcore.why.text import WHY_NOT, absence, tree
 from shardcore.why.values import Found, find
 
@@ -129,10 +130,14 @@ def why(
         axes = [each for each in axes if each.dim == dim]
     sharding = "" if found.sharding is None else str(found.sharding)
     if not axes and (axis is not None or dim is not None):
+        if dim is not None:
+            _check_rank(found, dim)
+        if axis is not None:
+            _check_known(result, _axis(axis))
         where = "" if dim is None else f" on dim {dim}"
         what = "no axis" if axis is None else f"no axis {axis}"
         message = f"{found.label or found.name} has {what}{where}: {sharding or 'no sharding'}"
-        raise _mistake(message, "ask for all axes: why(value)")
+        raise _mistake(message, "why_not(value, dim, axis) says why one is not there")
     return Why(found.name, found.label, sharding, tuple(axes))
 
 
@@ -191,23 +196,16 @@ class WhyNot:
 
 def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -> WhyNot:
     """Return why ``axis`` is not on ``dim``; see :meth:`shardcore.Result.why_not`."""
-    # The calculus is not imported with the package.
-    from shardcore.calculus.mistakes import choices
-
     found = find(result, value)
     ref = _axis(axis)
     _check_dim(dim)
     name = found.label or found.name
-    if not 0 <= dim < (found.rank or 0):
-        what = "no tensor" if found.rank is None else f"a tensor of {found.rank} dims"
-        raise _mistake(f"{name} is {what}; it has no dim {dim}", "dims count from 0")
-    known = {axis for mesh in result.module.meshes.values() for axis in mesh.axis_names}
-    if ref.name not in known:
-        raise _mistake(f"no mesh of the program has an axis {ref.name}", choices(ref.name, known))
+    _check_rank(found, dim)
+    _check_known(result, ref)
     # A sharding on one device has no dims.
     dims = () if found.sharding is None else found.sharding.dims[dim : dim + 1]
     if any(each.overlaps(ref) for there in dims for each in there.axes):
-        raise _mistake(f"{axis} is on dim {dim} of {name}", "ask why: result.why(value)")
+        raise _mistake(f"{_axis_text(ref)} is on dim {dim} of {name}", "ask why: result.why(value)")
     number, is_result = (found.index, True) if found.number is None else (found.number, False)
     row = result._explainer.missing(number, is_result, dim, ref)
     if row is None:
@@ -232,6 +230,21 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
     )
 
 
+def absences(
+    result: Result, value: Value | str, axis: AxisRef | str, dim: int | None = None
+) -> list[WhyNot]:
+    """Return why ``axis`` is not on ``dim``, or on each dim, of ``value``; nothing if it is."""
+    found = find(result, value)
+    asked = range(max(found.rank or 0, 1)) if dim is None else [dim]
+    sharded = () if found.sharding is None else found.sharding.dims
+    ref = _axis(axis)
+    for place in asked:
+        for there in sharded[max(place, 0) : place + 1]:
+            if any(each.overlaps(ref) for each in there.axes):
+                return []
+    return [why_not(result, value, place, ref) for place in asked]
+
+
 def _is_trimmed(result: Result, name: str, dim: int, axes: list[AxisRef]) -> bool:
     """Whether dim ``dim`` of the input or output ``name`` lost some of ``axes``."""
     ports = [*result.arguments(), *result.results()]
@@ -250,6 +263,24 @@ def _axis(axis: AxisRef | str) -> AxisRef:
 def _check_dim(dim: object) -> None:
     if isinstance(dim, bool) or not isinstance(dim, int):
         raise TypeError(f"a dim is a number, not a {type(dim).__name__}")
+
+
+def _check_rank(found: Found, dim: int) -> None:
+    """Raise a mistake unless ``found`` has the dim."""
+    if not 0 <= dim < (found.rank or 0):
+        what = "no tensor" if found.rank is None else f"a tensor of {plural(found.rank, 'dim')}"
+        message = f"{found.label or found.name} is {what}; it has no dim {dim}"
+        raise _mistake(message, "dims count from 0")
+
+
+def _check_known(result: Result, axis: AxisRef) -> None:
+    """Raise a mistake unless a mesh of the program has ``axis``."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import choices
+
+    known = {name for mesh in result.module.meshes.values() for name in mesh.axis_names}
+    if axis.name not in known:
+        raise _mistake(f"no mesh of the program has an axis {axis.name}", choices(axis.name, known))
 
 
 def _mistake(message: str, hint: str) -> LocationError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from shardcore.controls import visible
+from shardcore.report.widths import file_line
 
 if TYPE_CHECKING:
     from shardcore._core import Result
@@ -146,7 +147,7 @@ def _lines(steps: Sequence[RunStep]) -> Iterator[str]:
         nothing = "" if step.visits else ": nothing changes"
         yield f"  op-priority step {step.step}, {step.strategy}{nothing}"
         for visit in step.visits:
-            where = "" if visit.location is None else f"  {visit.location}"
+            where = "" if visit.location is None else f"  {file_line(visit.location)}"
             yield f"    {visit.op or 'dims that take part'}{where}"
             for change in visit.changes:
                 yield f"      {change.value}  {short(change.before)} -> {short(change.after)}"

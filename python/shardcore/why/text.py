@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, format_seconds, plural
 
 _WRITTEN = {
@@ -47,7 +48,7 @@ def absence(record: dict[str, Any]) -> str:
     if (at["value"], at["dim"]) != (record["value"], record["dim"]):
         lines.append(f"  it stops before dim {at['dim']} of {at['value']}")
     if record["op"]:
-        where = f" {record['location']}" if record["location"] else ""
+        where = _place(record["location"])
         lines.append(f"  at {record['op'].removeprefix('stablehlo.')}{where}")
     if instead:
         axes = ", ".join(f'"{axis}"' for axis in instead["axes"]) or "no axis"
@@ -74,7 +75,7 @@ def tree(record: dict[str, Any]) -> str:
 
 def step_text(step: dict[str, Any]) -> str:
     """Return one step: the op, its line, how the axis went through it, and the tensor before."""
-    where = f" {step['line']}" if step["line"] else ""
+    where = _place(step["line"])
     how = [f"factor {step['factor']}"] if step["factor"] else []
     how += [step["direction"]] if step["direction"] != "both" else []
     if step["factor"]:
@@ -86,9 +87,16 @@ def step_text(step: dict[str, Any]) -> str:
 def source_text(source: dict[str, Any]) -> str:
     """Return what a user wrote, and where."""
     name = source["label"] or source["name"]
-    where = f", {source['location']}" if source["location"] else ""
+    where = _place(source["location"], ", ")
     sharding = without_mesh(source["sharding"])
     return f"{name} {sharding} ({_WRITTEN[source['kind']]}{where})"
+
+
+def _place(location: str | None, before: str = " ") -> str:
+    """Return the file without its folders, the line and the column of ``location``; records have
+    the whole path.
+    """
+    return before + file_line(location) if location else ""
 
 
 def without_mesh(sharding: str) -> str:
@@ -105,7 +113,7 @@ def collective_tree(record: dict[str, Any]) -> str:
     """Return the tree of a record of a :class:`CollectiveWhy`."""
     axes = ", ".join(f'"{axis}"' for axis in record["axes"]) or "unknown axes"
     cause = (record["cause"] or "an op").removeprefix("stablehlo.")
-    where = f" {record['location']}" if record["location"] else ""
+    where = _place(record["location"])
     lines = [f"{record['kind']} along {axes} for {cause}{where}"]
     shown: dict[tuple[str, str | None], dict[str, Any]] = {}
     for side in record["sides"]:

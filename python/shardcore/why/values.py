@@ -78,7 +78,10 @@ def _near(result: Result, name: str) -> str | None:
     from shardcore.calculus.mistakes import close_names
 
     ports = [*result.arguments(), *result.results()]
-    close = close_names(name, [port.label for port in ports if port.label], _MOST_NEAR)
+    labels = [port.label for port in ports if port.label]
+    wanted = steps(name)
+    ends = [label for label in labels if steps(label)[-len(wanted) :] == wanted]
+    close = ends[:_MOST_NEAR] or close_names(name, labels, _MOST_NEAR)
     listed = ", ".join(f'"{path}"' for path in close)
     return f"did you mean {listed}?" if close else None
 
