@@ -259,6 +259,30 @@ def test_a_call_is_no_op_without_a_rule() -> None:
     assert found.op == "stablehlo.broadcast_in_dim"
 
 
+def test_a_loop_is_no_op_without_a_rule() -> None:
+    text = """sdy.mesh @mesh = <["x"=2]>
+    func.func @main(
+        %a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+        %b: tensor<4x4xf32>, %i: tensor<i32>) -> (tensor<8x4xf32>, tensor<4x4xf32>) {
+      %0:3 = stablehlo.while(%c = %a, %d = %b, %n = %i)
+          : tensor<8x4xf32>, tensor<4x4xf32>, tensor<i32>
+        cond {
+          %1 = stablehlo.compare LT, %n, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %1 : tensor<i1>
+        } do {
+          %1 = stablehlo.negate %c : tensor<8x4xf32>
+          %2 = stablehlo.negate %d : tensor<4x4xf32>
+          stablehlo.return %1, %2, %n : tensor<8x4xf32>, tensor<4x4xf32>, tensor<i32>
+        }
+      return %0#0, %0#1 : tensor<8x4xf32>, tensor<4x4xf32>
+    }"""
+    result = Module.parse(text).propagate()
+    for name in ("%b", "%d", "%0#1", "%2"):
+        found = result.why_not(name, 0, "x")
+        assert (found.code, found.op) == ("never-arrived", None)
+        assert "\n" not in str(found)
+
+
 def test_every_absence_on_random_modules_has_a_reason() -> None:
     codes, refused = set(), []
     for seed in range(NUM_MODULES):

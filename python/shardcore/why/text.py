@@ -45,7 +45,9 @@ def absence(record: dict[str, Any]) -> str:
     lines = [f'"{record["axis"]}" is not on dim {record["dim"]} of {name}']
     lines[0] += f": {WHY_NOT[record['code']]} ({record['code']})"
     at, instead = record["at"], record["instead"]
-    if (at["value"], at["dim"]) != (record["value"], record["dim"]):
+    # The other values of a data-flow edge are one tensor, which has the name of its owner.
+    is_elsewhere = (at["value"], at["dim"]) != (record["value"], record["dim"])
+    if is_elsewhere and record["code"] != "never-arrived":
         lines.append(f"  it stops before dim {at['dim']} of {at['value']}")
     if record["op"]:
         where = _place(record["location"])

@@ -104,7 +104,7 @@ impl Explanation {
             .collect()
     }
 
-    /// An op without a sharding rule, and no call, that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
+    /// An op with neither a sharding rule nor data-flow edges, and no call, that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
     fn op_without_rule(&self, program: &Program, slot: Slot, axis: &AxisName) -> Option<OpId> {
         let Slot::Value(value) = slot else { return None };
         let mut around = program.defining_op(value).into_iter().chain(program.users(value));
@@ -114,9 +114,11 @@ impl Explanation {
                 holder_slot(&self.plan.edges, tensor)
                     .is_some_and(|slot| part_in(program, self.now(program, slot), axis).is_some())
             };
-            // The import makes named computations of calls.
-            let is_call = matches!(program.kind(op), OpKind::Call | OpKind::NamedComputation);
-            let is_opaque = program.num_results(op) > 0 && !is_call && !self.plan.is_visited(op);
+            let is_call = program.kind(op) == OpKind::Call;
+            let spec = program.edge_spec(op);
+            let has_edges = spec.is_some_and(|spec| !spec.edges(program, op).is_empty());
+            let is_opaque =
+                program.num_results(op) > 0 && !(is_call || has_edges || self.plan.is_visited(op));
             is_opaque && tensors.any(has_axis)
         })
     }
