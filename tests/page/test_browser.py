@@ -49,6 +49,27 @@ def test_nothing_is_asked_for_and_nothing_goes_wrong(gpt: Browser, gpt_page: Pat
     assert asked == "refused"
 
 
+def test_values_of_other_functions_are_called_as_why_takes_them(
+    browser: Browser, tmp_path: Path
+) -> None:
+    text = (
+        TWO.replace(
+            "return %0", "%1 = call @f(%0) : (tensor<8x32xf32>) -> tensor<8x32xf32>\n  return %1"
+        )
+        + """func.func private @f(%c: tensor<8x32xf32>) -> tensor<8x32xf32> {
+      %0 = stablehlo.tanh %c : tensor<8x32xf32>
+      return %0 : tensor<8x32xf32>
+    }"""
+    )
+    result = Module.parse(text).propagate()
+    result.report(tmp_path / "out.html")
+    browser.open(tmp_path / "out.html")
+    names = texts(browser, "#values tbody td:first-child")
+    assert sorted(names) == ["%0", "%1", "@f %0"]
+    for name in names:
+        assert result.why(name).value == name
+
+
 def test_the_source_has_shardings_and_collectives_beside_each_line(gpt: Browser) -> None:
     [line] = [text for text in texts(gpt, ".line") if "x32 = x.astype(jnp.float32)" in text]
     assert '[{"data", "fsdp"}, {}, {}] \N{MULTIPLICATION SIGN}74' in line

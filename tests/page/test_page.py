@@ -163,6 +163,30 @@ def test_unknown_hardware_is_a_mistake(tmp_path: Path) -> None:
     assert not (tmp_path / "out.html").exists()
 
 
+def test_a_source_that_is_not_found_is_one_block() -> None:
+    text = TWO.replace(
+        "\n  return",
+        ' loc("nowhere.py":7:3)\n  %1 = stablehlo.tanh %0 : tensor<8x32xf32> '
+        'loc("nowhere.py":4:3)\n  return',
+    ).replace("return %0", "return %1")
+    [file] = data_of(Module.parse(text).propagate().show().html)["files"]
+    assert not file["is_read"]
+    assert file["blocks"] == [{"name": "", "first": 4, "lines": ["", ""], "numbers": [4, 7]}]
+
+
+def test_lines_of_the_graph_fit_their_boxes() -> None:
+    pytest.importorskip("fast_sugiyama")
+    name = "a_very_long_path_of_a_parameter['that']['no']['box']['has']['room']['for']"
+    text = TWO.replace("%b: tensor<16x32xf32>", f'%b: tensor<16x32xf32> loc("{name}")')
+    nodes = data_of(Module.parse(text).propagate().show().html)["graph"]["nodes"]
+    [node] = [node for node in nodes if node["value"] == "%b"]
+    [line] = [line for line in node["lines"] if line.startswith("a_very")]
+    assert line == f"{name[:20]}...{name[-21:]}"
+    # What rests below the pointer is the whole name.
+    assert node["title"].splitlines()[0] == name
+    assert all(node["title"] is None for node in nodes if node["value"] != "%b")
+
+
 def test_only_python_is_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("hunter2\n" * 10)

@@ -88,6 +88,20 @@ def test_004_051_a_group_alone(gpt: Result, tmp_path: Path, capsys) -> None:
     assert "unknown-location" in capsys.readouterr().err
 
 
+def test_004_051_files_are_without_folders() -> None:
+    text = layers(150, has_scopes=True).replace('/op"', '/op"("/home/me/net.py":3:4)')
+    # One op in no scope: its line alone is its group.
+    last = 'stablehlo.negate %x150 : tensor<4x308xf32> loc("/home/me/net.py":9:2)'
+    text = text.replace("return %x150", f"%y = {last}\nreturn %y")
+    graph = Module.parse(text).propagate().graph(max_nodes=500)
+    assert graph.folding == "by scope and source line"
+    assert {node.name for node in graph.nodes if node.kind == "ops"} | {
+        node.name for node in graph.nodes if node.members == 1 and node.kind == "op"
+    } >= {"net/layer_*/mlp net.py:3", "net/layer_*/act net.py:3"}
+    assert not any("/home" in line for node in graph.nodes for line in node.lines)
+    assert "1-999" not in graph.hint
+
+
 def test_004_051_scopes_as_deep_as_fit() -> None:
     result = Module.parse(layers(150, has_scopes=True)).propagate()
     assert {op.name_stack for op in result.module.ops() if "layer_3/" in op.name_stack} == {

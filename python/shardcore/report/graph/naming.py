@@ -14,6 +14,7 @@ from functools import partial
 from shardcore.costs.scopes import scope_of
 from shardcore.report.graph.grouped import Group
 from shardcore.report.graph.model import Graph, Node
+from shardcore.report.widths import file_line
 
 _MAX_DEPTH = 8
 """Deeper scopes are not told apart."""
@@ -99,10 +100,11 @@ def _groups(graph: Graph, naming: Naming) -> tuple[list[Group], list[int | None]
 
 
 def _by_scope_and_line(number: int, op: Node) -> Group | None:
-    scope, line = _by_scope(_MAX_DEPTH, number, op), _by_line(1, number, op)
-    if scope is None or line is None:
-        return scope or line
-    return Group(f"{scope.name} {line.name}", scope.note)
+    line = _by_line(1, number, op)
+    if line is None or not _scope(op):
+        return line or _by_scope(_MAX_DEPTH, number, op)
+    scope = _by_scope(_MAX_DEPTH, number, op)
+    return line if scope is None else Group(f"{scope.name} {line.name}", scope.note)
 
 
 def _by_scope(depth: int, number: int, op: Node) -> Group | None:
@@ -129,9 +131,9 @@ def _by_order(size: int, number: int, op: Node) -> Group | None:
 
 
 def _line(op: Node) -> tuple[str, int] | None:
-    """The file and the line that ``op`` comes from."""
+    """The file, without its folders, and the line that ``op`` comes from."""
     place = None if op.location is None else _PLACE.match(op.location)
-    return None if place is None else (place[1], int(place[2]))
+    return None if place is None else (file_line(place[1]), int(place[2]))
 
 
 def _note(direction: str) -> str:

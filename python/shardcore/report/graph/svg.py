@@ -37,7 +37,7 @@ Box = tuple[int, int, int, int]
 
 def size(node: Node) -> tuple[float, float]:
     """Return the width and height of ``node`` in pixels."""
-    longest = max(len(_cut(line)) for line in node.lines)
+    longest = max(len(cut(line)) for line in node.lines)
     return longest * _CHARACTER + 2 * _PAD, len(node.lines) * _LINE + _PAD
 
 
@@ -149,7 +149,7 @@ def _node(node: Node, box: Box) -> str:
     hint = [*node.lines, *([node.location] if node.location else [])]
     rows = [
         f'<text x="{x + width / 2:.0f}" y="{y + _PAD / 2 + index * _LINE + 11:.0f}">'
-        f"{escape(_cut(line))}</text>"
+        f"{escape(cut(line))}</text>"
         for index, line in enumerate(node.lines)
     ]
     return (
@@ -158,5 +158,9 @@ def _node(node: Node, box: Box) -> str:
     )
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - 3] + "..."
+def cut(line: str) -> str:
+    """Return ``line`` as it is shown: of a long one the beginning and the end, which has places."""
+    if len(line) <= _MAX_CHARACTERS:
+        return line
+    first = (_MAX_CHARACTERS - 3) // 2
+    return f"{line[:first]}...{line[len(line) - (_MAX_CHARACTERS - 3 - first) :]}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shardcore.report.graph.svg import shapes
+from shardcore.report.graph.svg import cut, shapes
 from shardcore.why.steps import short
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def graph_record(result: Result) -> dict[str, Any]:
         "nodes": [
             {
                 "kind": node.kind,
-                "lines": list(node.lines),
+                "lines": list(map(cut, node.lines)),
+                "title": "\n".join(node.lines) if any(map(_is_cut, node.lines)) else None,
                 "annotated": node.annotated,
                 "value": node.value,
                 "box": list(box),
@@ -41,6 +42,10 @@ def graph_record(result: Result) -> dict[str, Any]:
         "edges": [[path, again] for path, again in drawn.paths],
         "layers": [[*box, times] for box, times in drawn.layers],
     }
+
+
+def _is_cut(line: str) -> bool:
+    return cut(line) != line
 
 
 def frames(result: Result, tables: Tables) -> dict[str, Any]:

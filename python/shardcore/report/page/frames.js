@@ -16,11 +16,11 @@ function drawnGraph(graph) {
     drawn("rect", { class: "layer", x, y, width, height, rx: 8 }),
     drawn("text", { x: x + 6, y: y + 12 }, `\u00d7 ${times}`)]);
   const edges = graph.edges.map(([d, again]) => drawn("path", { class: again ? "edge again" : "edge", d }));
-  const nodes = graph.nodes.map(({ kind, lines, annotated, value, box: [x, y, width, height] }) => {
+  const nodes = graph.nodes.map(({ kind, lines, title, annotated, value, box: [x, y, width, height] }) => {
     const rows = lines.map((line, at) => drawn("text", { class: "label", x: x + width / 2, y: y + 15 + 15 * at }, line));
     const box = drawn("rect", { class: `${kind === "tensor" ? kind : "op"}${annotated ? " annotated" : ""}`, x, y, width, height, rx: 3 });
     if (kind === "tensor" && lines.length > 2) shown.set(value, { box, row: rows[rows.length - 1] });
-    return drawn("g", {}, drawn("title", {}, lines.join("\n")), box, ...rows);
+    return drawn("g", {}, drawn("title", {}, title ?? lines.join("\n")), box, ...rows);
   });
   const picture = drawn("svg", { class: "graph", viewBox: `-16 -16 ${graph.width + 32} ${graph.height + 32}`, role: "img",
     "aria-label": "the computation graph", style: `width: ${graph.width + 32}px` }, ...layers.flat(), ...edges, ...nodes);

@@ -41,11 +41,14 @@ function sourceSection() {
   for (const file of data.files) {
     for (const block of file.blocks) {
       const lines = block.lines.map((code, at) => {
-        const id = lineId(file.name, block.first + at);
-        return { id, number: block.first + at, code, ...(notes.get(id) ?? NOTHING) };
+        const number = block.numbers?.[at] ?? block.first + at;
+        const id = lineId(file.name, number);
+        return { id, number, code, isBare: Boolean(block.numbers), ...(notes.get(id) ?? NOTHING) };
       });
       open += lines.length;
-      const title = `${block.name ? `${block.name} ` : ""}${lineText([file.name, block.first])}`;
+      const title = block.numbers
+        ? `${lineText([file.name, 0])}, which ${file.is_read ? "has no such lines" : "was not found"}`
+        : `${block.name ? `${block.name} ` : ""}${lineText([file.name, block.first])}`;
       blocks.push(sourceBlock(title, lines, open <= MAX_OPEN_LINES));
     }
   }
@@ -89,7 +92,7 @@ function sourceLine(line) {
   const redraw = () => notes.replaceChildren(...chips(line));
   watchers.push(redraw);
   redraw();
-  return element("div", { class: "line", id: line.id },
+  return element("div", { class: line.isBare ? "line bare" : "line", id: line.id },
     element("span", { class: "number" }, String(line.number)),
     element("code", {}, line.code || " "),
     element("span", { class: "time" }, line.seconds ? secondsText(line.seconds) : ""), notes);

@@ -33,6 +33,7 @@ def sources(module: Module, tables: Tables) -> list[dict[str, Any]]:
 
     Read are Python files, from the working directory or that of the program, and cells of
     notebooks. Of each, the functions that a place is in are shown, and lines around other places.
+    Of a file that cannot be read there is one block, with the ``numbers`` of its lines.
     """
     used: dict[str, set[int]] = {}
     for place in tables.record()["stacks"]:
@@ -42,9 +43,11 @@ def sources(module: Module, tables: Tables) -> list[dict[str, Any]]:
     found = []
     for file, lines in used.items():
         text = _read(file, module.filename)
-        blocks = [] if text is None else _blocks(text, sorted(lines))
+        numbers = sorted(lines)
+        blocks = [] if text is None else _blocks(text, numbers)
         if not blocks:
-            blocks = [{"name": "", "first": line, "lines": [""]} for line in sorted(lines)]
+            empty = [""] * len(numbers)
+            blocks = [{"name": "", "first": numbers[0], "lines": empty, "numbers": numbers}]
         found.append({"name": file, "is_read": text is not None, "blocks": blocks})
     return found
 

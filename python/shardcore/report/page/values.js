@@ -1,7 +1,9 @@
 // Tables of arguments, results, values and collectives.
 
 for (const row of data.values) {
-  row.names = row.names.split(" ");
+  // As result.why takes them.
+  const inside = row.function < 0 ? "" : `@${textOf(row.function)} `;
+  row.names = row.names.split(" ").map((name) => inside + name);
   row.times = row.names.length;
 }
 for (const row of [...data.arguments, ...data.results]) row.times = row.names.length;
