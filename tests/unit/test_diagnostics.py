@@ -203,8 +203,9 @@ def test_codes_can_be_left_out() -> None:
 def test_places_in_the_source(tmp_path: Path) -> None:
     source = tmp_path / "model.py"
     source.write_text("def f(x):\n    return kernel(x)\n")
-    body = f'%0 = "my.op"(%x) : ({BIG}) -> {BIG} loc("{source}":2:12)\nreturn %0 : {BIG}'
+    body = f'%0 = "my.op"(%x) : ({BIG}) -> {BIG} loc("{source}":2:11)\nreturn %0 : {BIG}'
     found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
+    # The columns of Python and of JAX's locations count from 0, those of places from 1.
     assert (found.line, found.column, found.end_column) == (2, 12, 18)
     assert str(found).splitlines()[2:4] == ["  2 |     return kernel(x)", "    |            ^^^^^^"]
     assert found.record()["location"] == f"{source}:2:12"
@@ -212,7 +213,49 @@ def test_places_in_the_source(tmp_path: Path) -> None:
     body = body.replace("model.py", "gone.py")
     found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
     assert found.place is None
-    assert found.record()["location"] == f"{tmp_path}/gone.py:2:12"
+    assert found.record()["location"] == f"{tmp_path}/gone.py:2:11"
+
+
+def test_places_are_outside_of_installed_packages(tmp_path: Path) -> None:
+    source = tmp_path / "model.py"
+    source.write_text("def f(x):\n    return layer(x)\n")
+    library = '"/venv/lib/python3.11/site-packages/flax/linear.py":287:8'
+    stack = f'callsite({library} at callsite("{source}":2:11 at "{source}":9:0))'
+    body = f'%0 = "my.op"(%x) : ({BIG}) -> {BIG} loc({stack})\nreturn %0 : {BIG}'
+    found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
+    assert found.record()["location"] == f"{source}:2:12"
+    # Where all lines are in packages, it is the innermost.
+    body = body.replace(f"{source}", "/venv/lib/python3.11/site-packages/net.py")
+    found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
+    assert found.record()["location"] == library.replace('"', "")
+
+
+def test_constraints_of_installed_packages_may_repeat_annotations() -> None:
+    sharding = '<@mesh, [{"data"}, {"model"}]>'
+    for file, wanted in (
+        ("/home/me/model.py", ["no-effect"]),
+        ("/venv/lib/python3.11/site-packages/flax/core/meta.py", []),
+    ):
+        constraint = f'%0 = sdy.sharding_constraint %x {sharding} : {BIG} loc("{file}":3:4)'
+        given = f"%x: {BIG} {{sdy.sharding = #sdy.sharding{sharding}}}"
+        found = result(f"{constraint}\nreturn %0 : {BIG}", given)
+        assert [code for code in codes(found) if code == "no-effect"] == wanted
+
+
+def test_values_of_other_functions_are_called_as_why_takes_them() -> None:
+    text = f"""{MESH}func.func @main(%x: {BIG} {BOTH}) -> {BIG} {{
+      %0 = call @f(%x) : ({BIG}) -> {BIG}
+      return %0 : {BIG}
+    }}
+    func.func private @f(%x: {BIG}) -> {BIG} {{
+      %0 = "my.op"(%x) : ({BIG}) -> {BIG}
+      return %0 : {BIG}
+    }}"""
+    [found, *_] = [
+        each for each in Module.parse(text).propagate().diagnostics() if each.code == "no-rule"
+    ]
+    assert found.value == "@f %0"
+    assert "@f %0 is replicated" in found.message
 
 
 def test_expectations() -> None:

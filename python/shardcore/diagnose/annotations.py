@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, warning
+from shardcore.diagnose.places import first_of, is_installed, place_of, warning
 from shardcore.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -22,10 +22,14 @@ def annotation_diagnostics(result: Result) -> list[Diagnostic]:
         first, second = operand.sharding, value.sharding
         if second is None:
             continue
-        place, name = value.location, labels.get(operand.name, operand.name)
+        place, name = place_of(value), labels.get(operand.name, operand.qualified_name)
         if first is not None and str(first) == str(second) and op.name == _CONSTRAINT:
-            message = f"the constraint {value.name} repeats the annotation of {name}"
-            without.append(warning("no-effect", message, "remove one", value.name, place))
+            # Layers with partitioning metadata constrain their own parameters.
+            if is_installed(value.location):
+                continue
+            named = value.qualified_name
+            message = f"the constraint {named} repeats the annotation of {name}"
+            without.append(warning("no-effect", message, "remove one", named, place))
         elif first is not None:
             dim = _contradicts(first, second)
             if dim is not None:
@@ -36,7 +40,8 @@ def annotation_diagnostics(result: Result) -> list[Diagnostic]:
                 hint = (
                     f"annotate {name} with {_dims(second)}, or the constraint with {_dims(first)}"
                 )
-                against.append(warning("contradiction", message, hint, value.name, place))
+                named = value.qualified_name
+                against.append(warning("contradiction", message, hint, named, place))
     return [*first_of(against), *first_of(without)]
 
 

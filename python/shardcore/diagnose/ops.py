@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, warning
+from shardcore.diagnose.places import first_of, place_of, warning
 from shardcore.errors import Diagnostic, ShardcoreError
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
         if key in seen:
             continue
         seen.add(key)
-        lost = tensors[0].name
+        lost = tensors[0].qualified_name
         message = f"propagation stops at {name}, which has no sharding rule: {lost} is replicated"
         what = "a target" if op.name in _MAY_LACK_RULES else "an op"
         hint = (
             f'give it one: @shardcore.rule("{name}"), or for {what} that is elementwise '
             f'shardcore.rule("{name}", "i j -> i j")'
         )
-        yield warning("no-rule", message, hint, lost, op.location)
+        yield warning("no-rule", message, hint, lost, place_of(tensors[0]))
 
 
 def _is_sharded(value: Value) -> bool:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from shardcore import files
 from shardcore.errors import Diagnostic, Place
+
+if TYPE_CHECKING:
+    from shardcore._core import Value
 
 MOST_EACH = 5
 """The most warnings with one code; the last one says how many there are more."""
 
 _MAX_SOURCE_BYTES = 1 << 22
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
 def warning(code: str, message: str, hint: str, value: str | None, at: str | None) -> Diagnostic:
     """Return a warning about ``value`` at the location ``at``, ``file:line:column``."""
     filename, place = _place(at)
     return Diagnostic(code, message, hint, filename, place, severity="warning", value=value)
+
+
+def is_installed(location: str | None) -> bool:
+    """Whether ``location`` is in an installed package, which a user does not edit."""
+    return _INSTALLED.search(location or "") is not None
+
+
+def place_of(value: Value) -> str | None:
+    """The line that made ``value``: the innermost one that is in no installed package."""
+    own = (frame for frame in value.traceback if not is_installed(frame))
+    return next(own, value.location)
 
 
 def first_of(found: list[Diagnostic]) -> list[Diagnostic]:
@@ -34,6 +51,8 @@ def _place(at: str | None) -> tuple[str | None, Place | None]:
     if len(parts) != 3 or not all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
         return at or None, None
     filename, line, column = parts[0], int(parts[1]), int(parts[2])
+    # Python counts columns from 0, and so do the locations that JAX makes of its lines.
+    column += filename.endswith(".py")
     lines = _lines(filename)
     if not 0 < line <= len(lines) or not 0 < column <= len(lines[line - 1]):
         return at, None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, warning
+from shardcore.diagnose.places import first_of, place_of, warning
 from shardcore.errors import Diagnostic
 from shardcore.units import format_bytes, plural
 
@@ -69,7 +69,7 @@ def _replicated_values(ops: Iterable[Op], meshes: list[Mesh]) -> Iterator[tuple[
         for value in whole:
             mesh = _mesh_of(value, meshes)
             if mesh is not None and mesh.num_devices > 1:
-                yield _replicated(value.name, value, mesh, value.location)
+                yield _replicated(value.qualified_name, value, mesh, place_of(value))
 
 
 def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:
@@ -114,9 +114,9 @@ def _suggestion(name: str, value: Port | Value, mesh: Mesh) -> str:
 def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic]]:
     seen: set[tuple[object, ...]] = set()
     ports = [(port.label or port.name, port, None) for port in result.arguments()]
-    values = [(value.name, value, value.location) for op in ops for value in op.results]
-    named: list[tuple[str, Port | Value, str | None]] = [*ports, *values]
-    for name, value, at in named:
+    values = [(each.qualified_name, each, each) for op in ops for each in op.results]
+    named: list[tuple[str, Port | Value, Value | None]] = [*ports, *values]
+    for name, value, made in named:
         padding = _padding(value)
         if padding is None:
             continue
@@ -130,6 +130,7 @@ def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic
                 f"dim {dim} of size {(value.shape or ())[dim]} does not divide"
             )
             hint = f"choose a size that divides, or shard another dim than dim {dim}"
+            at = None if made is None else place_of(made)
             yield wasted, warning("padding", message, hint, name, at)
 
 
