@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import shardcore
-from shardcore.cli.options import print_text
+from shardcore.cli.options import print_fitted, print_text
 from shardcore.diagnose import DIAGNOSTICS
 
 MOST_OPS = 100_000
@@ -36,4 +36,4 @@ def show_diagnostics(
     known = set(result.warnings)
     for each in result.diagnostics(hardware, ignore=ignore, **given):
         if each not in known:
-            print_text(f"\n{each}")
+            print_fitted(f"\n{each}")

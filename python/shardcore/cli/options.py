@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import shardcore
 from shardcore import files, hlo
 from shardcore.cli.streams import print_error, standard_input
+from shardcore.cli.terminal import for_stream
 from shardcore.controls import escaped, json_escape, mlir_escape, visible
 
 if TYPE_CHECKING:
@@ -123,6 +124,11 @@ def warn(result: shardcore.Result) -> None:
 def print_text(text: object = "", end: str = "\n") -> None:
     """Print ``text`` to standard output, which may be a terminal."""
     sys.stdout.write(visible(str(text)) + end)
+
+
+def print_fitted(text: object) -> None:
+    """Print ``text``, a tree or a message; on a terminal lines fit its width."""
+    print_text(for_stream(str(text), sys.stdout))
 
 
 def print_json(record: dict[str, Any]) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import count, print_json, print_text, progress_bar, read_module, warn
+from shardcore.cli.options import (
+    count,
+    print_fitted,
+    print_json,
+    print_text,
+    progress_bar,
+    read_module,
+    warn,
+)
 from shardcore.why.steps import Steps
 from shardcore.why.values import find
 
@@ -47,5 +55,5 @@ def run(options: argparse.Namespace) -> int:
     elif options.value is not None and not found:
         print_text(f"no visit changes {value}")
     else:
-        print_text(found)
+        print_fitted(found)
     return 0

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn, TextIO
 
+from shardcore.cli.terminal import for_stream
 from shardcore.files import read_all
 
 
@@ -41,7 +42,7 @@ def standard_input() -> bytes:
 def print_error(text: str) -> None:
     """Print ``text`` to standard error, if that can be written to."""
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(for_stream(text, sys.stderr), file=sys.stderr, flush=True)
     flush_or_drop(sys.stderr)
 
 

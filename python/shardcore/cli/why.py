@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import count, print_json, print_text, progress_bar, read_module, warn
+from shardcore.cli.options import (
+    count,
+    print_fitted,
+    print_json,
+    print_text,
+    progress_bar,
+    read_module,
+    warn,
+)
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.why import absences
 from shardcore.why.text import collective_tree
@@ -71,13 +79,13 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json({"why_not": [each.record() for each in missing]})
         else:
-            print_text("\n".join(map(str, missing)))
+            print_fitted("\n".join(map(str, missing)))
         return 0
     found = result.why(options.value, options.axis, options.dim)
     if options.json:
         print_json(found.record())
         return 0
-    print_text(found)
+    print_fitted(found)
     if not found.axes:
         print_text("   --axis NAME says why it has not that axis")
     return 0
@@ -102,5 +110,5 @@ def _collectives(options: argparse.Namespace, result: Result) -> int:
         print_json({"collectives": found})
         return 0
     for number, record in enumerate(found):
-        print_text(("\n" if number else "") + collective_tree(record))
+        print_fitted(("\n" if number else "") + collective_tree(record))
     return 0

@@ -1,0 +1,66 @@
+"""Text on a terminal: trees and messages are wrapped between words, sources cut, hints whole."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from shardcore.cli.options import print_fitted
+from shardcore.cli.terminal import fitted
+
+TREE = """\
+params['down'] [{"model"}, {}]
+├─ "model" on dim 0
+│  ← dot_general mlp.py:23:13 (factor j, backward, priority 0, step 2) from @closed_call %16
+└─ "data" on dim 1
+   ← params['up'] [{}, {"model"}] (the argument is annotated)"""
+
+WARNING = """\
+warning[no-rule]: propagation stops at my.op, which has no sharding rule: %0 is replicated
+  --> /home/me/a/long/path/to/a/model/of/somebody/who/likes/folders/more/than/files/model.py:12:13
+  12 |     y = kernel(x, lambda a: a, window=3, padding="same", and_more=True, and_even_more=1)
+     |         ^^^^^^
+  help: give it one: @shardcore.rule("my.op"), or if elementwise shardcore.rule("my.op", "i -> i")"""
+
+
+def test_trees_are_wrapped_below_where_they_begin() -> None:
+    lines = fitted(TREE, 60).split("\n")
+    assert max(map(len, lines)) <= 60
+    assert lines[2:5] == [
+        "│  ← dot_general mlp.py:23:13 (factor j, backward, priority",
+        "│      0, step 2) from @closed_call %16",
+        '└─ "data" on dim 1',
+    ]
+    # No word is lost or cut.
+    assert " ".join(lines).replace("│", "").split() == TREE.replace("│", "").split()
+
+
+def test_carets_stay_below_their_places_and_hints_stay_whole() -> None:
+    head, rest, place, source, caret, hint = fitted(WARNING, 80).split("\n")
+    assert f"{head} {rest.strip()}" == WARNING.split("\n")[0]
+    assert [place, caret, hint] == [WARNING.split("\n")[at] for at in (1, 3, 4)]
+    assert len(source) == 80
+    assert source.endswith("…")
+    assert source[caret.index("^") :].startswith("kernel(x")
+    # Where the caret has no room the source stays, too.
+    assert WARNING.split("\n")[2] in fitted(WARNING.replace("    ^^", " " * 80 + "^^"), 80)
+
+
+def test_text_with_room_stays_as_it_is() -> None:
+    assert fitted(TREE, 200) == TREE
+    assert fitted(TREE, 10) == TREE
+
+
+def test_only_terminals_are_fitted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "60")
+    print_fitted(TREE)
+    assert capsys.readouterr().out == f"{TREE}\n"
+    monkeypatch.setattr("sys.stdout", terminal := Terminal())
+    print_fitted(TREE)
+    assert terminal.getvalue() == f"{fitted(TREE, 60)}\n"
