@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from shardcore.cli import main
 from shardcore.cli.options import print_fitted
 from shardcore.cli.terminal import fitted
 
@@ -20,7 +21,12 @@ warning[no-rule]: propagation stops at my.op, which has no sharding rule: %0 is 
   --> /home/me/a/long/path/to/a/model/of/somebody/who/likes/folders/more/than/files/model.py:12:13
   12 |     y = kernel(x, lambda a: a, window=3, padding="same", and_more=True, and_even_more=1)
      |         ^^^^^^
-  help: give it one: @shardcore.rule("my.op"), or if elementwise shardcore.rule("my.op", "i -> i")"""
+  help: give one: @shardcore.rule("my.op"), or if elementwise shardcore.rule("my.op", "i -> i")"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_trees_are_wrapped_below_where_they_begin() -> None:
@@ -54,13 +60,23 @@ def test_text_with_room_stays_as_it_is() -> None:
 def test_only_terminals_are_fitted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setenv("COLUMNS", "60")
     print_fitted(TREE)
     assert capsys.readouterr().out == f"{TREE}\n"
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
     print_fitted(TREE)
     assert terminal.getvalue() == f"{fitted(TREE, 60)}\n"
+
+
+def test_strategies_of_products_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout", terminal := Terminal())
+    product = ["matmul", "A[I, J_X] * B[J, K] -> C[I, K]", "--sizes", "I=128,J=8192,K=32768"]
+    chips = ["--dtype", "bf16", "--mesh", "X=4,Y=4", "--hardware", "tpu-v5e"]
+    assert main([*product, *chips]) == 0
+    lines = terminal.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[3].split()[:2] == ["total", "chunked"]
+    assert lines[4] == "  strategy"
+    assert lines[5].split()[:2] == ["96.12", "us"]
+    assert lines[6] == "  Slice_{Y,I}(A); AllGather_X(A); Slice_{X,K}(B); AllGather_{YX}(C)"

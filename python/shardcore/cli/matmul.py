@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 from typing import Any
 
-from shardcore.cli.options import count, print_json, print_text
+from shardcore.cli.options import count, print_fitted, print_json, print_text
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
@@ -139,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
         print_text(f"... {len(strategies) - options.limit} more (--limit 0 shows all)")
     print_text()
     for change in changes:
-        print_text(
+        print_fitted(
             f"at {change.dim} = {change.size:.5g} the best changes: {change.below} | {change.above}"
         )
     for change in bounds:
@@ -173,9 +175,11 @@ def _program(options: argparse.Namespace) -> int:
 
 
 def _table(strategies: list[Any], *, searched: bool) -> None:
-    titles = ["total", "chunked", "serial", "communication", "compute", "per device"]
-    numbers = len(titles)
-    rows = [[*titles, *(["inputs"] if searched else []), "strategy"]]
+    from shardcore.report.console import PlainTable
+
+    numbers = (">total", ">chunked", ">serial", ">communication", ">compute", ">per device")
+    texts = ("inputs", "strategy") if searched else ("strategy",)
+    rows = []
     for strategy in strategies:
         size = format_bytes(strategy.bytes_per_device) + ("" if strategy.fits else " !")
         rows.append(
@@ -190,12 +194,14 @@ def _table(strategies: list[Any], *, searched: bool) -> None:
                 strategy.name,
             ]
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column < numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print_text("  ".join(cells).rstrip())
+    lines = list(PlainTable((*numbers, *texts), rows).lines())
+    if sys.stdout.isatty() and max(map(len, lines)) > shutil.get_terminal_size().columns:
+        # Texts go below the numbers.
+        lines = []
+        narrow = PlainTable(numbers, [row[: len(numbers)] for row in rows]).lines()
+        for line, row in zip(narrow, [(*numbers, *texts), *rows], strict=True):
+            lines += [line, f"  {'; '.join(row[len(numbers) :])}"]
+    for line in lines:
+        print_fitted(line)
     if not all(strategy.fits for strategy in strategies):
         print_text("!  needs more memory than a device has")
