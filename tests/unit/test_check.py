@@ -47,6 +47,7 @@ HOLDS: list[dict[str, Any]] = [
     {"shardings": {"x": '[{"data"}, {}]', "params['w']": 'P(None, "model")', "%v": "P('model')"}},
     {"shardings": {"%x": "[{?}, {}]", "%0": '[{"data"}, {"model", ?}]', "@main %1": "[{?}, {?}]"}},
     {"shardings": {"result 0": '[{"data"}, {}]', "result['y']": 'P("data", None)'}},
+    {"shardings": {'params["w"]': 'P(None, "model")', "params/v": "P('model')"}},
     {
         "shardings": {
             "m.py:7": '[{"data"}, {"model"}]',

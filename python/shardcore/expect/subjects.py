@@ -4,7 +4,8 @@ In this order: the name of an argument or a result in the user's program, ``para
 ``result['loss']``; its name in the module, ``%arg0`` or ``result 0``; a pattern of the former,
 ``params['layers'][*]['w']`` (see :mod:`shardcore.session.paths`); a value of the entry function,
 ``%12``; a value of another, ``@f %12``; the values of ops whose location is the name,
-``loc("name")``; the values of a source line, ``model.py:42``.
+``loc("name")``; the values of a source line, ``model.py:42``; a path that is written otherwise,
+``params["w"]`` or ``params/w``.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class Subjects:
             except LocationError as error:
                 return error.hint or error.message
             return list(found) or "the line made no tensor"
+        same = [] if name.startswith(("%", "@")) else self.matching(name)
+        if same:
+            return list(same[:1])
         if name.startswith(("%", "@")):
             return "the program has no such value; values are numbered as it prints them"
         return self._close(name)
