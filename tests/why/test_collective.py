@@ -215,3 +215,36 @@ def test_a_rule_of_the_user_is_asked_again() -> None:
         assert "%arg2" in [source.name for source in why.annotations]
     finally:
         shardcore.rules.unregister("my.op")
+
+
+def test_a_notebook_shows_the_tree(cost: Cost) -> None:
+    why = of_kind(cost, "all_reduce").why
+    shown = why._repr_html_()
+    assert shown.startswith("<pre")
+    assert "all_reduce along &quot;model&quot; for dot_general model.py:13:8" in shown
+
+
+def test_the_legalized_program_is_completed_once() -> None:
+    text = """sdy.mesh @mesh = <["x"=4]>
+    func.func @main(%a: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+        %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %0 = chlo.square %a : tensor<64x64xf32> -> tensor<64x64xf32>
+      %1 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0]
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      return %1 : tensor<64x64xf32>
+    }"""
+    result = Module.parse(text).propagate()
+    legalized = result._legalized()
+    assert legalized is not result.module
+    assert result.partition().collectives
+    trial = result.cost("tpu-v5e").collectives[0].trial
+    assert trial is not None
+    assert trial.result.module is legalized
+    # Where there is nothing to legalize it is the result itself.
+    plain = Module.parse(
+        text.replace("chlo.square", "stablehlo.tanh").replace(
+            " -> tensor<64x64xf32>\n      %1", "\n      %1"
+        )
+    ).propagate()
+    assert plain._legalizing() is plain
+    assert result._legalizing()._legalizing() is result._legalizing()

@@ -92,6 +92,11 @@ class CollectiveWhy:
             "edit": None if self.edit is None else self.edit.record(),
         }
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import text_html
+
+        return text_html(self)
+
     def __str__(self) -> str:
         return collective_tree(self.record())
 

@@ -26,10 +26,7 @@ class Trial:
     def result(self) -> Result:
         """The result that was partitioned: with ops of CHLO sharded as the ops that XLA legalizes
         them to."""
-        result = self.local.result
-        if result._legalized() is result.module:
-            return result
-        return result._given().propagate(**{**result._options(), "legalize_chlo": True})
+        return self.local.result._legalizing()
 
     @cached_property
     def session(self) -> Session:

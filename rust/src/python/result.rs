@@ -25,7 +25,8 @@ use std::sync::Arc;
 pub struct PyPropagationResult {
     origin: Origin,
     collectives: Once<PyModule>,
-    legalized: Once<PyModule>,
+    decomposed: Once<PyModule>,
+    legalizing: Once<PyPropagationResult>,
     as_xla: Once<PyTuple>,
     explainer: Once<PyExplainer>,
     /// Whether the explicit collectives are verified.
@@ -50,10 +51,15 @@ impl PyPropagationResult {
         Self::of(Origin::Replay(replay))
     }
     fn of(origin: Origin) -> Self {
-        let (collectives, legalized, as_xla, explainer) =
-            (Once::new(), Once::new(), Once::new(), Once::new());
-        let is_checked = AtomicBool::new(false);
-        Self { origin, collectives, legalized, as_xla, explainer, is_checked }
+        Self {
+            origin,
+            collectives: Once::new(),
+            decomposed: Once::new(),
+            legalizing: Once::new(),
+            as_xla: Once::new(),
+            explainer: Once::new(),
+            is_checked: AtomicBool::new(false),
+        }
     }
     /// The request that a new run would have.
     fn request(&self, py: Python<'_>) -> PyResult<Request> {
@@ -134,24 +140,34 @@ impl PyPropagationResult {
     }
     /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, and with composites as their
     /// decompositions, from which per-device programs are made.
-    fn _legalized(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let request = self.request(py)?;
-        if let Some(decomposed) = self.decomposed(py, &request)? {
+    fn _legalized(slf: &Bound<'_, Self>) -> PyResult<Py<PyModule>> {
+        let (py, this) = (slf.py(), slf.get());
+        let request = this.request(py)?;
+        if let Some(decomposed) = this.decomposed(py, &request)? {
             let options = RunOptions { legalize_chlo: true, ..decomposed.options.clone() };
             let legalizing = Request { options, ..decomposed };
             let make = || Py::new(py, legalizing.complete(py, false, None)?);
-            return self.legalized.get(py, "the legalized program of this result", make);
+            return this.decomposed.get(py, "the legalized program of this result", make);
         }
+        Self::_legalizing(slf)?.get().completed(py)
+    }
+    /// The result with ops of CHLO sharded as the ops that XLA legalizes them to: this one where that makes no difference.
+    fn _legalizing(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        let request = this.request(py)?;
         let mut names = Family::all().flat_map(|family| family.ops);
         let strings = request.before.strings();
         let has_chlo = names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some());
         if request.options.legalize_chlo || !has_chlo {
-            return self.completed(py);
+            return Ok(slf.clone().unbind());
         }
         let options = RunOptions { legalize_chlo: true, ..request.options.clone() };
         let legalizing = Request { options, ..request };
-        let make = || Py::new(py, legalizing.complete(py, false, None)?);
-        self.legalized.get(py, "the legalized program of this result", make)
+        let make = || {
+            let module = Py::new(py, legalizing.complete(py, false, None)?)?;
+            Py::new(py, Self::new(legalizing.clone(), module))
+        };
+        this.legalizing.get(py, "the legalized program of this result", make)
     }
     /// The program completed once its calls are inlined, with arguments and results placed as in this result; `None` if
     /// this result reshards no call.
