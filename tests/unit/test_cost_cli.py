@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,22 @@ def test_only_one_program_is_standard_input(capsys: pytest.CaptureFixture[str]) 
         main(["cost", "-", "-", "--hardware", "tpu-v5e"])
     assert caught.value.code == 2
     assert "standard input" in capsys.readouterr().err
+
+
+def test_one_of_a_thing_is_no_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.mlir"
+    path.write_text("""sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+        %b: tensor<4x2xf32>) -> tensor<2x2xf32> {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+        : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+      return %0 : tensor<2x2xf32>
+    }""")
+    assert main(["cost", str(path), "--hardware", "tpu-v5e"]) == 0
+    # 2 * 2 * 2 * 2 of the product, and the sums of the all-reduce.
+    assert re.search(r"for \d+ FLOPs and", capsys.readouterr().out)
+    assert main(["partition", str(path), "--prove"]) == 0
+    out = capsys.readouterr().out
+    assert "in 1 collective; ops" in out
+    assert "proven: 4 elements of 1 result on 2 devices" in out
+    assert repr(Module.from_file(path).session()) == "<shardcore.Session: 1 annotation, 0 edits>"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Port
 from shardcore.expected import expect
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore.partition.partitioned import Partitioned
@@ -66,7 +67,8 @@ class Proof:
 
     def __str__(self) -> str:
         what = (
-            f"{self.elements} elements of {self.num_results} results on {self.num_devices} devices"
+            f"{plural(self.elements, 'element')} of {plural(self.num_results, 'result')} "
+            f"on {plural(self.num_devices, 'device')}"
         )
         if self.is_proven:
             how = "bit for bit" if not self.tolerance else f"within {self.tolerance:g}"

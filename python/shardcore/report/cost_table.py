@@ -100,7 +100,7 @@ def _overview(cost: Cost) -> str:
             f"{format_seconds(cost.step_seconds_upper)}",
             *_usage(cost.usage),
             f"  compute      {format_seconds(cost.compute_seconds)} at the peak, for "
-            f"{format_count(cost.flops)}FLOPs and {format_bytes(cost.hbm_bytes)} moved",
+            f"{_flops(cost.flops)} and {format_bytes(cost.hbm_bytes)} moved",
             f"  collectives  {format_seconds(cost.comm_seconds)} at the peak, "
             f"{format_seconds(cost.exposed_seconds)} exposed",
             f"  arguments    {format_bytes(cost.argument_bytes)}",
@@ -218,6 +218,12 @@ def _ops(ops: Iterable[OpCost]) -> Part:
     return table(
         ("op", ">runs", ">total flops", ">total moved", ">total time", "bound", "source"), rows
     )
+
+
+def _flops(count: float) -> str:
+    """``1.35 GFLOPs``, ``256 FLOPs``."""
+    text = format_count(count)
+    return f"{text}FLOPs" if " " in text else f"{text} FLOPs"
 
 
 def _live(values: Iterable[LiveValue]) -> Part:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, show, table
-from shardcore.units import format_bytes
+from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,10 @@ def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Part
     ops = ", ".join(
         f"{kinds[kind]} {kind}" for kind in ("local", "collective", "gathered") if kind in kinds
     )
+    count = plural(len(partitioned.collectives), "collective")
     yield paragraph(
         f"{partitioned.num_devices} devices, policy {partitioned.policy}: a device sends "
-        f"{format_bytes(partitioned.sent_bytes)} in {len(partitioned.collectives)} collectives; "
+        f"{format_bytes(partitioned.sent_bytes)} in {count}; "
         f"ops: {ops or 'none'}"
     )
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])

@@ -20,6 +20,7 @@ from shardcore.errors import ShardcoreError
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.shardings import read
 from shardcore.session.targets import Target, Targets
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -209,7 +210,8 @@ class Session:
         return session_html(self)
 
     def __repr__(self) -> str:
-        return f"<shardcore.Session: {len(self.annotations)} annotations, {len(self._edits)} edits>"
+        annotations = plural(len(self.annotations), "annotation")
+        return f"<shardcore.Session: {annotations}, {plural(len(self._edits), 'edit')}>"
 
     def check_targets(self, targets: Iterable[str]) -> None:
         """Check that each of ``targets`` denotes something.
