@@ -127,3 +127,59 @@ def test_a_product_and_its_gradient_share_what_is_resharded_before_groups() -> N
     ours = sent_by_kind(shardcore.Module.parse(SHARED).propagate().cost("tpu-v5p"))
     assert ours == as_all_reduce(sent_bytes(SHARED))
     assert ours["collective_permute"] == 512 * 32 * 4
+
+
+CONTRACTED = """module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["x"=2, "y"=4]>
+  func.func public @main(
+      %a: tensor<64x64x32xf32> {{sdy.sharding = #sdy.sharding<@mesh, {left}>}},
+      %b: tensor<64x32x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {right}>}})
+      -> (tensor<64x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {result}>}}) {{
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1, 2] x [0, 1]
+        : (tensor<64x64x32xf32>, tensor<64x32x64xf32>) -> tensor<64x64xf32>
+    return %0 : tensor<64x64xf32>
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("result", ['[{"x", "y"}, {}]', '[{}, {"y", "x"}]', '[{"x"}, {"y"}]'])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ('[{}, {"x", "y"}, {}]', '[{"y", "x"}, {}, {}]'),
+        ('[{}, {"x", "y"}, {}]', '[{}, {"x", "y"}, {}]'),
+        ('[{}, {"x"}, {"y"}]', '[{"y"}, {"x"}, {}]'),
+    ],
+)
+def test_operands_sharded_unlike_one_another_go_where_the_result_is(
+    left: str, right: str, result: str
+) -> None:
+    """Both are sharded over all devices along contracted dims, but not alike."""
+    text = CONTRACTED.format(left=left, right=right, result=result)
+    completed = shardcore.Module.parse(text).propagate()
+    assert shardcore.prove(completed.partition("xla")).is_proven
+    assert sent_by_kind(completed.cost("tpu-v5p")) == as_all_reduce(sent_bytes(text))
+
+
+ROWS = """module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["x"=2, "y"=4]>
+  func.func public @main(
+      %a: tensor<512x{inner}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}},
+      %b: tensor<{inner}x512xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+      -> (tensor<512x512xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) {{
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+        : (tensor<512x{inner}xf32>, tensor<{inner}x512xf32>) -> tensor<512x512xf32>
+    return %0 : tensor<512x512xf32>
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("inner", "is_reduced"), [(256, False), (512, True)])
+def test_an_operand_longer_than_the_rows_of_a_group_is_not_gathered(
+    inner: int, is_reduced: bool
+) -> None:
+    """A group along `x` has 256 rows of the result, by which it is compared."""
+    text = ROWS.format(inner=inner)
+    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost("tpu-v5p"))
+    assert ours == as_all_reduce(sent_bytes(text))
+    assert ("all_reduce" in ours) == is_reduced

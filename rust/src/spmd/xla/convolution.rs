@@ -71,11 +71,7 @@ impl Product {
     }
     /// The way with terms, where both operands are sharded: along spatial dims, and along contracted ones.
     fn with_terms(&self, shards: &Shards, convolution: &Convolution) -> Option<Taken> {
-        let bits = |of: Tensor| {
-            let groups = self.classes.iter().zip(&shards.way).filter(|(class, _)| class.is_in(of));
-            let groups: i64 = groups.map(|(_, digits)| total_size(digits)).product();
-            self.elements[of as usize].saturating_mul(self.bits[of as usize]) / groups
-        };
+        let bits = |of: Tensor| self.bits_in_group(shards, of);
         let (leader, free) =
             if bits(Left) < bits(Right) { (Right, Class::Right) } else { (Left, Class::Left) };
         let is_grouped = |groups: &Groups| !shards.of(leader)[groups.factor].is_empty();

@@ -106,8 +106,8 @@ impl Product {
                 return take(operand, batch);
             }
         }
-        if fills(Left, contracted) && fills(Right, contracted) {
-            return take(self.larger(shards), contracted);
+        if fills(Left, contracted) && alike(Left, Right, contracted) {
+            return take(Left, contracted);
         }
         for (operand, class) in [(Left, Class::Left), (Right, Class::Right)] {
             if fills(operand, class) && fills(Result, class) && alike(operand, Result, class) {
@@ -125,7 +125,8 @@ impl Product {
             return None;
         }
         for (whole, operand) in [(Left, Right), (Right, Left)] {
-            let is_longer = self.elements[operand as usize] > self.elements[Result as usize];
+            let elements = |tensor| self.elements_in_group(shards, tensor);
+            let is_longer = elements(operand) > elements(Result);
             if fills(operand, contracted) && shards.num_shards(whole) == 1 && is_longer {
                 return take(operand, contracted);
             }
@@ -240,13 +241,20 @@ impl Product {
         let mut factors = self.factors(class).into_iter();
         factors.all(|factor| shards.of(a)[factor] == shards.of(b)[factor])
     }
-    /// The bits that a device holds of `tensor`.
-    fn local_bits(&self, shards: &Shards, tensor: Tensor) -> i64 {
-        let whole = self.elements[tensor as usize].saturating_mul(self.bits[tensor as usize]);
+    /// The elements of the part of `tensor` that a group of devices holds.
+    fn elements_in_group(&self, shards: &Shards, tensor: Tensor) -> i64 {
         let factors = self.classes.iter().zip(&shards.way);
         let own = factors.filter(|(class, _)| class.is_in(tensor));
         let groups: i64 = own.map(|(_, digits)| total_size(digits)).product();
-        whole / (shards.num_shards(tensor) * groups).max(1)
+        self.elements[tensor as usize] / groups.max(1)
+    }
+    /// Their bits.
+    pub(super) fn bits_in_group(&self, shards: &Shards, tensor: Tensor) -> i64 {
+        self.elements_in_group(shards, tensor).saturating_mul(self.bits[tensor as usize])
+    }
+    /// The bits that a device holds of `tensor`.
+    fn local_bits(&self, shards: &Shards, tensor: Tensor) -> i64 {
+        self.bits_in_group(shards, tensor) / shards.num_shards(tensor).max(1)
     }
     /// The operand of which a device holds more; of equal ones the right one.
     pub(super) fn larger(&self, shards: &Shards) -> Tensor {
