@@ -110,7 +110,12 @@ impl Indexed {
                 [replicated(OPERAND, operand), free(within(indices)), free(within(slices))]
             }
             Role::Batch | Role::Other => {
-                let (operand, indices) = (within(operand), within(indices));
+                let wanted = (within(operand), within(indices));
+                let dealt = |tensor, digits, leader, led: &FactorDigits| {
+                    self.dealt_as(groups, (tensor, digits), (leader, led), &taken)
+                };
+                let operand = dealt(OPERAND, &wanted.0, INDICES, &wanted.1);
+                let indices = dealt(INDICES, &wanted.1, OPERAND, &wanted.0);
                 let mut slices = self.of_roles(&indices, |other| other == Role::Index);
                 let windows = self.of_roles(&operand, |other| other == Role::Window);
                 let used = slices.concat();
@@ -120,7 +125,7 @@ impl Indexed {
                         digits.extend(more);
                     }
                 }
-                [free(operand), free(indices), free(slices)]
+                [operand, indices, free(slices)]
             }
         };
         next.result.clone_from(&next.tensors[if self.is_scatter { OPERAND } else { SLICES }]);
@@ -173,7 +178,7 @@ impl Indexed {
         sizes().all(|(wanted, own)| wanted % own == 0) && self.copies(groups, digits) % ratio() == 0
     }
     /// The devices that are left within groups.
-    fn devices_left(&self, groups: &Groups) -> Vec<Digit> {
+    pub(super) fn devices_left(&self, groups: &Groups) -> Vec<Digit> {
         let before = groups.way.concat();
         self.parts.iter().copied().filter(|digit| !before.contains(digit)).collect()
     }

@@ -10,6 +10,7 @@
 //! Source: `gather_scatter_handler.cc`; `GroupShardingOnReplicatedDim` in `hlo_sharding_util.cc`.
 
 mod cost;
+mod dealt;
 mod methods;
 mod model;
 
