@@ -45,6 +45,7 @@ pub mod hlo_loops;
 mod hlo_manual;
 pub mod hlo_order;
 pub mod hlo_shardings;
+pub mod hlo_simplified;
 pub mod import_func_calls;
 pub mod inline_meshes;
 pub mod lift_inlined_meshes;

@@ -5,7 +5,7 @@ use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::inline::{Inlined, Originals};
 use crate::import::hlo_loops::Loops;
-use crate::import::{hlo_captures, hlo_form, hlo_order};
+use crate::import::{hlo_captures, hlo_form, hlo_order, hlo_simplified};
 use crate::ir::Program;
 use crate::sharding::TensorSharding;
 
@@ -13,6 +13,7 @@ use crate::sharding::TensorSharding;
 pub(super) fn as_in_xla(original: &Program) -> (Program, Originals) {
     let (mut program, mut originals) = Inlined::new(original).into_parts();
     Loops::of(original).run(&mut program, &mut originals);
+    hlo_simplified::run(&mut program, &mut originals);
     hlo_form::run(&mut program, &mut originals);
     hlo_order::run(&mut program);
     hlo_captures::capture(&mut program, &mut originals);
