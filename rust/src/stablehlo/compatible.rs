@@ -144,6 +144,9 @@ fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> 
             let (a, b) = (first.rank(), other.rank());
             return Err(bare(format!("Mismatched ranks of types{a} vs {b}")));
         }
+        if !has_bounds && other.shape == merged.shape {
+            continue;
+        }
         let bounded = |tensor: &Tensor, dim: usize| (tensor.shape[dim], tensor.bound(dim));
         let sizes: Result<Vec<Bounded>, Mistake> = (0..merged.rank())
             .map(|dim| merge(dim, bounded(&merged, dim), bounded(other, dim)))

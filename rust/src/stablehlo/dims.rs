@@ -31,7 +31,8 @@ pub fn to_dims<D: DimNumber>(values: &[i64]) -> Option<Vec<D>> {
 
 /// The dims that field `name` lists; none if the field is not written.
 fn dims<D: DimNumber>(numbers: &AttrValue<'_>, name: &str) -> Option<Vec<D>> {
-    to_dims(&numbers.int_list_field(name)?)
+    let Some(field) = numbers.field(name) else { return Some(Vec::new()) };
+    field.items()?.iter().map(|item| D::from_attribute(item.as_int()?)).collect()
 }
 
 /// The dim in field `name`, 0 if the field is not written.

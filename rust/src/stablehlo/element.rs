@@ -97,11 +97,11 @@ impl Element {
     /// The element type that `text` spells.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
-        if let Some(float) = Float::parse(text) {
-            return Self::Float(float);
-        }
         if let Some(integer) = Self::integer(text) {
             return integer;
+        }
+        if let Some(float) = Float::parse(text) {
+            return Self::Float(float);
         }
         if text == "index" {
             return Self::Index;

@@ -6,6 +6,7 @@
 
 use super::attributes::Attributes;
 use super::definition::Definition;
+use super::inline_list::InlineList;
 use super::read_types::Outline;
 use crate::index::{Id, OpId, SignatureId};
 use crate::ir::Program;
@@ -20,7 +21,7 @@ pub struct LastOp<'p> {
     /// How many operands and regions it has.
     counts: [usize; 2],
     /// The outlines of the types of its operands and results; empty if it was not found valid.
-    outlines: Vec<Outline>,
+    outlines: InlineList<Outline, 4>,
 }
 
 impl<'p> LastOp<'p> {
@@ -41,8 +42,7 @@ impl<'p> LastOp<'p> {
     /// Records that an op with this many operands and regions and types with these outlines is valid.
     pub fn set_valid(&mut self, counts: [usize; 2], outlines: impl Iterator<Item = Outline>) {
         self.counts = counts;
-        self.outlines.clear();
-        self.outlines.extend(outlines);
+        self.outlines = outlines.collect();
     }
 }
 

@@ -16,9 +16,11 @@ pub struct Outline {
     rank_or_type: u32,
 }
 
-impl Outline {
+impl Default for Outline {
     /// The outline of no type.
-    pub const NONE: Self = Self { element: StrId::NONE, rank_or_type: u32::MAX };
+    fn default() -> Self {
+        Self { element: StrId::NONE, rank_or_type: u32::MAX }
+    }
 }
 
 /// A converted type.

@@ -168,12 +168,15 @@ fn elementwise(op: &OpView<'_>) -> Result<(), Mistake> {
             "if an operand is non-scalar, then all results must be non-scalar"
         }
         _ => {
-            let tensors = || op.types().filter(|ty| ty.is_tensor());
-            let same = |a: &ValueType| {
+            let mut tensors = op.types().filter(|ty| ty.is_tensor());
+            let mut is_same = true;
+            while let Some(a) = tensors.next().filter(|_| is_same) {
                 let has_rank = a.tensor().is_some();
-                tensors().all(|b| b.tensor().is_some() == has_rank && of_compatible_shape(a, b))
-            };
-            if tensors().all(same) {
+                let same =
+                    |b: &ValueType| b.tensor().is_some() == has_rank && of_compatible_shape(a, b);
+                is_same = tensors.clone().all(same);
+            }
+            if is_same {
                 return Ok(());
             }
             "all non-scalar operands/results must have the same shape and base type"

@@ -59,7 +59,7 @@ impl<'a> OpView<'a> {
         self.operands(0..self.operands.len())
     }
     /// The types of operands and then of results; a run of values that have one type gives it once.
-    pub fn types(&self) -> impl Iterator<Item = &'a ValueType> + '_ {
+    pub fn types(&self) -> impl Iterator<Item = &'a ValueType> + Clone + '_ {
         let mut last: Option<&ValueType> = None;
         self.operands.iter().chain(self.results).copied().filter(move |&ty| {
             let is_new = last.is_none_or(|last| !std::ptr::eq(last, ty));

@@ -89,7 +89,10 @@ impl WindowLists {
 
 /// The integers of an attribute, a splat as often as its type has elements.
 fn integers(value: &AttrValue<'_>) -> Option<Vec<i64>> {
-    dense_ints(value).or_else(|| value.as_ints())
+    match value {
+        AttrValue::Dense { .. } => dense_ints(value).or_else(|| value.as_ints()),
+        _ => value.as_ints(),
+    }
 }
 
 fn at<T: Copy>(list: &[T], dim: usize, default: T) -> Option<T> {

@@ -11,27 +11,28 @@ fn dims(
     cursor: &mut AttrCursor<'_, '_>,
     letters: [&str; 2],
 ) -> Option<([i64; 2], Vec<AttrValue<'static>>)> {
-    let words = cursor.list("[", "]", |cursor| {
+    let mut places = [None; 2];
+    // Spatial dims, each with its position.
+    let mut numbers: Vec<(usize, i64)> = Vec::new();
+    let mut at = 0;
+    cursor.list("[", "]", |cursor| {
         // Unknown dims, `?`, take a position too.
-        if cursor.eat("?") {
-            Some("?")
-        } else {
-            cursor.word()
+        if !cursor.eat("?") {
+            let word = cursor.word()?;
+            match letters.iter().position(|letter| *letter == word) {
+                Some(letter) => places[letter] = places[letter].or(Some(at)),
+                None => numbers.extend(word.parse().ok().map(|dim| (dim, at))),
+            }
         }
+        at += 1;
+        Some(())
     })?;
-    let place = |word: &str| {
-        let at = words.iter().position(|other| *other == word)?;
-        i64::try_from(at).ok()
-    };
-    let is_dim = |word: &str, dim: usize| match word.as_bytes() {
-        // As almost all are.
-        [digit @ b'0'..=b'9'] => usize::from(digit - b'0') == dim,
-        _ => dim > 9 && word == dim.to_string(),
-    };
-    let place_of = |dim: usize| words.iter().position(|word| is_dim(word, dim));
-    let spatial = (0..words.len()).map_while(place_of);
-    let spatial = spatial.map(|at| AttrValue::Int(at as i64)).collect();
-    Some(([place(letters[0])?, place(letters[1])?], spatial))
+    numbers.sort_unstable();
+    let in_order = numbers.iter().enumerate().map_while(|(index, &(dim, at))| {
+        // From 0 on without a gap.
+        (dim == index).then_some(AttrValue::Int(at))
+    });
+    Some(([places[0]?, places[1]?], in_order.collect()))
 }
 
 /// Parses dimension numbers to the structured attribute of the generic form.

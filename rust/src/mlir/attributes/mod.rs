@@ -7,6 +7,7 @@ mod elements;
 mod op;
 mod reader;
 mod value;
+mod window;
 
 pub use elements::element_bytes;
 pub use op::{attributes, op_attribute, op_attributes, signature_attributes};

@@ -6,6 +6,7 @@
 use super::conv_dims::conv_dims;
 use super::cursor::{Aliases, AttrCursor};
 use super::value::{AttrValue, Fields};
+use super::window::window;
 use crate::index::{OpId, SignatureId};
 use crate::ir::{OpTraits, Program, Span};
 
@@ -33,7 +34,11 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
         return fields;
     }
     let text = from_last_operand(program, op, syntax, text);
-    fields.extend(syntax_attributes(name, text, &aliases));
+    // The text is the end of the syntax.
+    let start = syntax.end.saturating_sub(text.len() as u32);
+    let dict = program.op_dict_span(op).filter(|dict| !dict.is_empty() && dict.start >= start);
+    let dict = dict.map(|dict| [dict.start, dict.end].map(|place| (place - start) as usize));
+    fields.extend(syntax_attributes(name, text, dict, &aliases));
     fields
 }
 
@@ -100,9 +105,15 @@ fn is_after_quote(program: &Program, syntax: Span) -> bool {
 }
 
 /// The attributes in `text`, the custom syntax of an op called `name`, from its name to its type. The
-/// dictionary in braces is skipped.
-pub fn syntax_attributes<'a>(name: &str, text: &'a str, aliases: Aliases<'_, 'a>) -> Fields<'a> {
-    let mut reader = Reader { name, cursor: AttrCursor::new(text, aliases), fields: Vec::new() };
+/// dictionary in braces is skipped, at once if its start and its end are known (`dict`).
+fn syntax_attributes<'a>(
+    name: &str,
+    text: &'a str,
+    dict: Option<[usize; 2]>,
+    aliases: Aliases<'_, 'a>,
+) -> Fields<'a> {
+    let cursor = AttrCursor::new(text, aliases);
+    let mut reader = Reader { name, cursor, dict, fields: Vec::new() };
     while reader.cursor.peek().is_some() {
         if reader.step().is_none() {
             reader.cursor.skip_char();
@@ -114,6 +125,8 @@ pub fn syntax_attributes<'a>(name: &str, text: &'a str, aliases: Aliases<'_, 'a>
 struct Reader<'r, 'a> {
     name: &'r str,
     cursor: AttrCursor<'r, 'a>,
+    /// Where the dictionary starts and ends, if that is known.
+    dict: Option<[usize; 2]>,
     fields: Fields<'a>,
 }
 
@@ -126,7 +139,10 @@ impl<'a> Reader<'_, 'a> {
     fn step(&mut self) -> Option<()> {
         match self.cursor.peek()? {
             b'%' => self.cursor.skip_values(),
-            b'{' => self.cursor.balanced()?,
+            b'{' => match self.dict {
+                Some([start, end]) if start == self.cursor.place => self.cursor.place = end,
+                _ => self.cursor.balanced()?,
+            },
             b'@' => {
                 let target = self.cursor.symbol()?;
                 self.put("call_target_name", AttrValue::Str(target));
@@ -187,7 +203,10 @@ impl<'a> Reader<'_, 'a> {
                 self.put("dimension_numbers", dims);
                 Some(())
             }
-            (_, "window") => self.window(),
+            (_, "window") => {
+                self.fields.extend(window(&mut self.cursor)?);
+                Some(())
+            }
             ("stablehlo.reduce_precision", "format") => self.float_format(),
             _ => {
                 let value = self.keyed_value(word)?;
@@ -239,32 +258,6 @@ impl<'a> Reader<'_, 'a> {
         Some(())
     }
 
-    /// `{stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}`.
-    fn window(&mut self) -> Option<()> {
-        for (word, value) in self.cursor.dict()? {
-            let name = match word {
-                "stride" => "window_strides",
-                "pad" => "padding",
-                "lhs_dilate" => "lhs_dilation",
-                "rhs_dilate" => "rhs_dilation",
-                "reverse" => "window_reversal",
-                _ => continue,
-            };
-            let items = match value {
-                AttrValue::Array(items) | AttrValue::DenseArray(items) => items,
-                value => value.items()?.to_vec(),
-            };
-            let value = if name == "padding" {
-                let pairs = items.iter().filter_map(AttrValue::items);
-                AttrValue::Dense { elements: pairs.flatten().cloned().collect(), ty: "" }
-            } else {
-                AttrValue::DenseArray(items)
-            };
-            self.put(name, value);
-        }
-        Some(())
-    }
-
     /// `e5m10`.
     fn float_format(&mut self) -> Option<()> {
         let (exponent, mantissa) = self.cursor.word()?.strip_prefix('e')?.split_once('m')?;
@@ -305,7 +298,7 @@ mod tests {
     use super::*;
 
     fn read<'a>(name: &str, text: &'a str) -> Fields<'a> {
-        syntax_attributes(name, text, &|_| None)
+        syntax_attributes(name, text, None, &|_| None)
     }
     fn ints(fields: &Fields<'_>, name: &str) -> Option<Vec<i64>> {
         fields.iter().find(|(field, _)| *field == name)?.1.as_ints()

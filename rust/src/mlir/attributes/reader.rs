@@ -182,12 +182,28 @@ impl<'a> AttrCursor<'_, 'a> {
             });
         }
         let body_start = self.place + 1;
+        if let Some(case) = self.case_of(name) {
+            self.type_suffix();
+            return Some(AttrValue::Keyword(case));
+        }
         self.balanced()?;
         let body = self.text.get(body_start..self.place - 1)?;
         let whole = &self.text[start..self.place];
         self.type_suffix();
         let value = self.inside(body, |inner| inner.dialect_body(name));
         Some(value.unwrap_or(AttrValue::Other(whole)))
+    }
+    /// `<precision DEFAULT>` after `#stablehlo`, the case of an enumeration, if that comes next: what most
+    /// attributes of dialects are.
+    fn case_of(&mut self, dialect: &str) -> Option<&'a str> {
+        let start = self.place;
+        self.place += 1;
+        let case = self.word().filter(|name| !dialect.contains('.') && *name != "conv");
+        let case = case.and_then(|_| self.word()).filter(|_| self.eat(">"));
+        if case.is_none() {
+            self.place = start;
+        }
+        case
     }
     fn alias_value(&mut self, text: &'a str) -> AttrValue<'a> {
         if self.aliases_left == 0 {

@@ -8,6 +8,7 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::distinct;
 use crate::stablehlo::dims::DotDims;
+use crate::stablehlo::inline_list::InlineList;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::types::{sizes, Size, Sizes, Tensor};
@@ -139,7 +140,7 @@ pub fn free_dims<'t>(
     side: &'t Tensor,
     bound: &[&[i64]],
 ) -> impl Iterator<Item = (Size, Size)> + 't {
-    let mut is_free = vec![true; side.rank()];
+    let mut is_free = InlineList::<bool, 8>::repeat(true, side.rank());
     for &dim in bound.iter().copied().flatten() {
         if let Some(is_free) = usize::try_from(dim).ok().and_then(|dim| is_free.get_mut(dim)) {
             *is_free = false;
@@ -155,7 +156,7 @@ fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
     let numbers = op.attributes.value("dot_dimension_numbers");
     let dims = numbers.and_then(DotDims::read).ok_or_else(Mistake::silent)?;
     check_contraction(lhs, rhs, &dims)?;
-    let mut result: Vec<(Size, Size)> = Vec::new();
+    let mut result: InlineList<(Size, Size), 4> = InlineList::new();
     for (at, (&a, &b)) in dims.lhs_batching.iter().zip(&dims.rhs_batching).enumerate() {
         let (a, b) = (a as usize, b as usize);
         let (left, right) = ((lhs.shape[a], lhs.bound(a)), (rhs.shape[b], rhs.bound(b)));
@@ -163,7 +164,7 @@ fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
     }
     result.extend(free_dims(lhs, &[&dims.lhs_batching, &dims.lhs_contracting]));
     result.extend(free_dims(rhs, &[&dims.rhs_batching, &dims.rhs_contracting]));
-    Ok(result.into_iter().unzip())
+    Ok(result.iter().copied().unzip())
 }
 
 fn verify_dot_general(op: &OpView<'_>) -> Result<(), Mistake> {

@@ -90,7 +90,9 @@ fn check(op: &OpView<'_>) -> Result<ConvDims<i64>, Mistake> {
         format!("expects lhs and rhs to have compatible element type. Got: '{lhs}' and '{rhs}'")
     })?;
     let dims = dimension_numbers(op)?;
-    check_dimension_numbers(&dims, rank)?;
+    if !op.differs_in_sizes {
+        check_dimension_numbers(&dims, rank)?;
+    }
     check_groups(op, &dims)?;
     check_precisions(op)?;
     let expected = dims.input_spatial.len() + 2;

@@ -7,6 +7,7 @@ use crate::stablehlo::definition::{
     many, one, required, stablehlo, Definition, Family, Regions, NOTHING,
 };
 use crate::stablehlo::dim_checks::list;
+use crate::stablehlo::inline_list::InlineList;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
@@ -38,7 +39,7 @@ const MAP: Definition = Definition {
 };
 
 /// The sizes and bounds of dims.
-type Dims = Vec<(Size, Size)>;
+type Dims = InlineList<(Size, Size), 4>;
 
 /// The inputs of a reduction, and sizes and bounds of the dims that are kept.
 fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
@@ -52,7 +53,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
             )
         })?;
     }
-    let mut is_reduced = vec![false; first.rank()];
+    let mut is_reduced = InlineList::<bool, 8>::repeat(false, first.rank());
     for &dim in op.attributes.ints("dimensions") {
         let place = usize::try_from(dim).ok().and_then(|dim| is_reduced.get_mut(dim));
         let rank = first.rank();
@@ -72,14 +73,14 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
 fn verify_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
     let (inputs, kept) = inputs(op)?;
     let init_values = op.operands(inputs.len()..2 * inputs.len())?;
-    let allowed: Sizes = kept.into_iter().map(|(size, _)| size).collect();
+    let allowed: Sizes = kept.iter().map(|(size, _)| *size).collect();
     check_reducer(op.region(0)?, &inputs, &init_values, &allowed)
 }
 
 fn reduce(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (inputs, kept) = inputs(op)?;
     let elements = accumulators(op.region(0)?, &inputs);
-    let (shape, bounds): (Sizes, Sizes) = kept.into_iter().unzip();
+    let (shape, bounds): (Sizes, Sizes) = kept.iter().copied().unzip();
     let result =
         |element| Tensor::new(Sizes::new(), element).with_shape(shape.clone(), bounds.clone());
     Ok(elements.into_iter().map(result).map(ValueType::Tensor).collect())
