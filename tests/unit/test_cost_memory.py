@@ -146,6 +146,55 @@ def test_results_of_branches_that_nothing_reads_take_no_memory() -> None:
     assert cost_of(body, f"%a: {T}, %p: tensor<i1>").peak_bytes < 3 * BYTES
 
 
+@pytest.mark.parametrize(
+    ("branch", "num_more"),
+    [
+        # The result is there at the peak of the branch, in the memory that the loop carries.
+        ("%6 = stablehlo.reverse %2, dims = [0] : tensor<64xf32>", 0),
+        # Two larger tensors are there before the result is made.
+        (
+            """
+      %3 = stablehlo.concatenate %2, %2, %2, %2, dim = 0 : (tensor<64xf32>, tensor<64xf32>,
+          tensor<64xf32>, tensor<64xf32>) -> tensor<256xf32>
+      %4 = "stablehlo.sort"(%3) <{dimension = 0 : i64}> ({
+        ^bb0(%u: tensor<f32>, %v: tensor<f32>):
+          %w = stablehlo.compare LT, %u, %v : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %w : tensor<i1>
+      }) : (tensor<256xf32>) -> tensor<256xf32>
+      %6 = stablehlo.slice %4 [32:96] : (tensor<256xf32>) -> tensor<64xf32>""",
+            4,
+        ),
+    ],
+)
+def test_branches_make_what_loops_carry(branch: str, num_more: int) -> None:
+    """The result of a branch is in the memory of the loop, and counts there alone."""
+    cost = (
+        Module.parse(f"""
+func.func @main(%a: tensor<64xf32>, %i: tensor<i32>) -> tensor<64xf32> {{
+  %0:2 = stablehlo.while(%x = %a, %n = %i) : tensor<64xf32>, tensor<i32>
+  cond {{
+    %1 = stablehlo.compare LT, %n, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }} do {{
+    %2 = stablehlo.reverse %x, dims = [0] : tensor<64xf32>
+    %3 = "stablehlo.case"(%n) ({{
+      {branch}
+      stablehlo.return %6 : tensor<64xf32>
+    }}, {{
+      stablehlo.return %2 : tensor<64xf32>
+    }}) : (tensor<i32>) -> tensor<64xf32>
+    stablehlo.return %3, %n : tensor<64xf32>, tensor<i32>
+  }}
+  return %0#0 : tensor<64xf32>
+}}""")
+        .propagate()
+        .cost()
+    )
+    # The argument, what is carried, what the body makes of it, and the counter.
+    assert cost.peak_bytes == (3 + num_more) * 256 + 4
+    assert summed(cost) == cost.peak_bytes
+
+
 def test_the_example_adds_up() -> None:
     path = Path(__file__).resolve().parents[2] / "examples/gpt_step.mlir"
     cost = Module.from_file(path).propagate().cost()

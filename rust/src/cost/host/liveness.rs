@@ -18,8 +18,8 @@ pub struct Liveness {
     pub order: Vec<u32>,
     /// For each item the positions from which and until which memory is taken for it; `None` where none is.
     pub spans: Vec<Option<(u32, u32)>>,
-    /// Items in the memory of outputs that are made later.
-    pub is_guest: Vec<bool>,
+    /// Outputs of the entry function in memory of their own, outside of what is counted.
+    pub is_output: Vec<bool>,
     /// The item in whose memory each is from its first position on; [`NONE`] if that is its own.
     pub shares: Vec<u32>,
     /// The bytes that are taken at each position, besides arguments and outputs.
@@ -82,8 +82,11 @@ impl Liveness {
             run.place_results(kernel, at);
         }
         let taken = run.taken(order.len());
-        let is_guest = run.in_output.iter().map(|&output| output != NONE).collect();
-        Self { order, spans: run.spans, is_guest, shares: run.shares, taken }
+        let mut is_output = run.is_output;
+        for (item, is_output) in is_output.iter_mut().enumerate() {
+            *is_output &= !run.taking_over.contains_key(&(item as u32));
+        }
+        Self { order, spans: run.spans, is_output, shares: run.shares, taken }
     }
 }
 

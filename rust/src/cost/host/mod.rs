@@ -171,7 +171,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
                 live.push(as_live(item));
             }
         }
-        self.collect(graph, liveness, peak, &mut live);
+        self.collect(graph, liveness, peak, &[], &mut live);
         live.retain(|live| live.bytes > 0);
         let op = self.innermost(peak);
         for bytes in &mut taken {
@@ -258,7 +258,10 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             let mut now = liveness.taken[at].saturating_add(inside.bytes);
             if inside.inner.is_some() && program.kind(what.op) != OpKind::While {
                 // The blocks inside make the results: their peak counts instead of these, where it is larger.
-                let made = made(graph, liveness, kernel).min(inside.bytes);
+                let shared = self.shared_with(graph, liveness, kernel, inside);
+                let shared =
+                    shared.iter().fold(0, |bytes: u128, item| bytes.saturating_add(item.bytes));
+                let made = made(graph, liveness, kernel).saturating_add(shared).min(inside.bytes);
                 now = now.saturating_sub(made);
                 if made == inside.bytes {
                     inside = Peak::default();
@@ -270,6 +273,32 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             }
         }
         peak
+    }
+    /// The items that the block inside `kernel` has at its peak, `inside`, in the memory that what the kernel makes takes over from
+    /// an argument or shares with an output.
+    fn shared_with(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        kernel: u32,
+        inside: Peak,
+    ) -> Vec<Item> {
+        let program = self.builder.program;
+        let is_elsewhere =
+            |&item: &usize| liveness.spans[item].is_none() && !liveness.is_output[item];
+        let made = graph.makes(kernel).iter().map(|&item| item as usize).filter(is_elsewhere);
+        let results: Vec<ValueId> = made.map(|item| graph.items[item].value).collect();
+        let Some(block) = inside.inner.filter(|_| !results.is_empty()) else { return Vec::new() };
+        let (graph_inside, within) = self.liveness_of(block);
+        let op = graph.kernels[kernel as usize].op;
+        let returned = program.op_results(op).zip(&graph_inside.returned);
+        let returned = returned.filter(|(result, &item)| item != NONE && results.contains(result));
+        let mut shared: Vec<u32> =
+            returned.map(|(_, &item)| graph_inside.stored_as(item)).collect();
+        shared.sort_unstable();
+        shared.dedup();
+        shared.retain(|&item| is_live(within.spans[item as usize], inside.at));
+        shared.into_iter().map(|item| graph_inside.items[item as usize]).collect()
     }
     /// The blocks inside `op` that need memory, or that of its callee.
     fn blocks_inside(&mut self, op: OpId) -> Vec<BlockId> {
@@ -309,24 +338,44 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let kernel = graph.kernels.get(by as usize);
         peak.inner.is_some() && kernel.is_some_and(|kernel| Some(kernel.op) == op)
     }
-    /// Adds what is in memory at `peak`, and in the blocks inside.
-    fn collect(&mut self, graph: &Graph, liveness: &Liveness, peak: Peak, live: &mut Vec<Live>) {
-        for (item, span) in graph.items.iter().zip(&liveness.spans) {
-            let is_live = span.is_some_and(|(first, last)| (first..=last).contains(&peak.at));
-            if is_live && !self.is_made_inside(graph, peak, item.made_by) {
+    /// Adds what is in memory at `peak`, and in the blocks inside, but for the values `shared`, in memory that is counted outside.
+    fn collect(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        peak: Peak,
+        shared: &[ValueId],
+        live: &mut Vec<Live>,
+    ) {
+        for (item, &span) in graph.items.iter().zip(&liveness.spans) {
+            if is_live(span, peak.at)
+                && !shared.contains(&item.value)
+                && !self.is_made_inside(graph, peak, item.made_by)
+            {
                 live.push(Live { value: item.value, bytes: item.bytes });
             }
         }
-        if let Some(inner) = peak.inner {
-            let (graph, liveness) = self.liveness_of(inner);
-            let peak = self.peak_of(inner);
-            self.collect(&graph, &liveness, peak, live);
-        }
+        let Some(inner) = peak.inner else { return };
+        let inside = Peak { inner: Some(inner), ..self.peak_of(inner) };
+        let kernel = liveness.order[peak.at as usize];
+        let is_loop = peak.op.is_some_and(|op| self.builder.program.kind(op) == OpKind::While);
+        let shared =
+            if is_loop { Vec::new() } else { self.shared_with(graph, liveness, kernel, inside) };
+        let shared: Vec<ValueId> = shared.iter().map(|item| item.value).collect();
+        let (graph, liveness) = self.liveness_of(inner);
+        let peak = self.peak_of(inner);
+        self.collect(&graph, &liveness, peak, &shared, live);
     }
 }
 
-/// Bytes of what `kernel` makes, besides what is in the memory of outputs that are made later.
+/// Whether memory that is taken in `span` is taken at position `at`.
+fn is_live(span: Option<(u32, u32)>, at: u32) -> bool {
+    span.is_some_and(|(first, last)| (first..=last).contains(&at))
+}
+
+/// Bytes of what `kernel` makes, besides what is in the memory of arguments, or of outputs that are made later.
 fn made(graph: &Graph, liveness: &Liveness, kernel: u32) -> u128 {
-    let own = graph.makes(kernel).iter().filter(|&&item| !liveness.is_guest[item as usize]);
-    own.map(|&item| graph.items[item as usize].bytes).sum()
+    let is_counted = |&item: &usize| liveness.spans[item].is_some() || liveness.is_output[item];
+    let own = graph.makes(kernel).iter().map(|&item| item as usize).filter(is_counted);
+    own.map(|item| graph.items[item].bytes).sum()
 }
