@@ -1,8 +1,9 @@
 """The caches that the process keeps across programs: their sizes, and how to empty them.
 
-They hold sharding rules of ops, results of users' rules, and outcomes of visits of ops. All are
-bounded, and shared by all threads; a forked process has a copy. No result depends on them: after
-:func:`clear_caches` results are the same, and the first program takes as long as in a new process.
+They hold sharding rules of ops, which ops were found valid, results of users' rules, and outcomes
+of visits of ops. All are bounded, and shared by all threads; a forked process has a copy. No result
+depends on them: after :func:`clear_caches` results are the same, and the first program takes as
+long as in a new process.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ class CacheInfo(NamedTuple):
 def cache_info() -> dict[str, CacheInfo]:
     """Return how many entries each cache has, and how many it may have.
 
-    ``"rules"`` has the sharding rules of StableHLO's ops, by signature; ``"answers"`` what
-    functions given to :func:`shardcore.rule` returned, by signature; ``"visits"`` the outcomes of
-    visits of ops. Tables that a run in progress uses are not counted.
+    ``"rules"`` has what is known of StableHLO's ops by signature: their sharding rules, and which
+    were found valid, so that they are not verified again; ``"answers"`` what functions given to
+    :func:`shardcore.rule` returned, by signature; ``"visits"`` the outcomes of visits of ops.
+    Tables that a run in progress uses are not counted.
     """
     return {name: CacheInfo(*size) for name, size in _core.cache_sizes().items()}
 

@@ -5,8 +5,9 @@
 //! | `rules` | the sharding rules of families | the text of an op's signature, plain or conservative, with or without CHLO | 2^15 signatures a table, 16 MiB of their text | [`crate::rules::cache`] |
 //! | `answers` | the rules that users' functions returned | the function and an op's signature | 2^14 answers, 32 MiB | [`crate::rules::answers`] |
 //! | `visits` | the results of visits of ops | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
+//! | `rules` | which ops were found valid | the text of an op's signature | 2^15 signatures, 16 MiB of their text | [`crate::stablehlo::verified`] |
 //!
-//! Of the tables of rules and visits there are as many as runs at a time, up to [`crate::kept::MAX_TABLES`]; the bounds are
+//! Of the tables of rules, visits and verified ops there are as many as runs at a time, up to [`crate::kept::MAX_TABLES`]; the bounds are
 //! those of one table, and [`sizes`] says how large the largest is.
 //!
 //! Results do not depend on the caches, only the time to compute them does. In addition, a program has tables of
@@ -14,12 +15,14 @@
 //!
 //! [`clear`] empties all caches; a run that has taken a cache before does not restore its entries.
 //!
-//! A run takes the caches of rules and visits out of the process for its duration, see [`crate::kept`], and never
+//! A run takes these caches out of the process for its duration, see [`crate::kept`], and never
 //! blocks on the lock of a cache: a process that is forked while another thread uses a cache may run without that
 //! cache, but does not hang.
 
+use crate::ir::MAX_ENTRIES;
 use crate::propagation::visit_cache as visits;
 use crate::rules::{answers, cache as rules};
+use crate::stablehlo::verified;
 
 /// The size of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,8 +39,8 @@ pub struct Size {
 pub fn sizes() -> [Size; 3] {
     let rules = Size {
         name: "rules",
-        entries: rules::len(),
-        max_entries: rules::NUM_TABLES * rules::MAX_ENTRIES,
+        entries: rules::len() + verified::len(),
+        max_entries: (rules::NUM_TABLES + 1) * MAX_ENTRIES,
     };
     let answers =
         Size { name: "answers", entries: answers::len(), max_entries: answers::MAX_ENTRIES };
@@ -50,6 +53,7 @@ pub fn clear() {
     rules::clear();
     answers::clear();
     visits::clear();
+    verified::clear();
 }
 
 #[cfg(test)]

@@ -180,5 +180,78 @@ def test_attributes_that_earlier_ops_had_are_told_apart() -> None:
         assert caught.line == MESHES.count("\n") + 5
 
 
+REDUCE = '"stablehlo.reduce"(%a, %z) <{dimensions = array<i64: 0>}>'
+REDUCE_TYPES = "(tensor<8xf32>, tensor<f32>) -> tensor<f32>"
+BODY = """({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+})"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        (
+            f"{REDUCE} {BODY} : {REDUCE_TYPES}",
+            f"{REDUCE} : {REDUCE_TYPES}",
+            "'stablehlo.reduce' op requires one region",
+        ),
+        (
+            f"{REDUCE} {BODY} : {REDUCE_TYPES}",
+            f"{REDUCE} {BODY.replace('%s : tensor', '%a : tensor<8x')} : {REDUCE_TYPES}".replace(
+                "<8x<", "<8x"
+            ),
+            "reduction-region",
+        ),
+        (
+            '"stablehlo.not"(%p) {a = 1 : i32} : (tensor<8xi1>) -> tensor<8xi1>',
+            '"stablehlo.not"(%p) <{a = 1 : i32}> : (tensor<8xi1>) -> tensor<8xi1>',
+            "this operation has empty properties",
+        ),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_signatures_do_not_say_is_looked_at_again(
+    right: str, wrong: str, says: str, apart: bool
+) -> None:
+    """Regions, and which attributes are properties, are in no signature."""
+
+    def program(*ops: str) -> str:
+        body = "".join(f"  %{at} = {op}\n" for at, op in enumerate(ops))
+        arguments = "%a: tensor<8xf32>, %z: tensor<f32>, %p: tensor<8xi1>"
+        return f"func.func @f({arguments}) {{\n{body}  return\n}}\n"
+
+    Module.parse(program(right, right))
+    caught = error(program(wrong) if apart else program(right, wrong))
+    assert says in caught.message
+
+
+def test_a_program_is_verified_like_the_first_time_whatever_was_verified_before() -> None:
+    def program(attribute: str, alias: str = "") -> str:
+        call = f"stablehlo.transpose %a, dims = {attribute}"
+        generic = f'"stablehlo.transpose"(%a) <{{permutation = {attribute}}}>'
+        op = generic if attribute.startswith("#") else call
+        line = f"%0 = {op} : (tensor<2x3xf32>) -> tensor<3x2xf32>"
+        return f"{alias}\nfunc.func @f(%a: tensor<2x3xf32>) {{\n  {line}\n  return\n}}\n"
+
+    for _ in range(2):
+        Module.parse(program("[1, 0]"))
+        # The alias means something else in each program.
+        Module.parse(program("#p", "#p = array<i64: 1, 0>"))
+        for wrong in (program("[0, 1]"), program("#p", "#p = array<i64: 0, 1>")):
+            assert "incompatible with return type" in error(wrong).message
+
+
+def test_a_comma_may_end_the_window_of_a_convolution() -> None:
+    types = "(tensor<1x8x3xf32>, tensor<3x3x4xf32>) -> tensor<1x3x4xf32>"
+    window = "window = {stride = [2],}"
+    groups = "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    dims = "[b, 0, f]x[0, i, o]->[b, 0, f]"
+    op = f"stablehlo.convolution(%a, %b) dim_numbers = {dims}, {window} {groups} : {types}"
+    text = f"func.func @f(%a: tensor<1x8x3xf32>, %b: tensor<3x3x4xf32>) {{\n%0 = {op}\nreturn\n}}\n"
+    assert Module.parse(text)
+
+
 def test_parse_errors_come_first() -> None:
     assert isinstance(error("func.func @f( {"), ParseError)

@@ -341,6 +341,10 @@ impl Program {
     pub fn alias(&self, name: StrId) -> Option<Span> {
         self.aliases.get(&name).copied()
     }
+    /// Whether the text defines aliases.
+    pub fn has_aliases(&self) -> bool {
+        !self.aliases.is_empty()
+    }
     /// Which rule each op carries as its `sdy.sharding_rule` attribute.
     #[inline]
     pub fn op_rules(&self) -> &OpRules {

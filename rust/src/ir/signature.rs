@@ -260,6 +260,10 @@ impl SignatureTable {
     pub fn key_without_types(&self, id: SignatureId) -> &str {
         &self.key(id)[..self.signatures[id].stem_len as usize]
     }
+    /// All keys: the `i`-th string is that of the `i`-th signature.
+    pub(super) const fn keys(&self) -> &Interner {
+        &self.keys
+    }
     /// How many different signatures there are.
     pub fn len(&self) -> usize {
         self.signatures.len()

@@ -36,6 +36,10 @@ impl Interner {
     pub fn len(&self) -> usize {
         self.ends.len()
     }
+    /// The bytes of all strings together.
+    pub fn num_bytes(&self) -> usize {
+        self.text.len()
+    }
     /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

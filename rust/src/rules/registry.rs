@@ -5,7 +5,7 @@
 //! users' functions in [`super::answers`].
 
 use super::answers::Record;
-use super::cache::{self, is_portable, RuleCache, RulePair, MAX_ENTRIES};
+use super::cache::{self, RuleCache, RulePair};
 use super::chlo;
 use super::stored_shardings::read_stored;
 use super::table::Family;
@@ -15,7 +15,7 @@ use super::view::{Shapes, SignatureView};
 use crate::context::RuleSource;
 use crate::error::Result;
 use crate::index::{OpId, RuleId, SignatureId};
-use crate::ir::Program;
+use crate::ir::{is_portable, Program, MAX_ENTRIES};
 use crate::rule::{RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,6 +6,7 @@ use super::families::definition_of;
 use super::last_ops::{LastOp, LastOps};
 use super::read_types::TypeCache;
 use super::types::ValueType;
+use super::verified::Verified;
 use super::view::{OpView, RegionView};
 use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
 use crate::ir::{OpTraits, Program};
@@ -28,6 +29,8 @@ pub struct Checker<'p> {
     plain_types: Vec<TypeId>,
     /// For each signature, whether an op with it was found valid.
     is_right: Vec<bool>,
+    /// What earlier programs tell of signatures.
+    verified: Verified,
     last_ops: LastOps<'p>,
 }
 
@@ -40,6 +43,7 @@ impl<'p> Checker<'p> {
             definitions: Vec::new(),
             plain_types: Vec::new(),
             is_right: Vec::new(),
+            verified: Verified::take(),
             last_ops: LastOps::default(),
         }
     }
@@ -57,14 +61,24 @@ impl<'p> Checker<'p> {
         let program = self.program;
         let (name, definition) = self.definition(program.op_name_id(op));
         let Some(definition) = definition else { return Ok(false) };
+        let signature = program.signature(op);
+        let is_judged = signature.is_some() && is_judged_by_signature(program, op, definition);
+        if is_judged && self.verified.has(program.signatures(), signature) {
+            self.remember(signature);
+            return Ok(true);
+        }
         if !self.is_plain(op, definition) {
             self.check_by(op, name, definition)?;
         }
-        let signature = program.signature(op);
-        if signature.is_some() && !definition.looks_around {
+        if is_judged {
             self.remember(signature);
+            self.verified.note(signature);
         }
         Ok(true)
+    }
+    /// Keeps what was found out for later programs.
+    pub fn finish(self) {
+        self.verified.leave(self.program.signatures(), self.program.has_aliases());
     }
     fn remember(&mut self, signature: SignatureId) {
         if self.is_right.len() <= signature.index() {
@@ -195,6 +209,16 @@ fn region<'a>(program: &'a Program, types: &'a TypeCache<'_>, region: RegionId) 
 /// Whether an attribute of this name may be in the definition of an op.
 fn is_inherent(program: &Program, name: StrId) -> bool {
     !program.str(name).contains('.')
+}
+
+/// Whether ops with the signature of `op` are valid if `op` is: the checks look at nothing else. The signature says neither
+/// what written regions hold nor which attributes are written as properties, which ops of definitions without attributes
+/// must not have.
+fn is_judged_by_signature(program: &Program, op: OpId, definition: &Definition) -> bool {
+    !definition.looks_around
+        && !has_written_region(program, op)
+        && (!definition.attributes.is_empty()
+            || !program.op_attrs(op).iter().any(|attr| is_inherent(program, attr.name)))
 }
 
 /// Whether `op` has a region that its signature does not imply.

@@ -10,7 +10,7 @@
 //! Messages are those of MLIR's verifier; as there, only the first error of an op is reported.
 //!
 //! Assumes that attributes parse. Time: linear in the number of distinct signatures, since ops with the
-//! signature of one that was checked are not checked again.
+//! signature of one that was checked are not checked again, in any program of the process ([`verified`]).
 //!
 //! Source: `StablehloOps.td`, `ChloOps.td` and `TypeInference.cpp` of `StableHLO`; MLIR's traits.
 
@@ -32,6 +32,7 @@ mod read_types;
 mod result_types;
 mod traits;
 pub mod types;
+pub mod verified;
 mod view;
 pub mod windows;
 

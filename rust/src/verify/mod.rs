@@ -38,6 +38,9 @@ pub fn verify(program: &Program) -> Vec<Diagnostic> {
 
 /// All errors in `program`, those that the parser has found (`findings`) included, in the order of the text.
 pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
+    if findings.is_unreadable {
+        return findings.problems;
+    }
     verify_with(program, findings, Some(Checker::new(program)))
 }
 
@@ -48,10 +51,7 @@ fn verify_with(
     findings: Findings,
     checker: Option<Checker<'_>>,
 ) -> Vec<Diagnostic> {
-    let Findings { problems, malformed, is_unreadable } = findings;
-    if is_unreadable {
-        return problems;
-    }
+    let Findings { problems, malformed, .. } = findings;
     let is_sorted = problems.is_empty();
     let names = Names::new(program);
     let has_manual = program.num_made(OpKind::ManualComputation) > 0;
@@ -73,6 +73,9 @@ fn verify_with(
         } else {
             program.next_in_pre_order(op, module)
         };
+    }
+    if let Some(checker) = verifier.checker.take() {
+        checker.finish();
     }
     if !is_sorted {
         verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));

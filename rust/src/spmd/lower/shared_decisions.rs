@@ -12,10 +12,9 @@ use super::decisions::{Decision, Key};
 use super::held::Held;
 use super::how::How;
 use crate::index::OpId;
-use crate::ir::{OpKind, Program};
+use crate::ir::{is_portable, OpKind, Program};
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
-use crate::rules::cache::is_portable;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -1,0 +1,69 @@
+//! Which signatures were found valid, across programs: what is written like an op that was verified needs no second
+//! look.
+//!
+//! See [`crate::kept`] for how verifications share the cache, also across threads and forks.
+
+use crate::index::{Id, SignatureId};
+use crate::ir::{is_portable, SignatureCache, SignatureTable};
+use crate::kept::{Kept, Taken};
+
+/// For each signature, whether an op with it was found valid.
+type Cache = SignatureCache<bool>;
+
+static KEPT: Kept<Cache> = Kept::new();
+
+/// The signatures that earlier programs had, and those that are found valid now.
+pub struct Verified {
+    cache: Taken<Cache>,
+    /// Signatures of this program that the cache does not have as valid.
+    found: Vec<SignatureId>,
+}
+
+impl Verified {
+    /// Takes the cache of the process.
+    pub fn take() -> Self {
+        Self { cache: KEPT.take(Cache::default), found: Vec::new() }
+    }
+    /// Whether an op with the signature `id` was found valid in an earlier program.
+    #[inline]
+    pub fn has(&mut self, signatures: &SignatureTable, id: SignatureId) -> bool {
+        !self.cache.is_empty() && self.cache.get(signatures.key(id)) == Some(&true)
+    }
+    /// Notes that an op with the signature `id` is valid.
+    #[inline]
+    pub fn note(&mut self, id: SignatureId) {
+        self.found.push(id);
+    }
+    /// Puts the cache back with what was found. Of a program without aliases each key means the same in every program.
+    pub fn leave(self, signatures: &SignatureTable, has_aliases: bool) {
+        let Self { mut cache, mut found } = self;
+        found.retain(|&id| !has_aliases || is_portable(signatures.key(id)));
+        let mut are_right = vec![false; if cache.is_empty() { signatures.len() } else { 0 }];
+        for id in &found {
+            if let Some(is_right) = are_right.get_mut(id.index()) {
+                *is_right = true;
+            }
+        }
+        if !cache.adopt(signatures, are_right) {
+            for id in found {
+                let key = signatures.key(id);
+                match cache.get_mut(key) {
+                    Some(is_right) => *is_right = true,
+                    None => cache.insert(key, true),
+                }
+            }
+        }
+        cache.rewind();
+        KEPT.leave(cache, SignatureCache::len);
+    }
+}
+
+/// Empties the cache. Verifications in progress keep theirs until they end.
+pub fn clear() {
+    KEPT.clear();
+}
+
+/// Number of signatures in the cache, but for those that a verification has taken.
+pub fn len() -> usize {
+    KEPT.size(SignatureCache::len)
+}
