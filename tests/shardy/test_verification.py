@@ -7,9 +7,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from shardcore import clear_caches
 
 from tests.shardy.mutations import ask_shardcore
 from tests.shardy.reference import canonical, generic
@@ -84,6 +87,24 @@ def test_what_is_changed_was_sound(case: Case) -> None:
 def test_functions_that_are_changed_were_sound(text: str) -> None:
     generic(text)
     assert ask_shardcore(text) == []
+
+
+@pytest.mark.parametrize("case", sound(), ids=lambda case: case.name)
+@pytest.mark.parametrize("as_properties", [False, True])
+def test_what_was_found_valid_does_not_vouch_for_more(case: Case, as_properties: bool) -> None:
+    """Ops that only look like one that is valid are refused behind it, and in a later program."""
+    first = replace(case, as_properties=as_properties).text()
+    first = first.replace("@f(", "@first(").replace("@g", "@of_first")
+    if ask_shardcore(first):
+        return
+    changed = variants(case)
+    for other in Random(case.name).sample(changed, min(8, len(changed))):
+        clear_caches()
+        alone = ask_shardcore(other.text())
+        together = ask_shardcore(f"{first}\n{other.text()}")
+        later = ask_shardcore(other.text())
+        assert later == alone, other.text()
+        assert len(together) == len(alone), other.text()
 
 
 TYPE = re.compile(r"tensor<([^<>]*)>")
