@@ -8,6 +8,7 @@ use super::room::copy;
 use super::run_options::RunOptions;
 use super::why::PyExplainer;
 use super::work::{install_edges, run, work};
+use crate::cost::work::Family;
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
@@ -59,6 +60,18 @@ impl Request {
         let limits = self.options.limits();
         run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), None)?;
         Ok(PyModule::new(program, self.filename.clone()))
+    }
+    /// Whether ops of CHLO are sharded by their own rules, and there may be some.
+    pub fn leaves_chlo(&self) -> bool {
+        let mut names = Family::all().flat_map(|family| family.ops);
+        let strings = self.before.strings();
+        !self.options.legalize_chlo
+            && names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some())
+    }
+    /// The request with ops of CHLO sharded as the ops that XLA legalizes them to.
+    pub fn legalizing(self) -> Self {
+        let options = RunOptions { legalize_chlo: true, ..self.options };
+        Self { options, ..self }
     }
     /// The result of the request.
     pub fn result(

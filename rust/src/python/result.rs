@@ -8,11 +8,9 @@ use super::originals::PyOriginals;
 use super::port::PyPort;
 use super::replay::Replay;
 use super::room::copy;
-use super::run_options::RunOptions;
 use super::totals::totals_dict;
 use super::user_code::own_function;
 use super::why::PyExplainer;
-use crate::cost::work::Family;
 use crate::ir::OpKind;
 use crate::spmd::sound::first_unsound;
 use pyo3::prelude::*;
@@ -144,8 +142,7 @@ impl PyPropagationResult {
         let (py, this) = (slf.py(), slf.get());
         let request = this.request(py)?;
         if let Some(decomposed) = this.decomposed(py, &request)? {
-            let options = RunOptions { legalize_chlo: true, ..decomposed.options.clone() };
-            let legalizing = Request { options, ..decomposed };
+            let legalizing = decomposed.legalizing();
             let make = || Py::new(py, legalizing.complete(py, false, None)?);
             return this.decomposed.get(py, "the legalized program of this result", make);
         }
@@ -155,14 +152,10 @@ impl PyPropagationResult {
     fn _legalizing(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let (py, this) = (slf.py(), slf.get());
         let request = this.request(py)?;
-        let mut names = Family::all().flat_map(|family| family.ops);
-        let strings = request.before.strings();
-        let has_chlo = names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some());
-        if request.options.legalize_chlo || !has_chlo {
+        if !request.leaves_chlo() {
             return Ok(slf.clone().unbind());
         }
-        let options = RunOptions { legalize_chlo: true, ..request.options.clone() };
-        let legalizing = Request { options, ..request };
+        let legalizing = request.legalizing();
         let make = || {
             let module = Py::new(py, legalizing.complete(py, false, None)?)?;
             Py::new(py, Self::new(legalizing.clone(), module))
