@@ -31,6 +31,17 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "top": (lambda x: lax.top_k(x, 2), (X,)),
     "cumulative": (lambda x: (lax.cumsum(x, 0), lax.cummax(x, 1)), (X,)),
     "windows": (lambda y: lax.reduce_window(y, 0.0, lax.add, (5, 1), (1, 1), "VALID"), (Y,)),
+    "windows of two tensors": (
+        lambda y: lax.reduce_window(
+            (y, y),
+            (np.float32(0), np.float32(9)),
+            lambda a, b: (a[0] + b[0], lax.min(a[1], b[1])),
+            (5, 1),
+            (1, 1),
+            "VALID",
+        ),
+        (Y,),
+    ),
     "gather": (lambda y: (y[np.zeros((0,), np.int32)], y[:, :0]), (Y,)),
     "scatter": (lambda y: y.at[np.zeros((0,), np.int32)].add(1.0), (Y,)),
     "update": (lambda y: lax.dynamic_update_slice(y, y[:0], (2, 1)), (Y,)),

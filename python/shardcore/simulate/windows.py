@@ -146,9 +146,9 @@ def _whole_windows(
 ) -> list[Array]:
     rank = len(window.sizes)
     views = [windows_of(x, window.sizes, window.strides, window.dilations) for x in arrays]
-    flat = [view.reshape(*view.shape[: 1 + rank], -1) for view in views]
-    if not flat[0].size:
+    if not views[0].size:
         return [np.zeros(view.shape[: 1 + rank], view.dtype) for view in views]
+    flat = [view.reshape(*view.shape[: 1 + rank], -1) for view in views]
     return reducer.reduce(run, flat, captured)
 
 
