@@ -212,6 +212,17 @@ def test_named_computations_with_one_body_are_shared() -> None:
     assert ours(text).count("call @part(") == 2
 
 
+def test_named_computations_that_differ_in_shardings_are_shared() -> None:
+    """Also by the pass that gives others names of their own."""
+    text = _two_computations("stablehlo.tanh", "stablehlo.tanh")
+    sharding = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}'
+    text = text.replace("stablehlo.tanh %c", f"stablehlo.tanh %c {sharding}")
+    imports = "builtin.module(sdy-import-func-calls)"
+    for passes in (imports, SHARE):
+        assert ours(text, passes) == reference.run(text, passes)
+    assert shardcore.prove(shardcore.Module.parse(text).propagate().partition()).is_proven
+
+
 def test_origins_of_annotated_ops() -> None:
     text = f"""{MESHES}
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {{

@@ -106,29 +106,116 @@ fn body_text(program: &Program, op: OpId) -> &str {
 /// A hash of what [`is_written_alike`] compares.
 fn hash(text: &str) -> u64 {
     let mut hasher = FxHasher::default();
-    meaningful(text).for_each(|byte| hasher.write_u8(byte));
+    hasher.write(&meaningful(text));
     hasher.finish()
 }
 
-/// Whether two texts are equal but for the names of values and white space.
+/// Whether two texts are equal but for the names of values, shardings, locations and white space.
 fn is_written_alike(one: &str, other: &str) -> bool {
-    meaningful(one).eq(meaningful(other))
+    meaningful(one) == meaningful(other)
 }
 
-/// The bytes of `text` outside of names of values and white space; strings are whole.
-fn meaningful(text: &str) -> impl Iterator<Item = u8> + '_ {
-    let (mut in_string, mut is_escaped, mut in_name) = (false, false, false);
-    text.bytes().filter(move |&byte| {
-        if in_string {
-            in_string = is_escaped || byte != b'"';
-            is_escaped = !is_escaped && byte == b'\\';
-            return true;
+/// The bytes of `text` but for names of values, attributes called `sdy.sharding`, locations and white space; strings are whole.
+/// A dictionary of nothing but a sharding is none.
+fn meaningful(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut kept: Vec<u8> = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let is_word_before = at > 0 && is_of_word(bytes[at - 1]);
+        let sharding = end_of_sharding(bytes, at).filter(|_| !is_word_before);
+        if let Some(end) = sharding {
+            let end = skip_space(bytes, end);
+            let has_comma_before = kept.last() == Some(&b',');
+            if has_comma_before {
+                kept.pop();
+            }
+            at = end + usize::from(!has_comma_before && bytes.get(end) == Some(&b','));
+            continue;
         }
-        in_name = byte == b'%'
-            || (in_name && (byte.is_ascii_alphanumeric() || b"_$.-#:".contains(&byte)));
-        in_string = byte == b'"';
-        !in_name && !byte.is_ascii_whitespace()
-    })
+        at = match byte {
+            b'"' => {
+                let end = end_of_string(bytes, at);
+                kept.extend(&bytes[at..end]);
+                end
+            }
+            b'%' => end_of_word(bytes, at + 1),
+            b'l' if !is_word_before && bytes[at..].starts_with(b"loc(") => {
+                end_of_group(bytes, at + 3)
+            }
+            b'}' if kept.last() == Some(&b'{') => {
+                kept.pop();
+                at + 1
+            }
+            _ => {
+                if !byte.is_ascii_whitespace() {
+                    kept.push(byte);
+                }
+                at + 1
+            }
+        };
+    }
+    kept
+}
+
+/// The end of an attribute `sdy.sharding = VALUE` at `at`, if there is one.
+fn end_of_sharding(bytes: &[u8], at: usize) -> Option<usize> {
+    let name = b"sdy.sharding";
+    if !bytes[at..].starts_with(name) {
+        return None;
+    }
+    let equals = skip_space(bytes, at + name.len());
+    if bytes.get(equals) != Some(&b'=') {
+        return None;
+    }
+    let end = end_of_word(bytes, skip_space(bytes, equals + 1));
+    Some(if bytes.get(end) == Some(&b'<') { end_of_group(bytes, end) } else { end })
+}
+
+const fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'-' | b'#' | b':')
+}
+
+fn end_of_word(bytes: &[u8], at: usize) -> usize {
+    at + bytes.iter().skip(at).take_while(|byte| is_of_word(**byte)).count()
+}
+
+fn skip_space(bytes: &[u8], at: usize) -> usize {
+    at + bytes.iter().skip(at).take_while(|byte| byte.is_ascii_whitespace()).count()
+}
+
+/// The end of the string that begins at `at`.
+fn end_of_string(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while let Some(&byte) = bytes.get(end) {
+        match byte {
+            b'"' => return end + 1,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The end of the parentheses or brackets that begin at `at`.
+fn end_of_group(bytes: &[u8], at: usize) -> usize {
+    let (mut end, mut depth) = (at, 0);
+    while let Some(&byte) = bytes.get(end) {
+        match byte {
+            b'"' => {
+                end = end_of_string(bytes, end);
+                continue;
+            }
+            b'(' | b'<' | b'[' | b'{' => depth += 1,
+            b')' | b'>' | b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        end += 1;
+        if depth == 0 {
+            return end;
+        }
+    }
+    bytes.len()
 }
 
 /// For each value of one body the value of the other that is in its place.
@@ -182,5 +269,20 @@ mod tests {
         assert!(is_written_alike("%0 = a.b %x, %y#1 : f", "%1:2 = a.b  %2, %3 :\n f"));
         assert!(!is_written_alike("%0 = a.b %x", "%0 = a.c %x"));
         assert!(!is_written_alike(r#"a {b = "1%x\"%"}"#, r#"a {b = "1%x\"%y"}"#));
+    }
+    #[test]
+    fn shardings_and_locations_do_not_count() {
+        let sharding = r#"sdy.sharding = #sdy.sharding_per_value<[<@m, [{"x"}, {?}]>]>"#;
+        let plain = "%0 = a.b %x : f";
+        assert!(is_written_alike(&format!("%0 = a.b %x {{{sharding}}} : f"), plain));
+        assert!(is_written_alike("%0 = a.b %x {sdy.sharding = #alias } : f loc(#loc3)", plain));
+        let own = "%0 = a.b %x {c = {d = 1}, e = 2} : f";
+        for place in ["{d = 1, S}, e = 2", "{S, d = 1}, e = 2", "{d = 1}, S, e = 2"] {
+            let text = format!("%0 = a.b %x {{c = {}}} : f", place.replace('S', sharding));
+            assert!(is_written_alike(&text, own), "{text}");
+        }
+        assert!(!is_written_alike("%0 = a.b %x {sdy.sharding_rule = #r<1>} : f", plain));
+        assert!(!is_written_alike("%0 = a.b %x {c = {d = 1, e = 2}} : f", own));
+        assert!(!is_written_alike("a {b = \"sdy.sharding = #s\"}", "a {b = \"\"}"));
     }
 }
