@@ -249,6 +249,16 @@ TEXTS = {
       stablehlo.return %s : tensor<i32>
     }) : (tensor<8x12xi32>, tensor<5x1xi32>, tensor<5xi32>) -> tensor<8x12xi32>""",
     ),
+    "sum_of_parts": program(
+        "3x8xi32 5x8xi32",
+        "8xi32",
+        """
+    %c = stablehlo.constant dense<5> : tensor<i32>
+    %0 = stablehlo.concatenate %arg0, %arg1, dim = 0
+        : (tensor<3x8xi32>, tensor<5x8xi32>) -> tensor<8x8xi32>
+    %r = stablehlo.reduce(%0 init: %c) applies stablehlo.add across dimensions = [0]
+        : (tensor<8x8xi32>, tensor<i32>) -> tensor<8xi32>""",
+    ),
     "composite": program(
         "8x6xf32",
         "6xf32",
@@ -287,12 +297,14 @@ SIMULATED = (
     "dynamic_conv",
     "einsum_alone",
     "einsum_diagonal",
+    "sum_of_parts",
     "unary_same",
     "unary_sum",
     "unary_trace",
     "unary_turn",
 )
-"""Programs that XLA cannot read; those of one device it can."""
+"""Programs that XLA cannot read, or of which it adds up the initial value for each part; those of
+one device are right there."""
 
 SCANNED = """
 sdy.mesh @mesh = <["x"=4]>

@@ -1,7 +1,9 @@
 //! Reductions over sharded dims: each device reduces its shard, then devices reduce their terms. The initial value is
-//! used once: one device combines its term with it.
+//! used once: one device combines its term with it. Unless it is known to be the identity, it is combined apart also where
+//! there are no terms.
 
 use super::super::reducer::Reducer;
+use super::super::reshard::neutral;
 use super::super::ways::{Ability, Way};
 use super::joined;
 use super::work::ByRule;
@@ -47,17 +49,18 @@ impl Lowering<'_, '_, '_> {
         if !digits.is_empty() {
             return self.reduce_and_join(work, way, &digits, operands);
         }
-        let Some(reducers) = self.reducers_of_terms(work, way) else {
-            return self.in_place(work, way, &operands);
-        };
+        let reducers =
+            self.reducers_of_terms(work, way).or_else(|| self.reducers_of_inits(work, &operands));
+        let Some(reducers) = reducers else { return self.in_place(work, way, &operands) };
         let mut inits = Vec::with_capacity(reducers.len());
         for (index, known) in reducers.iter().enumerate() {
             let place = index + reducers.len();
             let init = operands[place].value;
-            if self.is_constant(init, &known.1) {
+            if self.is_neutral(init, known) {
                 inits.push(None);
             } else {
-                // XLA drops the initial value where it reduces a single element, such as that of a shard.
+                // XLA drops the initial value where it reduces a single element, such as that of a shard, and uses it once for
+                // each part of a concatenation.
                 operands[place].value = self.emit.scalar(&known.1, operands[index].global);
                 inits.push(Some(self.in_one_term(way, init, known)));
             }
@@ -77,6 +80,25 @@ impl Lowering<'_, '_, '_> {
         }
         reducers(self.emit.program, work)
     }
+    /// The reducers of the results of `work`, a reduce whose results are no terms, if some initial value may be no identity.
+    /// Manual computations stay as they are.
+    fn reducers_of_inits(
+        &self,
+        work: &ByRule,
+        operands: &[Held],
+    ) -> Option<Vec<(Reducer, String)>> {
+        if self.emit.program.kind(work.op) != OpKind::Reduce
+            || self.how.one_by_one.is_some()
+            || self.is_in_manual()
+        {
+            return None;
+        }
+        let all = reducers(self.emit.program, work)?;
+        let inits = &operands[all.len()..];
+        let are_neutral =
+            all.iter().zip(inits).all(|(known, init)| self.is_neutral(init.value, known));
+        (!are_neutral).then_some(all)
+    }
     /// `value` on the first of the devices that hold terms of a result of `way`, and the identity on others. If the
     /// reducer is idempotent all have `value`.
     pub(super) fn in_one_term(
@@ -85,12 +107,12 @@ impl Lowering<'_, '_, '_> {
         value: ValueId,
         (reducer, identity): &(Reducer, String),
     ) -> ValueId {
-        if reducer.is_idempotent() || self.is_constant(value, identity) {
+        let partial = self.placements[way.results[0]].partial.clone();
+        if partial.is_empty() || reducer.is_idempotent() || self.is_constant(value, identity) {
             return value;
         }
         let ty = self.emit.type_of(value);
         let neutral = self.emit.splat(identity, ty);
-        let partial = self.placements[way.results[0]].partial.clone();
         let number = self.emit.number(way.order, &partial);
         let zero = self.emit.index(0);
         let is_first = self.emit.compare("EQ", number, zero);
@@ -123,6 +145,13 @@ impl Lowering<'_, '_, '_> {
             let new = self.reshard(held, target);
             self.set_held(result, new);
         }
+    }
+    /// Whether `value` is known to be an identity of the reducer; sums of floats have two.
+    fn is_neutral(&self, value: ValueId, (reducer, identity): &(Reducer, String)) -> bool {
+        self.is_constant(value, identity)
+            || (*reducer == Reducer::Add
+                && neutral(self.emit.element(self.emit.type_of(value)))
+                    .is_some_and(|neutral| self.is_constant(value, neutral)))
     }
     /// Whether `value` is a splat constant with the element `element`.
     pub(super) fn is_constant(&self, value: ValueId, element: &str) -> bool {
