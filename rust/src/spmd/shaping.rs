@@ -114,6 +114,18 @@ impl Emitter<'_> {
         let attrs = [("dimension", format!("{dim} : i64"))];
         self.op("stablehlo.concatenate", values, ty, &attrs)
     }
+    /// `input` with its dims in `order`.
+    pub fn transpose(&mut self, input: ValueId, order: &[usize]) -> ValueId {
+        if order.is_sorted() {
+            return input;
+        }
+        let own = self.shape(input);
+        let shape: Vec<i64> = order.iter().map(|&dim| own[dim]).collect();
+        let ty = self.type_of(input);
+        let ty = self.like(&shape, ty);
+        let order: Vec<i64> = order.iter().map(|&dim| dim as i64).collect();
+        self.op("stablehlo.transpose", &[input], ty, &[("permutation", int_array(&order))])
+    }
     /// `input` reshaped to `shape`.
     pub fn reshape(&mut self, input: ValueId, shape: &[i64]) -> ValueId {
         if self.shape(input) == shape {

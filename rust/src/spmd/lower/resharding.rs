@@ -4,7 +4,7 @@ use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
 use super::super::repeat::Start;
-use super::super::reshard::{neutral, plan, shard_elements, Plan, PlanKey, Traveller};
+use super::super::reshard::{neutral, plan, shard_elements, Abilities, Plan, PlanKey, Traveller};
 use super::super::steps::Step;
 use super::super::xla;
 use super::planned::{PlanOf, Planned};
@@ -154,10 +154,12 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         let shape = self.shape_of(held.global).unwrap_or_default();
         let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
-        let spreads = self.how.policy != Policy::Shardy
-            && self.how.one_by_one.is_none()
-            && neutral(self.emit.element(held.global)).is_some();
-        let known = PlanKey { from: held.placement, to: target, shape, spreads, devices };
+        let is_free = self.how.policy == Policy::FewestBytes && self.how.one_by_one.is_none();
+        let can_add = neutral(self.emit.element(held.global)).is_some();
+        // XLA's partitioner adds elements to zeros, too.
+        let spreads = can_add && (is_free || self.how.policy == Policy::Xla);
+        let abilities = Abilities { spreads, exchanges: is_free };
+        let known = PlanKey { from: held.placement, to: target, shape, abilities, devices };
         let plan = if let Some(plan) = self.known_plans.get(&known) {
             Arc::clone(plan)
         } else {
@@ -168,8 +170,8 @@ impl<'p> Lowering<'p, '_, '_> {
             } else {
                 xla::reshard::plan(from, &to, &known.shape, &known.devices, spreads)
             };
-            let spreads = spreads && self.how.policy == Policy::FewestBytes;
-            let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape, spreads)));
+            let abilities = if is_free { abilities } else { Abilities::default() };
+            let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape, abilities)));
             self.known_plans.insert(known, Arc::clone(&new));
             new
         };

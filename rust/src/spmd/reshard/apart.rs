@@ -4,16 +4,17 @@
 
 use super::super::digits::{Cuts, Digit};
 use super::super::placement::Placement;
+use super::moves::Abilities;
 use super::one_permute;
 use super::search::{nested, straight, Plan};
 
 /// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
-/// `target` is unreduced only over digits over which `from` is. With `spreads`, elements may be added to zeros.
-pub fn plan(from: &Placement, target: &Placement, shape: &[i64], spreads: bool) -> Plan {
+/// `target` is unreduced only over digits over which `from` is. It does what `abilities` allow.
+pub fn plan(from: &Placement, target: &Placement, shape: &[i64], abilities: Abilities) -> Plan {
     if from == target {
         return Plan::default();
     }
-    let found = nested(from, target, shape, spreads).unwrap_or_else(|| {
+    let found = nested(from, target, shape, abilities).unwrap_or_else(|| {
         let all = straight(from, target, shape);
         let less = through_common(from, target, shape);
         less.filter(|plan| plan.sent() < all.sent()).unwrap_or(all)
@@ -51,8 +52,8 @@ fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option
         }
     }
     let between = Placement { order: from.order, dims, partial: Vec::new() }.merged();
-    let mut plan = nested(from, &between, shape, false)?;
-    plan.steps.extend(nested(&between, target, shape, false)?.steps);
+    let mut plan = nested(from, &between, shape, Abilities::default())?;
+    plan.steps.extend(nested(&between, target, shape, Abilities::default())?.steps);
     Some(plan)
 }
 
@@ -60,6 +61,8 @@ fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option
 mod tests {
     use super::super::moves::Step;
     use super::*;
+
+    const SPREADS: Abilities = Abilities { spreads: true, exchanges: false };
 
     fn place(dims: &[&[(i64, i64)]]) -> Placement {
         let digit = |&(stride, size): &(i64, i64)| Digit { stride, size };
@@ -71,7 +74,7 @@ mod tests {
     fn only_parts_that_do_not_nest_are_gathered() {
         // An axis of 12, then one of 2: the major 6 of the one to its major 4, whose major 2 stays.
         let (from, to) = (place(&[&[(4, 6)], &[]]), place(&[&[(6, 4)], &[(1, 2)]]));
-        let plan = plan(&from, &to, &[24, 8], true);
+        let plan = plan(&from, &to, &[24, 8], SPREADS);
         let gathers = plan.steps.iter().filter_map(|reached| match &reached.step {
             Step::AllGather { digits, .. } => Some(digits.clone()),
             _ => None,
@@ -85,7 +88,7 @@ mod tests {
     fn terms_are_reduced_first() {
         let (mut from, to) = (place(&[&[(3, 2)]]), place(&[&[(2, 3)]]));
         from.partial = vec![Digit { stride: 6, size: 2 }];
-        let plan = plan(&from, &to, &[6], true);
+        let plan = plan(&from, &to, &[6], SPREADS);
         assert_eq!(plan.steps.last().unwrap().placement, to);
         assert!(matches!(plan.steps[0].step, Step::AllReduce { .. }));
     }

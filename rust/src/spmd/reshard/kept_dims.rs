@@ -1,7 +1,7 @@
 //! The dims of a tensor that a search for a plan looks at.
 
 use super::super::placement::Placement;
-use super::moves::{Reached, Step};
+use super::moves::{Moved, Reached, Step};
 use rustc_hash::FxHashMap;
 
 /// Some dims of a tensor, by their places; the others are sharded neither before nor after.
@@ -50,8 +50,10 @@ impl KeptDims {
                 | Step::AllGather { dim, .. }
                 | Step::Spread { dim, .. }
                 | Step::ReduceScatter { dim, .. } => *dim = self.kept[*dim],
-                Step::AllToAll { from, to, .. } => {
-                    (*from, *to) = (self.kept[*from], self.kept[*to]);
+                Step::AllToAll { moved } => {
+                    for Moved { from, to, .. } in moved {
+                        (*from, *to) = (self.kept[*from], self.kept[*to]);
+                    }
                 }
                 Step::Permute | Step::AllReduce { .. } => {}
             }

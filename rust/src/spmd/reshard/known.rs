@@ -4,6 +4,7 @@
 use super::super::digits::Digit;
 use super::super::lower::shared_decisions::SharedDecisions;
 use super::super::placement::{PlacementId, Placements};
+use super::moves::Abilities;
 use super::search::Plan;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ pub struct PlanKey {
     pub to: PlacementId,
     /// Its shape.
     pub shape: Vec<i64>,
-    /// Whether elements may be added to zeros.
-    pub spreads: bool,
+    /// What the reshard may do.
+    pub abilities: Abilities,
     /// The digits of devices where XLA's partitioner decides, which looks at those that are replicated, too; else none.
     pub devices: Vec<Digit>,
 }

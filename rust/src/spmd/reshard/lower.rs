@@ -6,7 +6,7 @@ use super::super::digits::{total_size, Digit};
 use super::super::emit::Emitter;
 use super::super::placement::Placement;
 use super::super::reducer::Reducer;
-use super::moves::{Reached, Step};
+use super::moves::{Moved, Reached, Step};
 use crate::index::ValueId;
 use crate::layout::ceil_div;
 
@@ -34,12 +34,7 @@ impl Traveller<'_, '_> {
                 self.cut(gathered, *dim, after[*dim])
             }
             Step::Spread { dim, digits } => self.spread(input, *dim, (order, digits), &after),
-            Step::AllToAll { from, to, digits } => {
-                let input = self.padded(input, *to, after[*to] * total_size(digits));
-                let dims = (*to, *from);
-                let moved = self.collectives.all_to_all(self.emit, input, dims, (order, digits));
-                self.cut(moved, *from, after[*from])
-            }
+            Step::AllToAll { moved } => self.exchange(input, order, moved, &after),
             Step::Permute => self.permute(input, from, &reached.placement),
             Step::AllReduce { digits } => {
                 self.collectives.all_reduce(self.emit, input, self.reducer, (order, digits))
@@ -71,6 +66,66 @@ impl Traveller<'_, '_> {
             pairs
         };
         self.collectives.permute_between(self.emit, input, (from, to), pairs)
+    }
+    /// Exchanges parts of `input` for parts of a shard of `shape`.
+    fn exchange(
+        &mut self,
+        mut input: ValueId,
+        order: u32,
+        moved: &[Moved],
+        shape: &[i64],
+    ) -> ValueId {
+        let parts = |dim: usize| -> i64 {
+            moved.iter().filter(|one| one.to == dim).map(|one| total_size(&one.digits)).product()
+        };
+        for dim in (0..shape.len()).filter(|&dim| parts(dim) > 1) {
+            input = self.padded(input, dim, shape[dim] * parts(dim));
+        }
+        let mut value = match moved {
+            [Moved { from, to, digits }] => {
+                self.collectives.all_to_all(self.emit, input, (*to, *from), (order, digits))
+            }
+            _ => self.exchange_all(input, order, moved),
+        };
+        for Moved { from, .. } in moved {
+            value = self.cut(value, *from, shape[*from]);
+        }
+        value
+    }
+    /// Exchanges parts along several dims as parts along one new dim.
+    fn exchange_all(&mut self, input: ValueId, order: u32, moved: &[Moved]) -> ValueId {
+        let counts: Vec<i64> = moved.iter().map(|one| total_size(&one.digits)).collect();
+        let (mut split, mut places) = (Vec::new(), vec![0; moved.len()]);
+        let mut rest = Vec::new();
+        for (dim, &size) in self.emit.shape(input).iter().enumerate() {
+            let mut left = size;
+            for at in (0..moved.len()).filter(|&at| moved[at].to == dim) {
+                places[at] = split.len();
+                split.push(counts[at]);
+                left /= counts[at];
+            }
+            rest.push(split.len());
+            split.push(left);
+        }
+        let mut value = self.emit.reshape(input, &split);
+        value = self.emit.transpose(value, &[&places[..], &rest].concat());
+        let parts = self.emit.shape(value);
+        let all = [&[counts.iter().product()], &parts[moved.len()..]].concat();
+        value = self.emit.reshape(value, &all);
+        let digits: Vec<Digit> = moved.iter().flat_map(|one| one.digits.clone()).collect();
+        value = self.collectives.all_to_all(self.emit, value, (0, 0), (order, &digits));
+        value = self.emit.reshape(value, &parts);
+        // Parts go before the dim that they come from, those of the digits that left it last first.
+        let (mut places, mut joined) = (Vec::new(), Vec::new());
+        for (dim, &size) in parts[moved.len()..].iter().enumerate() {
+            let own = (0..moved.len()).rev().filter(|&at| moved[at].from == dim);
+            let start = places.len();
+            places.extend(own);
+            joined.push(places[start..].iter().map(|&at| counts[at]).product::<i64>() * size);
+            places.push(moved.len() + dim);
+        }
+        value = self.emit.transpose(value, &places);
+        self.emit.reshape(value, &joined)
     }
     fn slice(
         &mut self,

@@ -11,5 +11,5 @@ mod search;
 pub use apart::plan;
 pub use known::{KnownPlans, PlanKey};
 pub use lower::{neutral, shard_elements, Traveller};
-pub use moves::{Position, Reached, Step};
+pub use moves::{Abilities, Position, Reached, Step};
 pub use search::Plan;

@@ -34,14 +34,10 @@ pub enum Step {
         /// Its digits.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in `digits`, the minor ones of dim `from`, exchange parts along `to`.
+    /// Devices that differ in the digits that move exchange parts of their shards, all at once.
     AllToAll {
-        /// The dim that grows.
-        from: usize,
-        /// The dim that is cut.
-        to: usize,
-        /// The digits that move.
-        digits: Vec<Digit>,
+        /// One move after the other; no dim both grows and is cut.
+        moved: Vec<Moved>,
     },
     /// Devices send each other whole shards.
     Permute,
@@ -57,6 +53,17 @@ pub enum Step {
         /// Digits of the reduction.
         digits: Vec<Digit>,
     },
+}
+
+/// The minor digits of one dim that move to another one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Moved {
+    /// The dim that grows.
+    pub from: usize,
+    /// The dim that is cut.
+    pub to: usize,
+    /// The digits.
+    pub digits: Vec<Digit>,
 }
 
 /// A step and the placement that it leads to.
@@ -164,17 +171,42 @@ impl<'a> Position<'a> {
     }
     /// The all-to-all of the last `count` digits of dim `from` to dim `to`; `None` where shards do not nest.
     pub fn all_to_all(&self, from: usize, to: usize, count: usize) -> Option<Reached> {
-        let own = &self.at.dims[from];
-        let digits = own[own.len() - count..].to_vec();
-        let parts = total_size(&digits);
-        if !self.can_gather(from, parts) || !self.can_cut(to, parts) {
+        let (moved, placement) = self.moved(from, to, count);
+        if !self.can_exchange(&placement) {
             return None;
         }
+        let sent = self.exchanged(&placement, &moved.digits);
+        let step = Step::AllToAll { moved: vec![moved] };
+        Some(Reached { step, placement, sent })
+    }
+    /// The last `count` digits of dim `from` moved to dim `to`, and the placement after that.
+    fn moved(&self, from: usize, to: usize, count: usize) -> (Moved, Placement) {
         let mut placement = self.at.clone();
-        placement.dims[from].truncate(own.len() - count);
+        let kept = placement.dims[from].len() - count;
+        let digits = placement.dims[from].split_off(kept);
         placement.dims[to].extend(&digits);
-        let sent = self.elements_to_cut(to, parts) / parts * (parts - 1);
-        Some(Reached { step: Step::AllToAll { from, to, digits }, placement, sent })
+        (Moved { from, to, digits }, placement)
+    }
+    /// Whether shards nest along each dim that an exchange to `after` cuts, or grows.
+    fn can_exchange(&self, after: &Placement) -> bool {
+        self.shape.iter().enumerate().all(|(dim, &size)| {
+            let (own, wanted) = (self.at.num_shards(dim), after.num_shards(dim));
+            own == wanted || nests(size, own.min(wanted), own.max(wanted))
+        })
+    }
+    /// The elements that a device sends in an all-to-all among devices that differ in `digits`, which leads to `after`. Dims
+    /// that are cut are padded where necessary.
+    fn exchanged(&self, after: &Placement, digits: &[Digit]) -> i64 {
+        let (own, cut) = (self.at.local_shape(self.shape), after.local_shape(self.shape));
+        let parts = |dim: usize| after.num_shards(dim) / self.at.num_shards(dim);
+        let padded = |dim: usize| cut[dim].saturating_mul(parts(dim));
+        let local: Vec<i64> = own
+            .iter()
+            .enumerate()
+            .map(|(dim, &size)| if parts(dim) > 1 { padded(dim) } else { size })
+            .collect();
+        let devices = total_size(digits);
+        self.product(&local) / devices * (devices - 1)
     }
 }
 
@@ -182,8 +214,16 @@ impl<'a> Position<'a> {
 pub(super) struct Moves<'a> {
     pub from: Position<'a>,
     pub target: &'a Placement,
-    /// Whether elements may be added to zeros.
+    pub abilities: Abilities,
+}
+
+/// What reshards may do besides steps of one dim each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Abilities {
+    /// Add elements to zeros.
     pub spreads: bool,
+    /// Exchange parts along several dims in one all-to-all.
+    pub exchanges: bool,
 }
 
 /// The most digits of a dim for which all orders are tried.
@@ -202,14 +242,40 @@ impl Moves<'_> {
                     reached.extend(self.from.all_to_all(dim, to, count));
                 }
             }
-            if self.spreads {
+            if self.abilities.spreads {
                 reached.extend(self.from.spread(dim));
             }
             self.add_permutes(dim, &mut reached);
             self.add_swaps(dim, &mut reached);
         }
+        if self.abilities.exchanges {
+            self.add_exchanges(self.from, &mut Vec::new(), &mut reached);
+        }
         self.add_last_permute(&mut reached);
         reached
+    }
+    /// All-to-alls that begin with `before`, which led to `at`, and go on with digits that move to the dims that the target has
+    /// them on. Two send `1 - 1 / (n * m)` of a shard together, `1 - 1 / n` and `1 - 1 / m` one after the other.
+    fn add_exchanges(&self, at: Position<'_>, before: &mut Vec<Moved>, reached: &mut Vec<Reached>) {
+        let is_wanted = |dim: usize, digit: &Digit| self.target.dims[dim].contains(digit);
+        for (from, own) in at.at.dims.iter().enumerate() {
+            let to = own.last().and_then(|last| {
+                (0..at.at.dims.len()).find(|&to| to != from && is_wanted(to, last))
+            });
+            let is_free = |to: &usize| before.iter().all(|it| it.from != *to && it.to != from);
+            let Some(to) = to.filter(is_free) else { continue };
+            let count = own.iter().rev().take_while(|digit| is_wanted(to, digit)).count();
+            let (moved, placement) = at.moved(from, to, count);
+            before.push(moved);
+            if before.len() > 1 && self.from.can_exchange(&placement) {
+                let digits: Vec<Digit> = before.iter().flat_map(|it| it.digits.clone()).collect();
+                let sent = self.from.exchanged(&placement, &digits);
+                let step = Step::AllToAll { moved: before.clone() };
+                reached.push(Reached { step, placement: placement.clone(), sent });
+            }
+            self.add_exchanges(Position { at: &placement, ..at }, before, reached);
+            before.pop();
+        }
     }
     fn is_used(&self, digit: Digit) -> bool {
         self.from.at.digits().any(|used| used == digit)

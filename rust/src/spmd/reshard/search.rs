@@ -4,11 +4,11 @@
 //! [`missing`]. There are few nodes, since a mesh has few axes. If there are too many, the plan is the one that always exists:
 //! reduce, gather the dims that differ, slice.
 
-use super::super::digits::Cuts;
+use super::super::digits::{merged, Cuts};
 use super::super::placement::Placement;
 use super::kept_dims::KeptDims;
 use super::lower::shard_elements;
-use super::moves::{all_reduced, Moves, Position, Reached, Step};
+use super::moves::{all_reduced, Abilities, Moved, Moves, Position, Reached, Step};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,12 +43,12 @@ pub(super) fn nested(
     from: &Placement,
     target: &Placement,
     shape: &[i64],
-    spreads: bool,
+    abilities: Abilities,
 ) -> Option<Plan> {
     let cuts = Cuts::of(from.digits().chain(target.digits()))?;
     let (from, target) = (from.split(&cuts), target.split(&cuts));
     let mut plan =
-        search(&from, &target, shape, spreads).unwrap_or_else(|| straight(&from, &target, shape));
+        search(&from, &target, shape, abilities).unwrap_or_else(|| straight(&from, &target, shape));
     plan.merge();
     Some(plan)
 }
@@ -60,10 +60,12 @@ fn merge(reached: &mut Reached) {
         Step::Slice { digits, .. }
         | Step::AllGather { digits, .. }
         | Step::Spread { digits, .. }
-        | Step::AllToAll { digits, .. }
         | Step::AllReduce { digits }
-        | Step::ReduceScatter { digits, .. } => {
-            *digits = super::super::digits::merged(digits.iter().copied());
+        | Step::ReduceScatter { digits, .. } => *digits = merged(digits.iter().copied()),
+        Step::AllToAll { moved } => {
+            for Moved { digits, .. } in moved {
+                *digits = merged(digits.iter().copied());
+            }
         }
         Step::Permute => {}
     }
@@ -87,10 +89,15 @@ fn missing(at: &Placement, wanted: i64, (shape, others): (&[i64], i64)) -> i64 {
 }
 
 /// The shortest plan, found over the dims that matter.
-fn search(from: &Placement, target: &Placement, shape: &[i64], spreads: bool) -> Option<Plan> {
+fn search(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    abilities: Abilities,
+) -> Option<Plan> {
     let dims = KeptDims::of(from, target, shape);
     let (from, target) = (dims.placement(from), dims.placement(target));
-    let mut plan = shortest(&from, &target, (&dims.choose(shape), dims.others), spreads)?;
+    let mut plan = shortest(&from, &target, (&dims.choose(shape), dims.others), abilities)?;
     dims.widen(&mut plan.steps);
     Some(plan)
 }
@@ -100,7 +107,7 @@ fn shortest(
     from: &Placement,
     target: &Placement,
     (shape, others): (&[i64], i64),
-    spreads: bool,
+    abilities: Abilities,
 ) -> Option<Plan> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut numbers: FxHashMap<Placement, usize> = FxHashMap::default();
@@ -122,7 +129,7 @@ fn shortest(
         }
         let at = nodes[number].placement.clone();
         let from = Position { at: &at, shape, others };
-        for reached in (Moves { from, target, spreads }).list() {
+        for reached in (Moves { from, target, abilities }).list() {
             let sends = u32::from(!matches!(reached.step, Step::Slice { .. }));
             let cost = (cost.0.saturating_add(reached.sent), cost.1 + sends, cost.2 + 1);
             let next = nodes.len();
@@ -223,12 +230,14 @@ mod tests {
     use super::*;
 
     fn planned_between(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
-        nested(from, target, shape, false).unwrap()
+        nested(from, target, shape, Abilities::default()).unwrap()
     }
 
     // Mesh "x"=2, "y"=4.
     const X: Digit = Digit { stride: 4, size: 2 };
     const Y: Digit = Digit { stride: 1, size: 4 };
+
+    const SPREADS: Abilities = Abilities { spreads: true, exchanges: false };
 
     fn place(dims: &[&[Digit]]) -> Placement {
         Placement {
@@ -276,6 +285,33 @@ mod tests {
     }
 
     #[test]
+    fn exchanges_along_two_dims_are_one_all_to_all() {
+        let digit = |stride| Digit { stride, size: 2 };
+        let [x, y, z] = [digit(4), digit(2), digit(1)];
+        let planned = |from: &[&[Digit]], to: &[&[Digit]], shape: &[i64]| {
+            let abilities = Abilities { spreads: false, exchanges: true };
+            let plan = nested(&place(from), &place(to), shape, abilities).unwrap();
+            assert_eq!(plan.steps.last().unwrap().placement, place(to).merged());
+            (names(&plan), plan.sent())
+        };
+        // One after the other they send 1/2 + 3/4 of 64 elements.
+        let (from, to): ([&[Digit]; 4], [&[Digit]; 4]) =
+            ([&[X], &[], &[Y], &[]], [&[], &[X], &[], &[Y]]);
+        assert_eq!(planned(&from, &to, &[4, 8, 4, 4]), (vec!["all_to_all"], 56));
+        // Onto one dim, and off one dim, of 6 elements, which are padded to 8 and are not cut evenly.
+        assert_eq!(
+            planned(&[&[X], &[Y], &[]], &[&[], &[], &[X, Y]], &[2, 4, 6]),
+            (vec!["all_to_all"], 7)
+        );
+        assert_eq!(
+            planned(&[&[], &[], &[x, y]], &[&[y], &[x], &[]], &[4, 4, 8]),
+            (vec!["all_to_all"], 24)
+        );
+        // A dim that has to be gathered before it is cut takes another step.
+        assert_eq!(planned(&[&[x], &[y], &[z]], &[&[y], &[z], &[x]], &[8, 8, 8]).1, 64);
+    }
+
+    #[test]
     fn digits_of_two_dims_change_places_in_one_permute() {
         let digit = |stride| Digit { stride, size: 2 };
         let [x, y, z] = [digit(4), digit(2), digit(1)];
@@ -317,11 +353,11 @@ mod tests {
     #[test]
     fn few_elements_are_added_to_zeros() {
         let (from, to) = (place(&[&[], &[X, Y]]), place(&[&[], &[]]));
-        let plan_of = |size| nested(&from, &to, &[5, size], true).unwrap();
+        let plan_of = |size| nested(&from, &to, &[5, size], SPREADS).unwrap();
         // 15 elements, of which each device sends 7/8 twice; a gather sends 5 seven times.
         assert_eq!((names(&plan_of(3)), plan_of(3).sent()), (vec!["spread"], 26));
         assert_eq!((names(&plan_of(5)), plan_of(5).sent()), (vec!["all_gather"], 35));
-        let slower = nested(&from, &to, &[5, 3], false).unwrap();
+        let slower = nested(&from, &to, &[5, 3], Abilities::default()).unwrap();
         assert!(slower.sent() > 26);
     }
 
