@@ -72,10 +72,13 @@ fn copy_body(program: &mut Program, from: OpId, to: OpId) -> Option<BlockId> {
     Some(block)
 }
 
-/// Whether two scalars are one value, or equal constants.
+/// Whether two scalars are one value, or equal constants, which JAX broadcasts to scalars.
 fn are_equal(program: &Program, a: ValueId, b: ValueId) -> bool {
     let constant = |value| {
-        let op = program.defining_op(value)?;
+        let mut op = program.defining_op(value)?;
+        while program.kind(op) == OpKind::BroadcastInDim {
+            op = program.defining_op(program.operand(op, 0))?;
+        }
         let is_constant = matches!(program.kind(op), OpKind::Constant | OpKind::SdyConstant);
         is_constant.then(|| program.constant_text(op).trim())
     };

@@ -4,6 +4,7 @@
 
 use super::super::placement::PlacementId;
 use super::super::policy::Policy;
+use super::super::results::Results;
 use super::{Lowering, Treatment};
 use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
@@ -37,6 +38,14 @@ impl Lowering<'_, '_, '_> {
                     break;
                 }
                 Treatment::Reshard if is_reshard(kind) => 0,
+                Treatment::ByRule if self.is_identity(user) => {
+                    let result = self.emit.program.result(user, 0);
+                    if self.how.results == Results::AsSharded {
+                        wanted = Some(self.target(result));
+                    }
+                    value = result;
+                    continue;
+                }
                 Treatment::Barrier => index,
                 Treatment::Branches if kind == OpKind::While => index,
                 _ => break,

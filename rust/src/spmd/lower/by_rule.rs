@@ -25,6 +25,7 @@ impl Lowering<'_, '_, '_> {
         self.check_known(op)?;
         if self.leave_to_concatenations(op)
             || self.lower_empty(op)
+            || self.lower_identity(op)
             || self.lower_as_shardy(op)
             || self.lower_sum_of_none(op)
         {

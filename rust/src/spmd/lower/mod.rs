@@ -28,6 +28,7 @@ mod functions;
 mod geometry;
 mod held;
 mod how;
+mod identity;
 mod indexing;
 mod joined;
 mod known_broadcasts;
