@@ -46,7 +46,8 @@ def _without_next_states(trials: Trials, best: Trial, roles: Sequence[Role]) -> 
 def patterns(
     trials: Trials, best: Trial, roles: Sequence[Role], names: Sequence[str]
 ) -> dict[str, str]:
-    """Return the annotations of ``best`` by pattern: for each role one pattern if that does.
+    """Return the annotations of ``best`` by pattern: for each role one pattern if that does,
+    otherwise those that are needed.
 
     Args:
         trials: evaluates what other patterns lead to.
@@ -77,6 +78,11 @@ def patterns(
             if is_same(fewer):
                 found = fewer
                 break
+        else:
+            for pattern in role.patterns:
+                fewer = {name: other for name, other in found.items() if name != pattern}
+                if trials.fraction < 1 and is_same(fewer):
+                    found = fewer
     return found
 
 
