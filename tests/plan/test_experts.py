@@ -10,6 +10,7 @@ pytest.importorskip("jax")
 
 import shardcore
 from jax.sharding import PartitionSpec as P
+from shardcore.plan.search import Search
 
 from tests.plan.programs import bare
 from tests.shardy.programs.registry import constrain, i32, lower, mesh
@@ -50,7 +51,8 @@ DEEP = [
 ]
 
 
-NAMES = [*QUICK, *(DEEP if os.environ.get("SHARDCORE_DEEP") else ())]
+IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
+NAMES = [*QUICK, *(DEEP if IS_DEEP else ())]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,9 +75,9 @@ def test_a_plan_fits_where_the_annotations_of_an_expert_do(name: str) -> None:
     assert plan.value <= given.serial_seconds * 1.0001
 
 
-@pytest.mark.skipif(not os.environ.get("SHARDCORE_DEEP"), reason="a minute; make test-deep runs it")
-def test_a_plan_fits_where_more_layers_have_their_peak_elsewhere() -> None:
-    size = Size(32, 64, 2048, 4096, 32, 8, 14336, 128256)
+def decoder(depth: int) -> shardcore.Module:
+    """Layers as of a Llama of 8 billion parameters, unrolled, with the usual annotations."""
+    size = Size(depth, 64, 2048, 4096, 32, 8, 14336, 128256)
     over = mesh(fsdp=16, tensor=4)
     state = adam_state(shapes(size, False), i32())
     specs_of = adam_state(specs(size, False, "fsdp", "tensor"), P())
@@ -90,8 +92,27 @@ def test_a_plan_fits_where_more_layers_have_their_peak_elsewhere() -> None:
         donate=0,
     )
     text = lowered.compiler_ir("stablehlo").operation.get_asm(enable_debug_info=True)
-    module = shardcore.Module.parse(text)
+    return shardcore.Module.parse(text)
+
+
+@pytest.mark.parametrize("depth", [10, 16])
+def test_what_people_write_is_tried_before_any_search(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Search, "improve", lambda self: None)
+    module = decoder(depth)
+    given = module.session().cost("tpu-v5p")
+    plan = shardcore.plan(bare(module), "tpu-v5p", given.peak_bytes, seconds=120)
+    assert plan.cost.peak_bytes <= given.peak_bytes
+    assert plan.value <= given.serial_seconds * 1.0001
+
+
+@pytest.mark.skipif(not IS_DEEP, reason="some minutes; make test-deep runs it")
+@pytest.mark.parametrize("depth", [10, 12, 16, 32])
+def test_a_plan_of_many_layers_fits_where_the_annotations_of_an_expert_do(depth: int) -> None:
+    module = decoder(depth)
     given = module.session().cost("tpu-v5p")
     plan = shardcore.plan(bare(module), "tpu-v5p", given.peak_bytes, seconds=120)
     assert plan.cost.peak_bytes <= given.peak_bytes
     assert plan.value <= given.serial_seconds
+    assert len(plan.specs) <= 12

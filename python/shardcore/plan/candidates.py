@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardcore._core import Mesh
+from shardcore.plan.classes import NO_CLASS
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.layouts import Layout
 from shardcore.plan.model import Estimate, Model
@@ -14,6 +16,23 @@ _KEPT = 10
 """The layouts of the axes so far that are continued with another axis."""
 _MOST_FSDP = 3
 """The classes that parameters are tried to be stored along, each with the batch."""
+_MOST_USUAL_AXES = 4
+"""The axes of a mesh that layouts which people write shard."""
+_USUAL = 16
+"""The layouts that are evaluated because people write them."""
+_FIRST = 12
+"""The layouts that are evaluated because the model ranks them first."""
+_FASTEST = 6
+"""The layouts that are evaluated because they are fast by the model, even if it takes them not to
+fit."""
+_EACH_KIND = 2
+"""The layouts that are evaluated of each kind."""
+_UNIFORM = 6
+"""The layouts that are evaluated of those whose axes all shard the same."""
+_EXCHANGED = 4
+"""The layouts that are evaluated of those in which tokens go to experts along an axis."""
+_EACH_MESH = 1
+"""The layouts of each of these sorts that are evaluated over each mesh."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +42,8 @@ class Candidate:
     layout: Layout
     kind: str
     estimate: Estimate
+    is_usual: bool = False
+    """Whether it is one that people write."""
 
     def rank(self, limit: float) -> tuple[float, float]:
         """Those that fit first, then the shorter step."""
@@ -47,6 +68,8 @@ def candidates(
     """
     found: dict[Layout, Candidate] = {}
     for mesh in meshes:
+        for layout in _usual(mesh, meanings):
+            found[layout] = replace(_candidate(layout, model, meanings), is_usual=True)
         for layout in _layouts(mesh, model, meanings, limit):
             if layout not in found:
                 found[layout] = _candidate(layout, model, meanings)
@@ -55,8 +78,49 @@ def candidates(
     return sorted(found.values(), key=lambda each: each.rank(limit))
 
 
+def chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
+    """Return the layouts to evaluate: those that people write, the first, the fastest, the first of
+    each kind and mesh, of those of several axes that all shard the same, and of those that have the
+    batch and experts along one axis, also over each mesh."""
+    usual = [each for each in ranked if each.is_usual]
+    fastest = sorted(ranked, key=lambda each: each.estimate.seconds)[:_FASTEST]
+    found = list(dict.fromkeys((*usual[:_USUAL], *ranked[:_FIRST], *fastest)))
+    count: dict[object, int] = {}
+    for each in ranked:
+        mesh = each.layout.mesh
+        most: dict[object, int] = {each.kind: _EACH_KIND, mesh: _EACH_KIND}
+        if each.is_usual:
+            most["usual", mesh] = _EACH_MESH
+        is_uniform = len(set(each.layout.axes)) == 1 and len(mesh.axes) > 1
+        if is_uniform:
+            most["uniform"] = _UNIFORM
+            most["uniform", mesh] = _EACH_MESH
+        if any(meanings.exchanges(classes) for classes in each.layout.axes):
+            most["exchanged"] = _EXCHANGED
+            most["exchanged", mesh, is_uniform] = _EACH_MESH
+        for key, number in most.items():
+            if count.setdefault(key, 0) < number and each not in found:
+                found.append(each)
+            count[key] += 1
+    return found
+
+
 def _candidate(layout: Layout, model: Model, meanings: Meanings) -> Candidate:
     return Candidate(layout, meanings.kind(layout), model.estimate(layout))
+
+
+def _usual(mesh: Mesh, meanings: Meanings) -> Iterator[Layout]:
+    """The layouts that people write: each axis for data parallelism, fully sharded or not, for
+    tensor parallelism, or for experts; weights have two of these along two of their dims."""
+    batch, inner = meanings.batch, meanings.inner()
+    experts = tuple(number for number in inner if number in meanings.experts)
+    within = tuple(number for number in inner if number not in experts)
+    choices = [(batch,), (batch, *meanings.stored()), within, (*experts, *within)]
+    choices = [each for each in dict.fromkeys(choices) if each and NO_CLASS not in each]
+    each_axis = [choices if axis.size > 1 else [()] for axis in mesh.axes[:_MOST_USUAL_AXES]]
+    rest = ((),) * (len(mesh.axes) - len(each_axis))
+    for axes in itertools.product(*each_axis):
+        yield Layout(mesh, (*axes, *rest))
 
 
 def _layouts(mesh: Mesh, model: Model, meanings: Meanings, limit: float) -> Iterator[Layout]:
@@ -90,8 +154,7 @@ def _of_axis(mesh: Mesh, axis: int, model: Model, meanings: Meanings) -> Iterato
     considered, batch = meanings.considered, meanings.batch
     for number in considered:
         yield (number,)
-    weights = [number for number in considered if number in meanings.of_weights]
-    weights.sort(key=lambda number: -meanings.held.get(number, 0.0))
+    weights = meanings.of_most_weights()
     if batch in considered and weights:
         stored = [number for number in weights if number in meanings.experts]
         for number in dict.fromkeys((*stored, *weights[:_MOST_FSDP])):

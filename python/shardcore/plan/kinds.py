@@ -69,6 +69,26 @@ class Meanings:
         self.experts = _batches_of_weights(work, self.batch)
         """The classes of dims of weights that count experts."""
         self._spatial = _spatial(work, self.batch) - self.of_weights
+        self._widths = _widths(weights)
+        """Classes of which each argument without a batch has one: the widths of residual
+        streams."""
+
+    def stored(self) -> tuple[int, ...]:
+        """Return the classes of weights that are considered, in the order in which fully sharded
+        data parallelism cuts them: each weight along the width of the residual stream."""
+        inner = self.inner()
+        return (*(n for n in self.of_most_weights() if n not in inner), *inner)
+
+    def inner(self) -> tuple[int, ...]:
+        """Return the classes of weights, other than the width of the residual stream, that are
+        considered: hidden dims, heads, the vocabulary. Tensor parallelism cuts weights along
+        them."""
+        return tuple(n for n in self.of_most_weights() if n not in self._widths)
+
+    def of_most_weights(self) -> list[int]:
+        """Return the classes of weights that are considered, those that most bytes have first."""
+        weights = [number for number in self.considered if number in self.of_weights]
+        return sorted(weights, key=lambda number: -self.held.get(number, 0.0))
 
     def exchanges(self, classes: Sequence[int]) -> bool:
         """Return whether an axis that shards ``classes`` has both the batch and experts."""
@@ -142,6 +162,23 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
             -n,
         ),
     )
+
+
+def _widths(weights: Sequence[Role]) -> set[int]:
+    """Classes that all of ``weights`` have one of, each time the one that most bytes of those have
+    that have none yet, of equals the one that most roles have."""
+    found: set[int] = set()
+    left = list(weights)
+    while True:
+        held: dict[int, tuple[int, int]] = {}
+        for role in left:
+            for number in set(role.classes) - {NO_CLASS}:
+                num_bytes, count = held.get(number, (0, 0))
+                held[number] = num_bytes + role.bytes, count + 1
+        if not held:
+            return found
+        found.add(max(held, key=lambda number: (held[number], -number)))
+        left = [role for role in left if found.isdisjoint(role.classes)]
 
 
 def _batches_of_weights(work: Mapping[Work, int], batch: int) -> set[int]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from shardcore._core import Mesh
-from shardcore.plan.candidates import Candidate
+from shardcore.plan.candidates import Candidate, chosen
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.layouts import Dims, Layout
 from shardcore.plan.roles import Role
@@ -20,19 +20,6 @@ from shardcore.plan.trials import Shardings, Trial, Trials
 
 _SMALL = 500
 """Roles of less than this part of the bytes of all follow from others by propagation."""
-_FIRST = 12
-"""The layouts that are evaluated because the model ranks them first."""
-_FASTEST = 6
-"""The layouts that are evaluated because they are fast by the model, even if it takes them not to
-fit."""
-_EACH_KIND = 2
-"""The layouts that are evaluated of each kind."""
-_UNIFORM = 6
-"""The layouts that are evaluated of those whose axes all shard the same."""
-_EXCHANGED = 4
-"""The layouts that are evaluated of those in which tokens go to experts along an axis."""
-_EACH_MESH = 1
-"""The layouts of each of these sorts that are evaluated over each mesh."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
 _STARTS_BY_BYTES = 3
@@ -42,7 +29,7 @@ _MOST_STARTS = 8
 _STARTS_OVER = 3
 """Those that it starts from that are better than the best, but do not fit."""
 _CANDIDATES_SHARE = 0.5
-"""The part of the time after which local search starts."""
+"""The part of the time after which local search starts, if something that people write fits."""
 
 
 class Search:
@@ -68,13 +55,15 @@ class Search:
         """
         if given is not None:
             self._run(given[0], [given[1]])
-        for candidate in _chosen(ranked, self._meanings):
-            if self._trials.best is not None and self._trials.fraction > _CANDIDATES_SHARE:
+        for candidate in chosen(ranked, self._meanings):
+            best = self._trials.best
+            is_late = self._trials.fraction > _CANDIDATES_SHARE
+            if best is not None and is_late and (best.fits or not candidate.is_usual):
                 break
             layout = candidate.layout
             plain = self.shardings(candidate)
-            pinned = self._pinned(plain, layout)
-            along = self._pinned(plain, layout, along_all=True)
+            pinned = self._pinned(plain, candidate)
+            along = self._pinned(plain, candidate, along_all=True)
             exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
             tried = self._run(layout.mesh, [plain, pinned, along, *exchanged])
             if self._trials.is_lean or not any(trial.fits for trial in tried):
@@ -129,13 +118,14 @@ class Search:
         )
 
     def _pinned(
-        self, shardings: Shardings, layout: Layout, *, along_all: bool = False
+        self, shardings: Shardings, candidate: Candidate, *, along_all: bool = False
     ) -> Shardings:
         """``shardings`` with activations constrained by their batch, if its axes also shard
-        something else or no argument has it; ``along_all``: along the other axes of the layout
-        too, so that what they shard need not be gathered where the constraint is."""
-        batch = self._meanings.batch
-        least = 0 if self._meanings.is_inside else 1
+        something else, no argument has it, or people write the layout; ``along_all``: along the
+        other axes of the layout too, so that what they shard need not be gathered where the
+        constraint is."""
+        batch, layout = self._meanings.batch, candidate.layout
+        least = 0 if self._meanings.is_inside or candidate.is_usual else 1
         if not any(batch in classes and len(classes) > least for classes in layout.axes):
             return shardings
         axes = ((batch,) if batch in c else c if along_all else () for c in layout.axes)
@@ -331,30 +321,6 @@ def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
 def _bytes(roles: Iterable[Role]) -> int:
     """The bytes of all of ``roles``, but for next states, which take the place of arguments."""
     return sum(role.bytes for role in roles if role.what != "next")
-
-
-def _chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
-    """The first, the fastest, the first of each kind and mesh, of those of several axes that all
-    shard the same, and of those that have the batch and experts along one axis, also over each
-    mesh."""
-    fastest = sorted(ranked, key=lambda each: each.estimate.seconds)[:_FASTEST]
-    chosen = list(dict.fromkeys((*ranked[:_FIRST], *fastest)))
-    count: dict[object, int] = {}
-    for each in ranked:
-        mesh = each.layout.mesh
-        most: dict[object, int] = {each.kind: _EACH_KIND, mesh: _EACH_KIND}
-        is_uniform = len(set(each.layout.axes)) == 1 and len(mesh.axes) > 1
-        if is_uniform:
-            most["uniform"] = _UNIFORM
-            most["uniform", mesh] = _EACH_MESH
-        if any(meanings.exchanges(classes) for classes in each.layout.axes):
-            most["exchanged"] = _EXCHANGED
-            most["exchanged", mesh, is_uniform] = _EACH_MESH
-        for key, number in most.items():
-            if count.setdefault(key, 0) < number and each not in chosen:
-                chosen.append(each)
-            count[key] += 1
-    return chosen
 
 
 def _price(current: Trial, leaner: Trial) -> float:
