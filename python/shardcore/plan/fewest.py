@@ -23,6 +23,8 @@ def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
         fewer = (*current.shardings[:index], None, *current.shardings[index + 1 :])
         try:
             [trial] = trials.run(current.mesh, [fewer])
+            if trial.is_as_good_as(current):
+                trial = trials.confirmed(trial)
         except Stop:
             break
         if trial.is_as_good_as(current):
@@ -38,6 +40,8 @@ def _without_next_states(trials: Trials, best: Trial, roles: Sequence[Role]) -> 
     )
     try:
         [trial] = trials.run(best.mesh, [fewer])
+        if trial.is_as_good_as(best):
+            trial = trials.confirmed(trial)
     except Stop:
         return best
     return trial if trial.is_as_good_as(best) and best.is_as_good_as(trial) else best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from shardcore.errors import Diagnostic, PlanError
 from shardcore.plan import bounds
 from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
-from shardcore.plan.candidates import Candidate, candidates
+from shardcore.plan.candidates import candidates
 from shardcore.plan.classes import DimClasses
 from shardcore.plan.fewest import fewest, patterns, same_as
 from shardcore.plan.kinds import Meanings
@@ -41,8 +41,6 @@ _RANKING_SHARE = 0.4
 """The part of the time after which no more meshes are ranked by the model."""
 _FINALISTS = 3
 """The best that are evaluated on the whole program after a search on fewer layers."""
-_CLOSE = 0.03
-"""How far the least memory of fewer layers may be from that of all."""
 _SHOWN = 3
 """The values that an error about memory lists."""
 
@@ -102,15 +100,18 @@ class Planner:
             mesh, options = wanted.meshes[0], wanted.options
             fewer = fewer_layers(program, mesh, self._alone, wanted.chip, wanted.executor, options)
         if fewer is not None:
-            self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE)
+            self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE, self._whole)
 
-    def _started(self, scorer: Whole | Fewer, seconds: float) -> Trials:
+    def _started(
+        self, scorer: Whole | Fewer, seconds: float, whole: Trials | None = None
+    ) -> Trials:
         wanted = self._wanted
         return Trials(
             scorer,
             self._roles,
             wanted.limit,
             wanted.minimize,
+            whole=whole,
             start=self._start,
             seconds=seconds,
             report=self._report,
@@ -162,14 +163,20 @@ class Planner:
             if not best.fits:
                 raise self._too_large(best, stopped)
             return settled(trials, fewest(trials, best, self._roles), self._roles)
+        best = fewest(trials, best, self._roles)
         try:
-            for each in self._finalists(fewest(trials, best, self._roles)):
+            for each in self._finalists(best):
                 self._whole.run(each.mesh, [each.shardings])
         except Stop:
             pass
         found = self._first()
         if not found.fits:
             raise self._too_large(found, stopped)
+        own = self._whole.known(best.mesh, best.shardings)
+        if own is not None and own.is_as_good_as(found):
+            found = own
+        else:
+            found = fewest(self._whole, found, self._roles)
         return settled(self._whole, found, self._roles)
 
     def _first(self) -> Trial:
@@ -219,7 +226,11 @@ class Planner:
                 0.0 if wanted.minimize == "memory" else wanted.limit,
                 lambda: self._trials.fraction > _RANKING_SHARE,
             )
-            self._search_from(ranked)
+            search = Search(self._trials, self._roles, self._meanings)
+            search.start(ranked, self._given_by_role())
+            search.improve()
+            if self._trials.is_refuted():
+                search.improve()
         except Stop:
             return "seconds"
         except KeyboardInterrupt:
@@ -227,28 +238,6 @@ class Planner:
                 raise
             return "interrupted"
         return "done"
-
-    def _search_from(self, ranked: Sequence[Candidate]) -> None:
-        """Search, and again on the whole program where fewer layers hide what it takes."""
-        search = Search(self._trials, self._roles, self._meanings)
-        search.start(ranked, self._given_by_role())
-        if not self._is_larger_than_it_seemed():
-            search.improve()
-        if self._is_larger_than_it_seemed():
-            self._trials = self._whole
-            self._search_from(ranked)
-
-    def _is_larger_than_it_seemed(self) -> bool:
-        """Whether more layers have their peak at another place than fewer, so that the best on
-        these does not fit, or is not known to be the least."""
-        fewer = self._trials.best
-        if self._trials is self._whole or fewer is None:
-            return False
-        [whole] = self._whole.run(fewer.mesh, [fewer.shardings])
-        if fewer.fits and not whole.fits:
-            return True
-        peaks = fewer.row.peak_bytes or 0, whole.row.peak_bytes or 0
-        return self._trials.is_lean and peaks[1] > peaks[0] * (1 + _CLOSE)
 
     def _check_arguments(self) -> None:
         """Check that there is something to shard, and that the arguments alone fit.

@@ -81,12 +81,12 @@ class Search:
             if count >= enough and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
-        started: list[Trial] = []
+        started: set[tuple[Mesh, Shardings]] = set()
         for _ in range(_STARTS_OVER):
-            over = next((each for each in self._over() if each not in started), None)
+            over = next((t for t in self._over() if (t.mesh, t.shardings) not in started), None)
             if over is None:
                 break
-            started.append(over)
+            started.add((over.mesh, over.shardings))
             self._slim(over)
 
     def _over(self) -> list[Trial]:
@@ -178,7 +178,7 @@ class Search:
     def _slim(self, start: Trial) -> None:
         """Save memory until it fits, each time by the change of all that costs least for what it
         saves, as long as it is better than what fits; then, and from the start, improve it."""
-        current, best = start, self._trials.best
+        current, best = self._trials.confirmed(start), self._trials.best
         assert best is not None, "the start is evaluated"
         while not current.fits:
             tried = (
@@ -186,8 +186,7 @@ class Search:
                 for what in self._parts(current)
                 for each in self._run(current.mesh, self._moves(current, what))
             )
-            leaner = (t for t in tried if t.rank[0] < current.rank[0] and t.rank[1] < best.rank[1])
-            found = min(leaner, key=lambda trial: _price(current, trial), default=None)
+            found = self._cheapest(current, tried, best)
             if found is None:
                 break
             current = found
@@ -195,17 +194,29 @@ class Search:
             self._improve(current)
         self._improve(start)
 
+    def _cheapest(self, current: Trial, tried: Iterable[Trial], best: Trial) -> Trial | None:
+        """Of ``tried``, what costs least for a byte that it saves of ``current``, if it is better
+        than ``best``."""
+
+        def price(trial: Trial) -> float:
+            is_leaner = trial.rank[0] < current.rank[0] and trial.rank[1] < best.rank[1]
+            return _price(current, trial) if is_leaner else math.inf
+
+        found = self._trials.first((t for t in tried if price(t) < math.inf), price)
+        return None if found is None or price(found) == math.inf else found
+
     def _improve(self, start: Trial) -> None:
         """Change one thing at a time until no change of what is best by then makes it better."""
-        current = start
+        current = self._trials.confirmed(start)
         failed: set[str | int] = set()
         while True:
             what = next((each for each in self._parts(current) if each not in failed), None)
             if what is None:
                 return
             tried = self._run(current.mesh, self._moves(current, what))
-            best = min(tried, key=lambda trial: trial.rank, default=current)
-            if best.is_better_than(current):
+            better = (trial for trial in tried if trial.is_better_than(current))
+            best = self._trials.first(better, lambda trial: trial.rank)
+            if best is not None and best.is_better_than(current):
                 current = best
                 failed.clear()
             else:

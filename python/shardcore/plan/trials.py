@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from shardcore._core import Mesh, TensorSharding
 from shardcore.plan.layouts import Dims, spec
@@ -21,6 +23,10 @@ _WORTHWHILE = 1e-3
 
 _HOPELESS = 0.1
 """The part of a peak that is over the limit, of which further local search saves less."""
+
+_FAR = 0.5
+"""The part of the limit up to which a peak that follows from fewer layers is taken to fit until the
+search ends."""
 
 OBJECTIVES = {
     "time": "serial_seconds",
@@ -83,6 +89,7 @@ class Trials:
         limit: float,
         objective: str,
         *,
+        whole: Trials | None = None,
         start: float,
         seconds: float,
         report: Callable[[Trial | None, float], object],
@@ -94,16 +101,19 @@ class Trials:
             roles: what is annotated.
             limit: bytes that a device has.
             objective: a key of :data:`OBJECTIVES`.
+            whole: those of the whole program, where ``scorer`` evaluates on fewer layers.
             start: when planning began, as ``time.monotonic()`` says.
             seconds: after so many from there, evaluations raise :class:`Stop`.
             report: called after each evaluation with the best and the fraction of the time.
         """
-        self._scorer, self._roles = scorer, roles
+        self._scorer, self._roles, self._whole = scorer, roles, whole
         self._limit, self._figure = limit, OBJECTIVES[objective]
         self._start = start
         self._seconds = seconds
         self._report = report
         self._known: dict[tuple[Mesh, Shardings], Trial] = {}
+        self._confirmed: set[tuple[Mesh, Shardings]] = set()
+        self._far = _FAR
         self.best: Trial | None = None
         """The best so far."""
 
@@ -143,6 +153,66 @@ class Trials:
                 raise Stop
             self._keep(mesh, shardings, next(rows))
         return [self._known[mesh, each] for each in listed]
+
+    def confirmed(self, trial: Trial) -> Trial:
+        """Return ``trial`` with the peak that the whole program has, where that may be over the
+        limit: with more layers the peak may be at another place, and larger than what follows from
+        fewer.
+
+        Raises:
+            Stop: the time is up.
+        """
+        key = trial.mesh, trial.shardings
+        if self._whole is not None and key not in self._confirmed and self._is_near(trial):
+            [whole] = self._whole.run(trial.mesh, [trial.shardings])
+            self._confirmed.add(key)
+            row = trial.row
+            if row.error is None:
+                row = replace(row, error=whole.row.error, peak_bytes=whole.row.peak_bytes)
+            self._known[key] = self.trial(trial.mesh, trial.shardings, row)
+        return self._known[key]
+
+    def is_refuted(self) -> bool:
+        """Return whether the best is known by now not to fit on all layers, though fewer of them
+        say that it takes far less than the limit; then it is the best no more, and every peak is
+        :meth:`confirmed` from now on.
+
+        Raises:
+            Stop: the time is up.
+        """
+        if self._far == 0 or self.best is None:
+            return False
+        far, self._far = self._far, 0.0
+        if self.confirmed(self.best).fits or not self.best.fits:
+            self._far = far
+            return False
+        self.best = self.first(self.all, lambda trial: trial.rank)
+        return True
+
+    def first(self, trials: Iterable[Trial], key: Callable[[Trial], Any]) -> Trial | None:
+        """Return the least of ``trials`` by ``key``, :meth:`confirmed`; ``None`` if there are none.
+
+        A peak that follows from fewer layers is never more than that of all, so that the others
+        are not less.
+        """
+        queue = [(key(trial), place, trial) for place, trial in enumerate(trials)]
+        heapq.heapify(queue)
+        while queue:
+            _, place, trial = queue[0]
+            found = self.confirmed(trial)
+            if found is trial:
+                return trial
+            heapq.heapreplace(queue, (key(found), place, found))
+        return None
+
+    def _is_near(self, trial: Trial) -> bool:
+        """Whether the peak could be over the limit, or is what is minimized."""
+        peak = trial.row.peak_bytes
+        return self.is_lean or (peak is not None and peak > self._limit * self._far)
+
+    def known(self, mesh: Mesh, shardings: Shardings) -> Trial | None:
+        """Return what has been evaluated for ``shardings``."""
+        return self._known.get((mesh, shardings))
 
     def give(self, seconds: float) -> None:
         """Stop after ``seconds`` from the start instead."""
@@ -184,6 +254,8 @@ class Trials:
 
     def _keep(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> None:
         trial = self._known[mesh, shardings] = self.trial(mesh, shardings, row)
+        if self.best is None or trial.rank < self.best.rank:
+            trial = self.confirmed(trial)
         if self.best is None or trial.rank < self.best.rank:
             self.best = trial
         self._report(self.best, self.fraction)
