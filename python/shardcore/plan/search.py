@@ -26,6 +26,11 @@ _STARTS_BY_BYTES = 3
 """Those that it starts from where not the step but memory or bytes are least."""
 _MOST_STARTS = 8
 """The evaluations that it starts from while nothing fits."""
+_STARTS_BOUND = 3
+"""Those that it starts from that do not fit, if something much better than the best does not
+either."""
+_MUCH = 0.2
+"""How much better than the best that is."""
 _STARTS_OVER = 3
 """Those that it starts from that are better than the best, but do not fit."""
 _CANDIDATES_SHARE = 0.5
@@ -76,11 +81,22 @@ class Search:
             Stop: the time is up.
         """
         enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES
-        for count, start in enumerate(_apart(self._trials.all)[:_MOST_STARTS]):
+        starts = _apart(self._trials.all)
+        for count, start in enumerate(starts[:_MOST_STARTS]):
             best = self._trials.best
             if count >= enough and best is not None and (best.fits or best.is_hopeless):
                 break
             self._improve(start)
+        self._slim_better()
+        best = self._trials.best
+        for start in [start for start in starts[enough:] if not start.fits][:_STARTS_BOUND]:
+            if self._is_bound():
+                self._improve(start)
+        if self._trials.best is not best:
+            self._slim_better()
+
+    def _slim_better(self) -> None:
+        """Slim what is better than the best, but does not fit."""
         started: set[tuple[Mesh, Shardings]] = set()
         for _ in range(_STARTS_OVER):
             over = next((t for t in self._over() if (t.mesh, t.shardings) not in started), None)
@@ -88,6 +104,13 @@ class Search:
                 break
             started.add((over.mesh, over.shardings))
             self._slim(over)
+
+    def _is_bound(self) -> bool:
+        """Whether something much better than the best takes little more than the limit."""
+        best = self._trials.best
+        assert best is not None, "something was evaluated"
+        most = best.rank[1] * (1 - _MUCH)
+        return any(trial.rank[1] < most and not trial.is_hopeless for trial in self._over())
 
     def _over(self) -> list[Trial]:
         """What is better than the best but does not fit, what fits best first."""
