@@ -115,15 +115,16 @@ def test_an_update_of_some_rows_sends_nothing() -> None:
     assert module(body, arguments, result).propagate().partition().sent_bytes == 0
 
 
-def test_two_exchanges_move_two_axes_onto_one_dim() -> None:
+def test_one_exchange_moves_two_axes_onto_one_dim() -> None:
     body = """%0 = sdy.sharding_constraint %x <@mesh, [{}, {"x", "y"}, {}]> : tensor<8x64x8xf32>
   return %0 : tensor<8x64x8xf32>"""
     arguments = argument("x", "tensor<8x64x8xf32>", '{"y"}, {}, {"x"}')
     result = '(tensor<8x64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x", "y"}, {}]>})'
     partitioned = module(body, arguments, result).propagate().partition()
-    assert [row.kind for row in partitioned.collectives] == ["all_to_all", "all_to_all"]
-    # Half a shard over "x", three quarters over "y".
-    assert partitioned.sent_bytes == 2048 // 2 + 2048 // 4 * 3
+    [row] = partitioned.collectives
+    assert (row.kind, row.axes) == ("all_to_all", ("x", "y"))
+    # One over "x" and one over "y" would send half a shard, and three quarters.
+    assert partitioned.sent_bytes == 2048 // 8 * 7
 
 
 def test_exchanges_over_a_part_of_an_axis_are_counted() -> None:
