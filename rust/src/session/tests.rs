@@ -38,9 +38,11 @@ fn a_run_made_once_more_starts_from_its_own_annotations() {
     let other = TensorSharding::fully_replicated(given.mesh, 2, true);
     let again = first.rerun(&mut replayer, [(slot, Some(other.clone()))]).unwrap();
     let unchanged = again.replay(&mut replayer, []).unwrap();
-    assert_eq!(again.completed_port(&unchanged, slot), Some(other));
-    let edited = again.replay(&mut replayer, [(slot, Some(given.clone()))]).unwrap();
-    assert_eq!(again.completed_port(&edited, slot), Some(given));
+    assert_eq!(again.completed_port(&unchanged, slot), Some(other.clone()));
+    // Without edits a run starts from those of the run before.
+    let same = again.rerun(&mut replayer, []).unwrap();
+    let unchanged = same.replay(&mut replayer, []).unwrap();
+    assert_eq!(same.completed_port(&unchanged, slot), Some(other));
 }
 
 /// Closed and open shardings of two dims over axes `x` and `y` of a mesh.
