@@ -75,8 +75,6 @@ class Partitioned:
         """The program of all devices, with the shardings by which it was partitioned.
 
         Under ``least`` its calls may be inlined; arguments and results are those of the result.
-        Under ``xla`` it is what XLA completes: ops are in the form and the order of HLO, so that
-        arguments and results without annotation may be sharded otherwise than in the result.
         """
         self.module = module
         """The program of one device: ``StableHLO`` with local types and collectives."""

@@ -6,10 +6,10 @@
 
 use super::completion::Request;
 use super::module::PyModule;
-use super::room::room_for_copy;
+use super::room::{copy, room_for_copy};
 use super::rules::registry;
 use super::work::run;
-use super::xla_form::as_in_xla;
+use super::xla_form::{as_in_xla, same_axes};
 use crate::cost::inline::{Inlined, Originals};
 use crate::import::hlo_captures;
 use crate::index::ShardingId;
@@ -48,14 +48,30 @@ impl Request {
         let is_placed = place_ports(&mut program, completed);
         Ok(is_placed.then(|| Self { before: Arc::new(program), ..self.clone() }))
     }
-    /// The program completed as XLA does: calls are inlined, and ops are in the order that HLO gives them. Where arguments
-    /// and results have no sharding, that order may give them another one than Shardy does on the program as it is.
-    pub fn complete_as_xla(&self, py: Python<'_>) -> PyResult<(PyModule, Originals)> {
+    /// The program completed as XLA does: calls are inlined, and ops are in the order that HLO gives them. Arguments and
+    /// results are placed as in `completed`.
+    pub fn complete_as_xla(
+        &self,
+        py: Python<'_>,
+        completed: &Program,
+    ) -> PyResult<(PyModule, Originals)> {
+        room_for_copy(py, &self.before)?;
+        let (mut program, mut originals) = as_in_xla(&self.before);
+        let mut found = self.finish(py, copy(py, &program)?)?;
+        if !same_ports(&found, completed) && place_ports(&mut program, completed) {
+            found = self.finish(py, program)?;
+        }
+        hlo_captures::release(&mut found, &mut originals);
+        Ok((PyModule::new(found, self.filename.clone()), originals))
+    }
+    /// The program completed as XLA does, arguments and results too: where they have no sharding, the order of ops may
+    /// give them another one than [`Self::complete_as_xla`] does.
+    pub fn complete_ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
         room_for_copy(py, &self.before)?;
         let (program, mut originals) = as_in_xla(&self.before);
         let mut found = self.finish(py, program)?;
         hlo_captures::release(&mut found, &mut originals);
-        Ok((PyModule::new(found, self.filename.clone()), originals))
+        Ok(PyModule::new(found, self.filename.clone()))
     }
     /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
     fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<Program> {
@@ -67,6 +83,11 @@ impl Request {
         run(py, &pipeline, rules, &mut program, &self.filename, limits, None)?;
         Ok(program)
     }
+}
+
+/// Whether arguments and results of the entry functions are sharded alike.
+fn same_ports(program: &Program, other: &Program) -> bool {
+    same_axes(&ports(program), &ports(other))
 }
 
 /// The shardings of the arguments and the results of the entry function.

@@ -9,7 +9,7 @@ use super::originals::PyOriginals;
 use super::room::room_for_copy;
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
-use super::xla_form::as_in_xla;
+use super::xla_form::{as_in_xla, has_same_axes};
 use crate::cost::inline::Originals;
 use crate::import::hlo_captures;
 use pyo3::prelude::*;
@@ -63,9 +63,15 @@ impl Replay {
             Ok((program, Some(Arc::new(originals))))
         };
         let annotated = Annotated::new(edited, &program);
-        let Some(found) = runs.outcome(py, &annotated, &options)? else { return Ok(None) };
+        let Some(mut found) = runs.outcome(py, &annotated, &options)? else { return Ok(None) };
         if !found.prepared.is_readable(&found.replayed) {
             return Ok(None);
+        }
+        let wanted = (&*given.prepared, &*given.replayed);
+        if !found.prepared.have_same_ports(&found.replayed, wanted, has_same_axes) {
+            let wanted = given.prepared.completed_ports(&given.replayed);
+            let Some(placed) = runs.placed(py, &found, &wanted)? else { return Ok(None) };
+            found = placed;
         }
         let Some(originals) = found.originals.clone() else { return Ok(None) };
         let mut program = found.complete(py, &edited.filename, false)?;

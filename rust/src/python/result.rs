@@ -177,11 +177,16 @@ impl PyPropagationResult {
                     return Ok(made);
                 }
             }
-            let (module, originals) = self.request(py)?.complete_as_xla(py)?;
+            let completed = self.completed(py)?.get().program(py)?;
+            let (module, originals) = self.request(py)?.complete_as_xla(py, &completed)?;
             let made = (Py::new(py, module)?, Py::new(py, PyOriginals(Arc::new(originals)))?);
             Ok(made.into_pyobject(py)?.unbind())
         };
         self.as_xla.get(py, "the program of this result as XLA completes it", make)
+    }
+    /// The program completed as XLA does, arguments and results too.
+    fn _ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
+        self.request(py)?.complete_ports_as_xla(py)
     }
     /// What says where the axes of values come from; made at the first call, by propagating once more.
     #[getter]

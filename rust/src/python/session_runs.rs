@@ -14,6 +14,7 @@ use crate::cost::inline::Originals;
 use crate::ir::Program;
 use crate::propagation::replay::Replayed;
 use crate::session::{Preparation, Prepared, Target};
+use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -160,6 +161,25 @@ impl Runs {
         let outcome = run.outcome(Replayed::default(), false);
         self.use_run(Arc::new(run));
         Ok(Some(outcome))
+    }
+    /// What `outcome`, of the run that is kept, becomes where arguments and results of the main function have `ports` as
+    /// annotations instead; `None` if a run of its own has to say that.
+    pub fn placed(
+        &self,
+        py: Python<'_>,
+        outcome: &Outcome,
+        ports: &[Option<TensorSharding>],
+    ) -> PyResult<Option<Outcome>> {
+        let Kept::Runs(runs) = self.kept() else { return Ok(None) };
+        let mut runs = runs.into_iter();
+        let Some(kept) = runs.find(|run| Arc::ptr_eq(&run.prepared, &outcome.prepared)) else {
+            return Ok(None);
+        };
+        let Some(edits) = kept.prepared.placed(ports) else { return Ok(None) };
+        match kept.replay(py, edits, true)? {
+            Replay::Done(outcome) => Ok(Some(outcome)),
+            Replay::Busy | Replay::NotPossible | Replay::GivenUp(_) => Ok(None),
+        }
     }
 }
 

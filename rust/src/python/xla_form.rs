@@ -1,11 +1,13 @@
 //! The form in which XLA propagates a program.
 
 use super::rules::registry;
+use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::inline::{Inlined, Originals};
 use crate::import::hlo_loops::Loops;
 use crate::import::{hlo_captures, hlo_form, hlo_order, hlo_simplified};
 use crate::ir::Program;
+use crate::sharding::TensorSharding;
 
 /// `original` in the form and the order in which XLA propagates, and the originals of what is inlined.
 pub(super) fn as_in_xla(original: &Program) -> (Program, Originals) {
@@ -17,4 +19,26 @@ pub(super) fn as_in_xla(original: &Program) -> (Program, Originals) {
     hlo_captures::capture(&mut program, &mut originals);
     registry().legalizing_chlo().sign(&mut program);
     (program, originals)
+}
+
+/// Whether the dims of each port are sharded along the same axes; what has no sharding is replicated.
+pub(super) fn same_axes(
+    ports: &[Option<TensorSharding>],
+    other: &[Option<TensorSharding>],
+) -> bool {
+    let is_same =
+        |(port, other): (&Option<_>, &Option<_>)| has_same_axes(port.as_ref(), other.as_ref());
+    ports.len() == other.len() && ports.iter().zip(other).all(is_same)
+}
+
+/// Whether the dims of a port are sharded along the same axes; what has no sharding is replicated.
+pub(super) fn has_same_axes(port: Option<&TensorSharding>, other: Option<&TensorSharding>) -> bool {
+    fn axes(port: Option<&TensorSharding>) -> Option<impl Iterator<Item = &[AxisRef]>> {
+        let sharding = port.filter(|sharding| !sharding.has_no_axes())?;
+        Some(sharding.dims.iter().map(|dim| &*dim.axes))
+    }
+    match (axes(port), axes(other)) {
+        (Some(port), Some(other)) => port.eq(other),
+        (port, other) => port.is_none() && other.is_none(),
+    }
 }

@@ -3,7 +3,7 @@
 //! Of the passes after propagation three change these shardings, one sharding at a time: those that trim what does not
 //! divide and what is sub-axes, and the one that closes dims. So they are known before the program is exported.
 
-use super::{Prepared, Target};
+use super::{annotation, Prepared, Target};
 use crate::export::remove_sub_axes_in_input_output_shardings::with_whole_axes;
 use crate::export::update_non_divisible_input_output_shardings::even;
 use crate::index::{FuncId, ShardingId, TypeId};
@@ -40,6 +40,18 @@ impl Prepared {
         let trimmed = trimmed.as_ref().unwrap_or(propagated);
         with_whole_axes(trimmed).as_ref().unwrap_or(trimmed).closed()
     }
+    /// The shardings that the arguments, then the results of the main function have in the completed program.
+    pub fn completed_ports(&self, replayed: &Replayed) -> Vec<Option<TensorSharding>> {
+        // Most ports have a type and a sharding that others have, too.
+        let mut known: FxHashMap<(TypeId, &TensorSharding), TensorSharding> = FxHashMap::default();
+        let mut completed = |slot| {
+            let propagated = self.recording.sharding_in(replayed, &self.shardings, slot)?;
+            let ty = self.type_of(slot);
+            let known = known.entry((ty, propagated));
+            Some(known.or_insert_with(|| self.completed(propagated, ty)).clone())
+        };
+        self.ports().map(&mut completed).collect()
+    }
     /// The bytes that one device holds of the arguments, and of the results of the main function, in the completed program.
     pub fn port_bytes(&self, replayed: &Replayed) -> [u128; 2] {
         let mut known: FxHashMap<(TypeId, ShardingId), u128> = FxHashMap::default();
@@ -65,6 +77,59 @@ impl Prepared {
         let args = body.into_iter().flat_map(|body| imported.block_args(body)).map(Slot::Value);
         let results = 0..imported.func_results(main).len();
         args.chain(results.map(move |index| Slot::FuncResult(main, index)))
+    }
+    /// Whether `is_same` says so of the shardings of each argument and each result of the main function in the completed
+    /// program, and in that of `other`, which is about another form of the same program.
+    pub fn have_same_ports(
+        &self,
+        replayed: &Replayed,
+        (other, other_replayed): (&Self, &Replayed),
+        is_same: impl Fn(Option<&TensorSharding>, Option<&TensorSharding>) -> bool,
+    ) -> bool {
+        type Port = (TypeId, ShardingId);
+        let port = |prepared: &Self, replayed, slot| {
+            (prepared.type_of(slot), prepared.recording.sharding(replayed, slot))
+        };
+        let mut known: FxHashMap<(Port, Port), bool> = FxHashMap::default();
+        let mut ports = self.ports();
+        let mut others = other.ports();
+        loop {
+            let (mine, theirs) = match (ports.next(), others.next()) {
+                (Some(mine), Some(theirs)) => (mine, theirs),
+                (None, None) => return true,
+                _ => return false,
+            };
+            let key = (port(self, replayed, mine), port(other, other_replayed, theirs));
+            let are_same = *known.entry(key).or_insert_with(|| {
+                let mine = self.completed_port(replayed, mine);
+                is_same(mine.as_ref(), other.completed_port(other_replayed, theirs).as_ref())
+            });
+            if !are_same {
+                return false;
+            }
+        }
+    }
+    /// The edits after which arguments and results are annotated as [`placements`] says; `None` if one may not be made.
+    pub fn placed(
+        &self,
+        ports: &[Option<TensorSharding>],
+    ) -> Option<Vec<(Slot, Option<TensorSharding>)>> {
+        let imported = self.imported();
+        let edit = |(target, sharding): (Target, TensorSharding)| {
+            let slot = self.slot(target);
+            let given = slot.map_or_else(
+                || annotation(imported, target),
+                |slot| self.recording.sharding_at_start(slot),
+            );
+            if self.shardings.get(given) == Some(&sharding) {
+                return Some(None);
+            }
+            let slot = slot.filter(|_| self.may_have(&sharding))?;
+            Some(Some((slot, Some(sharding))))
+        };
+        let edits = placements(imported, self.main, ports).into_iter().map(edit);
+        let edits = edits.collect::<Option<Vec<_>>>()?;
+        Some(edits.into_iter().flatten().collect())
     }
 }
 

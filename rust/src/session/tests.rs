@@ -28,6 +28,12 @@ fn prepared() -> (Prepared, Replayer) {
     *ready
 }
 
+/// Whether the argument has to be annotated so that it gets `sharding`.
+fn is_placed(prepared: &Prepared, slot: Slot, sharding: &TensorSharding) -> bool {
+    let edits = prepared.placed(&[Some(sharding.clone()), Some(sharding.clone())]).unwrap();
+    edits.contains(&(slot, Some(sharding.clone())))
+}
+
 #[test]
 fn a_run_made_once_more_starts_from_its_own_annotations() {
     let (first, mut replayer) = prepared();
@@ -36,7 +42,9 @@ fn a_run_made_once_more_starts_from_its_own_annotations() {
     let imported = first.imported();
     let given = imported.shardings()[annotation(imported, target)].clone();
     let other = TensorSharding::fully_replicated(given.mesh, 2, true);
+    assert!(!is_placed(&first, slot, &given) && is_placed(&first, slot, &other));
     let again = first.rerun(&mut replayer, [(slot, Some(other.clone()))]).unwrap();
+    assert!(is_placed(&again, slot, &given) && !is_placed(&again, slot, &other));
     let unchanged = again.replay(&mut replayer, []).unwrap();
     assert_eq!(again.completed_port(&unchanged, slot), Some(other.clone()));
     // Without edits a run starts from those of the run before.
@@ -62,18 +70,11 @@ fn shardings(given: &TensorSharding) -> Vec<TensorSharding> {
     found
 }
 
-/// The shardings of the argument and the result of the function in the completed program.
-fn ports(prepared: &Prepared, replayed: &Replayed) -> [Option<TensorSharding>; 2] {
-    let argument = prepared.slot(Target::Argument(prepared.main, 0)).unwrap();
-    let slots = [argument, Slot::FuncResult(prepared.main, 0)];
-    slots.map(|slot| prepared.completed_port(replayed, slot))
-}
-
-/// These shardings if argument and result are annotated so before the program is imported.
+/// The arguments and the results of the completed program if the argument and the result of the function are annotated so.
 fn ports_of_new_run(
     argument: &TensorSharding,
     result: &TensorSharding,
-) -> [Option<TensorSharding>; 2] {
+) -> Vec<Option<TensorSharding>> {
     let mut program = parse(TEXT.into()).unwrap();
     let main = program.entry_function().unwrap();
     let targets = [Target::Argument(main, 0), Target::Result(main, 0)];
@@ -81,7 +82,7 @@ fn ports_of_new_run(
     annotate(&mut program, &[(targets[0], ids[0]), (targets[1], ids[1])]).unwrap();
     let made = with_context(|context| Prepared::prepare(&program, Completion::default(), context));
     let Preparation::Ready(ready) = made.unwrap() else { panic!("replays cover the program") };
-    ports(&ready.0, &Replayed::default())
+    ready.0.completed_ports(&Replayed::default())
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn runs_share_a_replayer_whose_tables_grow() {
     let target = Target::Argument(first.main, 0);
     let given = first.imported().shardings()[annotation(first.imported(), target)].clone();
     let slots = [first.slot(target).unwrap(), Slot::FuncResult(first.main, 0)];
-    let before = ports(&first, &Replayed::default());
+    let before = first.completed_ports(&Replayed::default());
     let all = shardings(&given);
     for (argument, result) in
         all.iter().flat_map(|argument| all.iter().map(move |it| (argument, it)))
@@ -98,16 +99,16 @@ fn runs_share_a_replayer_whose_tables_grow() {
         let edits = || slots.into_iter().zip([Some(argument.clone()), Some(result.clone())]);
         let expected = ports_of_new_run(argument, result);
         let again = first.rerun(&mut replayer, edits()).unwrap();
-        assert_eq!(ports(&again, &Replayed::default()), expected);
+        assert_eq!(again.completed_ports(&Replayed::default()), expected);
         // The first run still holds, and so do replays from it to shardings that it did not know.
         let unchanged = first.replay(&mut replayer, []).unwrap();
-        assert_eq!(ports(&first, &unchanged), before);
+        assert_eq!(first.completed_ports(&unchanged), before);
         if let Some(replayed) = first.replay(&mut replayer, edits()) {
-            assert_eq!(ports(&first, &replayed), expected);
+            assert_eq!(first.completed_ports(&replayed), expected);
         }
         let back = [(slots[0], Some(given.clone())), (slots[1], None)];
         if let Some(replayed) = again.replay(&mut replayer, back) {
-            assert_eq!(ports(&again, &replayed), before);
+            assert_eq!(again.completed_ports(&replayed), before);
         }
     }
 }

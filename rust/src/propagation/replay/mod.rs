@@ -152,6 +152,10 @@ impl Recording {
         };
         Ok(Some((recording, left, replayer)))
     }
+    /// The id of the sharding of `slot` at the start.
+    pub fn sharding_at_start(&self, slot: Slot) -> ShardingId {
+        self.start[slots::number(slot, self.num_values) as usize]
+    }
     /// The id of the sharding of `slot` at the end of what `replayed` is about.
     pub fn sharding(&self, replayed: &Replayed, slot: Slot) -> ShardingId {
         let slot = slots::number(slot, self.num_values);
