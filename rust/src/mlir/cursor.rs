@@ -22,6 +22,7 @@ const NAME_START: u8 = 2;
 const SSA_NAME: u8 = 4;
 const BRACKET: u8 = 8;
 const SPACE: u8 = 16;
+const DIGIT: u8 = 32;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -36,6 +37,9 @@ const fn classes() -> [u8; 256] {
         }
         if byte.is_ascii_digit() || byte == b'$' || byte == b'.' {
             class |= NAME | SSA_NAME;
+        }
+        if byte.is_ascii_digit() {
+            class |= DIGIT;
         }
         if byte == b'-' {
             class |= SSA_NAME;
@@ -160,11 +164,12 @@ impl<'a> Cursor<'a> {
         }
         self.since(start)
     }
-    /// Reads the letters, digits and punctuation of an SSA, block or alias name right here.
+    /// Reads the letters, digits and punctuation of an SSA, block or alias name right here: digits alone, if it starts with one.
     #[inline]
     pub fn ssa_name(&mut self) -> &'a str {
         let start = self.pos;
-        self.skip_class(SSA_NAME);
+        let is_number = self.peek().is_ascii_digit();
+        self.skip_class(if is_number { DIGIT } else { SSA_NAME });
         self.since(start)
     }
     #[inline]

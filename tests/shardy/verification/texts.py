@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.shardy.verification import attributes, functions, literals, locations, resources, types
+from tests.shardy.verification import (
+    attributes,
+    functions,
+    literals,
+    locations,
+    names,
+    resources,
+    types,
+)
 
 FAMILIES: dict[str, Callable[[], list[str]]] = {
     "func": lambda: [*functions.sound(), *functions.broken()],
     "location": locations.programs,
+    "name": names.programs,
     "resource": resources.programs,
     "type": types.programs,
     "attribute": attributes.programs,
