@@ -131,7 +131,8 @@ def test_diagnostics_are_those_of_the_result(tmp_path: Path) -> None:
         (row["code"], row["message"], row["hint"]) for row in expected
     ]
     places = {row["code"]: data["stacks"][row["place"]][0] for row in data["diagnostics"]}
-    assert places["no-rule"] == [str(source), 7, 3]
+    # Columns of diagnostics count from 1, those of Python and of JAX's locations from 0.
+    assert places["no-rule"] == [str(source), 7, 4]
 
 
 def test_the_text_of_a_program_without_locations_is_shown() -> None:
