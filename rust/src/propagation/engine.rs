@@ -43,9 +43,9 @@ pub(super) struct EngineParts {
 }
 
 impl EngineParts {
-    /// Forgets the visits that were made.
-    pub fn forget(&mut self) {
-        self.memo.forget();
+    /// Forgets the visits that were made, as [`Memo::forget`].
+    pub fn forget(&mut self, most: usize) {
+        self.memo.forget(most);
     }
 }
 

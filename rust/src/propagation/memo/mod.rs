@@ -109,12 +109,15 @@ impl Memo {
     pub fn all_runs(&self) -> RunMask {
         ((1u32 << self.runs.len()) - 1) as RunMask
     }
-    /// Forgets all visits but those in the cache.
-    pub fn forget(&mut self) {
+    /// Forgets all visits; those in the cache if they are more than `most`.
+    pub fn forget(&mut self, most: usize) {
         self.lookup = Lookup::default();
         self.entries.clear();
         self.lists.clear();
         self.updates.clear();
+        if self.cache.num_visits() > most {
+            self.cache.forget_visits();
+        }
     }
     /// Number of entries: visits with different inputs.
     pub fn len(&self) -> usize {

@@ -168,6 +168,20 @@ impl ProcessVisitCache {
         self.rows.len() >= MAX_VISITS || self.num_device_ids > MAX_DEVICE_IDS
     }
 
+    /// The number of visits.
+    pub fn num_visits(&self) -> usize {
+        self.rows.len()
+    }
+    /// Forgets all visits, with their shardings; classes stay.
+    pub fn forget_visits(&mut self) {
+        self.shardings = ShardingTable::default();
+        self.rows.clear();
+        self.outcomes.clear();
+        self.updates.clear();
+        self.program.shardings.clear();
+        self.program.back.clear();
+    }
+
     /// The rules of all classes.
     pub fn rules(&self) -> &RuleTable {
         self.equivalence.rules()

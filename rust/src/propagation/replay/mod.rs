@@ -277,7 +277,7 @@ impl Replayer {
     fn parts(&mut self, most: usize) -> Option<EngineParts> {
         let mut parts = self.parts.take()?;
         if self.num_remembered > most {
-            parts.forget();
+            parts.forget(most);
         }
         Some(parts)
     }
