@@ -31,19 +31,13 @@ const fn classes() -> [u8; 256] {
     let mut at = 0;
     while at < 256 {
         let byte = at as u8;
-        let mut class = 0;
-        if byte.is_ascii_alphabetic() || byte == b'_' {
-            class |= NAME | NAME_START | SSA_NAME;
-        }
-        if byte.is_ascii_digit() || byte == b'$' || byte == b'.' {
-            class |= NAME | SSA_NAME;
-        }
-        if byte.is_ascii_digit() {
-            class |= DIGIT;
-        }
-        if byte == b'-' {
-            class |= SSA_NAME;
-        }
+        let mut class = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => NAME | NAME_START | SSA_NAME,
+            b'0'..=b'9' => NAME | SSA_NAME | DIGIT,
+            b'$' | b'.' => NAME | SSA_NAME,
+            b'-' => SSA_NAME,
+            _ => 0,
+        };
         if matches!(
             byte,
             b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'"' | b'/' | b'-'
