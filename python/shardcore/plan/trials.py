@@ -28,6 +28,9 @@ _FAR = 0.5
 """The part of the limit up to which a peak that follows from fewer layers is taken to fit until the
 search ends."""
 
+_MOST_AHEAD = 8
+"""The most trials that are evaluated on all layers at once, where one after another is refuted."""
+
 OBJECTIVES = {
     "time": "serial_seconds",
     "memory": "peak_bytes",
@@ -197,13 +200,24 @@ class Trials:
         """
         queue = [(key(trial), place, trial) for place, trial in enumerate(trials)]
         heapq.heapify(queue)
+        ahead = 1
         while queue:
+            self._look_ahead([trial for *_, trial in heapq.nsmallest(ahead, queue)])
             _, place, trial = queue[0]
             found = self.confirmed(trial)
             if found is trial:
                 return trial
             heapq.heapreplace(queue, (key(found), place, found))
+            ahead = min(ahead * 2, _MOST_AHEAD)
         return None
+
+    def _look_ahead(self, trials: Sequence[Trial]) -> None:
+        """Evaluate those of ``trials`` together, on all layers, that are to be confirmed over the
+        mesh of the first."""
+        if self._whole is not None and len(trials) > 1:
+            mesh = trials[0].mesh
+            near = (trial for trial in trials if trial.mesh == mesh and self._is_near(trial))
+            self._whole.run(mesh, [trial.shardings for trial in near])
 
     def _is_near(self, trial: Trial) -> bool:
         """Whether the peak could be over the limit, or is what is minimized."""
