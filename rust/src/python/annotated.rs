@@ -29,7 +29,7 @@ impl PyAnnotatedProgram {
         edits: Vec<Edit>,
         runs: Arc<SessionRuns>,
     ) -> PyResult<Self> {
-        let edited = Arc::new(Edited::new(py, program, filename, edits)?);
+        let edited = Arc::new(Edited::new(py, program, filename, edits, &runs.checked)?);
         Ok(Self { edited, runs })
     }
 }

@@ -1,5 +1,6 @@
 //! A program with edits of its annotations, which is made when somebody looks at it.
 
+use super::checked_values::CheckedValues;
 use super::dim_sharding::resolve_all;
 use super::errors::raise_unlocated;
 use super::room::room_for_copy;
@@ -24,6 +25,12 @@ pub(super) struct Edit {
     pub sharding: Option<PyTensorSharding>,
 }
 
+impl Edit {
+    pub fn is_of_value(&self) -> bool {
+        matches!(self.target, Target::Value(_))
+    }
+}
+
 /// A program, and edits of its annotations, which are valid.
 pub(super) struct Edited {
     program: Arc<Program>,
@@ -33,16 +40,21 @@ pub(super) struct Edited {
 }
 
 impl Edited {
-    /// `program` with `edits`, which are checked.
+    /// `program` with `edits`, which are checked; `checked` are those of values that were before.
     pub fn new(
         py: Python<'_>,
         program: Arc<Program>,
         filename: Arc<str>,
         edits: Vec<Edit>,
+        checked: &CheckedValues,
     ) -> PyResult<Self> {
         let edited = Self { program, filename, edits, made: OnceLock::new() };
-        if !edited.are_plain() {
+        let are_plain = edited.are_plain();
+        if !are_plain || !checked.has(&edited.edits) {
             edited.program(py)?;
+            if are_plain {
+                checked.add(&edited.edits);
+            }
         }
         Ok(edited)
     }
@@ -76,19 +88,19 @@ impl Edited {
         }
         None
     }
-    /// Whether it is clear, without making the program, that all edits are valid.
+    /// Whether it is clear, without making the program, that the edits of arguments and results are valid.
     fn are_plain(&self) -> bool {
-        self.edits.iter().all(|Edit { target, sharding, .. }| {
-            let Some(sharding) = sharding else { return !matches!(target, Target::Value(_)) };
-            let Type::RankedTensor { shape, .. } = type_of(&self.program, *target) else {
+        let is_valid = |edit: &Edit, sharding: &TensorSharding| {
+            let Type::RankedTensor { shape, .. } = type_of(&self.program, edit.target) else {
                 return false;
             };
-            let is_valid = |sharding: &TensorSharding| {
-                let mesh = self.program.mesh(sharding.mesh);
-                verify_sharding(sharding, mesh, Some(shape)).is_empty()
-            };
-            !matches!(target, Target::Value(_))
-                && self.resolved(sharding).is_some_and(|it| is_valid(&it))
+            let mesh = self.program.mesh(sharding.mesh);
+            verify_sharding(sharding, mesh, Some(shape)).is_empty()
+        };
+        let mut of_ports = self.edits.iter().filter(|edit| !edit.is_of_value());
+        of_ports.all(|edit| match &edit.sharding {
+            None => true,
+            Some(sharding) => self.resolved(sharding).is_some_and(|found| is_valid(edit, &found)),
         })
     }
 }

@@ -46,6 +46,7 @@ mod arguments;
 mod attribute;
 mod axis;
 mod caches;
+mod checked_values;
 mod completion;
 mod cost_rows;
 mod dim_sharding;

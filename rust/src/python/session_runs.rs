@@ -3,6 +3,7 @@
 //!
 //! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
 
+use super::checked_values::CheckedValues;
 use super::edited::Edited;
 use super::errors::raise;
 use super::kept_run::{Annotations, Edits, KeptRun, Outcome, Replay};
@@ -19,13 +20,14 @@ use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The runs of a session.
+/// The runs of a session, and what is known of its edits.
 #[derive(Default)]
 pub(super) struct SessionRuns {
     /// Those of the program as it is given.
     pub given: Runs,
-    /// Those of the program as XLA has it; see [`super::session_as_xla`].
+    /// Those of the program as XLA has it; see [`super::xla_form`].
     pub as_xla: Runs,
+    pub checked: CheckedValues,
 }
 
 /// The runs of one form of the program, of which some are kept.
