@@ -61,6 +61,7 @@ __all__ = [
     "partition_program",
     "program_figures",
     "registered_rules",
+    "registry_version",
     "set_data_flow_edges",
     "set_rule",
 ]
@@ -1795,6 +1796,9 @@ def known_ops() -> dict[str, dict[str, str | None]]:
 
 def registered_rules() -> dict[str, str]:
     """Return the family of every op that has a rule, ``"user"`` for rules given at run time."""
+
+def registry_version() -> int:
+    """Return how often a rule or data-flow edges of an op were registered or removed."""
 
 def set_rule(name: str, rule: str | Callable[..., OpShardingRule | str | None] | None) -> None:
     """Give the op ``name`` a rule; see :mod:`shardcore.rules`. ``None`` removes it."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
-from shardcore._core import Result
+from shardcore._core import Result, registry_version
 from shardcore.partition.partitioned import Partitioned, partition
-from shardcore.rules.registry import changes
 from shardcore.rules.shards import registered_shard_rules
 
 _alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
@@ -22,7 +21,7 @@ def counted(result: Result, policy: str) -> Partitioned:
     refers to its program; as long as there is one, other costs and the diagnostics of the same
     result are counted from it. Nobody may change its module.
     """
-    key = (id(result), policy, changes(), registered_shard_rules())
+    key = (id(result), policy, registry_version(), registered_shard_rules())
     known = _alive.get(key)
     if known is None:
         known = _alive[key] = partition(result, policy, replicates_unknown=True)

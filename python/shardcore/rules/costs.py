@@ -51,6 +51,11 @@ def unregister_cost_rule(target: str) -> None:
     _rules.unregister(target)
 
 
+def registered_cost_rules() -> tuple[tuple[str, CostFunction], ...]:
+    """Return the functions, with their targets."""
+    return _rules.registered()
+
+
 def cost_estimates(module: _core.Module) -> list[tuple[int, int, int, int | None]]:
     """Return signature, flops, transcendentals and bytes of the custom calls of ``module``, a
     per-device program, that have a cost rule.

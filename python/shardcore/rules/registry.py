@@ -44,20 +44,6 @@ class Signature(NamedTuple):
 F = TypeVar("F", bound="RuleFunction")
 
 
-_changes = 0
-
-
-def _set(name: str, rule: str | Callable[..., Any] | None) -> None:
-    global _changes
-    _core.set_rule(name, rule)
-    _changes += 1
-
-
-def changes() -> int:
-    """Return how often a rule was registered or removed."""
-    return _changes
-
-
 @overload
 def rule(name: str) -> Callable[[F], F]: ...
 @overload
@@ -76,7 +62,7 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
     ``None`` for no rule.
     """
     if notation is not None:
-        _set(name, notation)
+        _core.set_rule(name, notation)
         return None
 
     def register(function: F) -> F:
@@ -93,7 +79,7 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
                 )
             )
 
-        _set(name, call)
+        _core.set_rule(name, call)
         return function
 
     return register
@@ -106,7 +92,7 @@ def tensor_types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType 
 
 def unregister(name: str) -> None:
     """Remove the registered rule of the op ``name``; a built-in rule applies again."""
-    _set(name, None)
+    _core.set_rule(name, None)
 
 
 def registered() -> dict[str, str]:

@@ -6,6 +6,7 @@
 :mod:`~.paths`         paths of arguments and results, ``params['layers'][3]['w']``, and patterns
 :mod:`~.shardings`     reads the shardings that users write
 :mod:`~.evaluate`      evaluates many edits, in threads or by an executor
+:mod:`~.remembered`    what annotations led to, for when they are made again
 :mod:`~.sweep`         all combinations of shardings and meshes, best first
 =====================  ========================================================================
 """

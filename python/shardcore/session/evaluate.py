@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import CancelledError, Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Result
@@ -15,6 +15,7 @@ from shardcore.session.workers import Workers
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
+    from shardcore.costs import Cost
     from shardcore.session.session import Session
 
 _MOST_PROGRAMS = 4
@@ -110,15 +111,26 @@ def figures(
 ) -> Evaluation:
     """Return the row for ``edit``."""
     try:
-        result = session._propagate(session._merged(edit))
+        edits = session._merged(edit)
         if hardware is None:
+            result = session._propagate(edits)
             arguments, results = result._port_bytes()
             return Evaluation(edit, arguments, results, values=result)
-        cost = result.cost(hardware, **options)
+        row = session._remembered.row(
+            edits,
+            hardware,
+            options,
+            lambda: _costed(session._propagate(edits).cost(hardware, **options)),
+        )
     except ShardcoreError as error:
         return Evaluation(edit, error=error)
+    return replace(row, edit=edit)
+
+
+def _costed(cost: Cost) -> Evaluation:
+    """The row of ``cost``, of no edit."""
     return Evaluation(
-        edit,
+        {},
         argument_bytes=cost.argument_bytes,
         output_bytes=cost.output_bytes,
         step_seconds=cost.step_seconds,

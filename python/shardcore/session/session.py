@@ -14,10 +14,12 @@ from shardcore._core import (
     Result,
     SessionProgram,
     TensorSharding,
+    registry_version,
 )
 from shardcore.bounded import shown
 from shardcore.errors import ShardcoreError
 from shardcore.session.evaluate import Evaluation, evaluate
+from shardcore.session.remembered import Remembered
 from shardcore.session.shardings import read
 from shardcore.session.targets import Target, Targets
 from shardcore.units import plural
@@ -98,8 +100,11 @@ class Session:
         self._history: list[dict[Target, TensorSharding | None]] = []
         self._annotated = self._with(self._edits)
         self._result: Result | None = None
+        self._version = 0
+        """The version of the registered rules that the result was made by."""
         self._meshes = self._annotated.module().meshes
         self._known: dict[tuple[str, int | None], TensorSharding] = {}
+        self._remembered = Remembered(module.num_ops)
 
     def set(self, target: str | Edit, sharding: object = None) -> None:
         """Annotate ``target`` with ``sharding``, or each target of a mapping with its own.
@@ -174,10 +179,13 @@ class Session:
     def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
         """Return the :class:`Cost` of :attr:`result`; options are those of :func:`shardcore.cost`.
 
+        The costs of the last annotations are remembered: after :meth:`undo` it is the same object.
+
         Raises:
             ShardcoreError: as for :func:`shardcore.cost`.
         """
-        return self._propagated().cost(hardware, **options)
+        make = lambda: self._propagated().cost(hardware, **options)  # noqa: E731 - it is passed on
+        return self._remembered.cost(self._edits, hardware, options, make)
 
     def evaluate(
         self,
@@ -256,8 +264,9 @@ class Session:
         return self._with(edits).propagate(**self._options)
 
     def _propagated(self) -> Result:
-        if self._result is None:
-            self._result = self._annotated.propagate(**self._options)
+        version = registry_version()
+        if self._result is None or self._version != version:
+            self._result, self._version = self._annotated.propagate(**self._options), version
         return self._result
 
     def _with(self, edits: dict[Target, TensorSharding | None]) -> AnnotatedProgram:

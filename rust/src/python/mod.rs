@@ -142,7 +142,7 @@ mod _core {
     #[pymodule_export]
     use super::rule::PyOpShardingRule;
     #[pymodule_export]
-    use super::rules::{registered_rules, set_rule};
+    use super::rules::{registered_rules, registry_version, set_rule};
     #[pymodule_export]
     use super::session::PySessionProgram;
     #[pymodule_export]

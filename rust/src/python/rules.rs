@@ -38,7 +38,8 @@ pub(super) fn change(edit: impl FnOnce(&mut Registry)) {
     drop(old);
 }
 
-/// The number of changes of the registry so far.
+/// The number of changes of the registry so far: of rules and of data-flow edges.
+#[pyfunction]
 pub fn registry_version() -> u64 {
     VERSION.load(Ordering::Acquire)
 }
