@@ -1,8 +1,9 @@
 """How long do edits of a session take, beside runs from scratch and Shardy inside jaxlib?
 
 For the GPT step: milliseconds from an edit of one argument, and of one role in all layers, each of
-four roles in turn, until shardings can be read, and until the cost is known, as median and 99th
-percentile; and rows a second of ``Session.evaluate``. From scratch are a new run of shardcore on
+four roles in turn, until shardings can be read, and until the cost is known, for annotations that
+were not costed before and for those that were, as median and 99th percentile; and rows a second of
+``Session.evaluate``. From scratch are a new run of shardcore on
 the program, parsed already, and one of jaxlib. Large edits, of half of the weights, are given as
 times a new run on the program with the same annotations. Run it with
 `python -m benches.edits [--layers N ...]`.
@@ -14,7 +15,7 @@ import argparse
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from shardcore import Module, Port, Session
@@ -49,6 +50,18 @@ def edit(choices: list[list[str]], number: int) -> dict[str, object]:
     """Another role for each number; when all had their turn, another sharding."""
     turn, role = divmod(number, len(choices))
     return dict.fromkeys(choices[role], SHARDINGS[turn % len(SHARDINGS)])
+
+
+def unseen(choices: list[list[str]]) -> Iterator[dict[str, object]]:
+    """Random edits of one role each, after each of which the annotations are other ones."""
+    chance, state = random.Random(0), [0] * len(choices)
+    seen = {tuple(state)}
+    while len(seen) < len(SHARDINGS) ** len(choices):
+        role, sharding = chance.randrange(len(choices)), chance.randrange(len(SHARDINGS))
+        state[role] = sharding
+        if tuple(state) not in seen:
+            seen.add(tuple(state))
+            yield dict.fromkeys(choices[role], SHARDINGS[sharding])
 
 
 def rows_a_second(
@@ -93,7 +106,13 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
 
         return run
 
-    def cost(number: int) -> object:
+    new = unseen(choices)
+
+    def cost(_: int) -> object:
+        session.set(next(new))
+        return session.cost(HARDWARE).step_seconds_upper
+
+    def again(number: int) -> object:
         session.set(edit(choices, number))
         return session.cost(HARDWARE).step_seconds_upper
 
@@ -111,6 +130,7 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
         "one role": timed(read(choices), runs),
         "half, times a new run": ratios(session, weights, max(20, fewer)),
         "one role, with cost": timed(cost, fewer),
+        "the same, costed before": timed(again, fewer),
         "from scratch": milliseconds(fewer, lambda _: module.propagate()),
         "from scratch, with cost": milliseconds(fewer, lambda _: module.propagate().cost(HARDWARE)),
         "jaxlib, with parsing": milliseconds(3, theirs),
