@@ -18,13 +18,26 @@ _SECONDS = (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))
 _PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-def format_bytes(count: float) -> str:
-    """Return ``count`` bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``."""
+def format_bytes(count: float, digits: int = 1) -> str:
+    """Return ``count`` bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``; ``digits``
+    are those behind the point.
+    """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if abs(count) < 1024 or unit == "PiB":
             break
         count /= 1024
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.{digits}f} {unit}"
+
+
+def format_bytes_apart(count: float, other: float) -> tuple[str, str]:
+    """Return both with as few digits as tell them apart:
+    ``format_bytes_apart(2**30, 2**30 + 2**24) == ("1.00 GiB", "1.02 GiB")``.
+    """
+    texts = [(format_bytes(count, digits), format_bytes(other, digits)) for digits in range(1, 4)]
+    texts.append((f"{count:.0f} bytes", f"{other:.0f} bytes"))
+    if count == other:
+        return texts[0]
+    return next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
 
 
 def format_seconds(seconds: float, digits: int = 3) -> str:

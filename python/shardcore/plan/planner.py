@@ -35,7 +35,7 @@ from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
 from shardcore.plan.trials import Shardings, Stop, Trial, Trials, dims_of
 from shardcore.session import Session
-from shardcore.units import format_bytes, format_seconds
+from shardcore.units import format_bytes, format_bytes_apart, format_seconds
 
 _RANKING_SHARE = 0.4
 """The part of the time after which no more meshes are ranked by the model."""
@@ -250,9 +250,10 @@ class Planner:
             raise PlanError(Diagnostic("nothing-to-plan", message, "plan a function of arrays"))
         least = bounds.least_bytes(self._ports, self._wanted.meshes)
         if least > self._wanted.limit:
+            taken, has = format_bytes_apart(least, self._wanted.limit)
             message = (
-                f"the arguments alone take {format_bytes(least)} of each device however they are "
-                f"sharded, and it has {format_bytes(self._wanted.limit)}"
+                f"the arguments alone take {taken} of each device however they are sharded, and it "
+                f"has {has}"
             )
             largest = sorted(self._ports, key=lambda port: -(port.bytes or 0))[:_SHOWN]
             raise _does_not_fit(
@@ -340,10 +341,8 @@ class Planner:
             raise best.row.error
         session = self._sessions[best.mesh]._copy(self._trials.edit(best.shardings))
         cost = session.cost(self._wanted.chip, **self._wanted.options)
-        message = (
-            f"no plan that was found takes less than {format_bytes(cost.peak_bytes)} of each "
-            f"device, and it has {format_bytes(self._wanted.limit)}"
-        )
+        taken, has = format_bytes_apart(cost.peak_bytes, self._wanted.limit)
+        message = f"no plan that was found takes less than {taken} of each device, and it has {has}"
         labels = {port.name: port.label or port.name for port in self._ports}
         largest = sorted(cost.live_at_peak, key=lambda each: -each.bytes)[:_SHOWN]
         return _does_not_fit(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, plain_text, table
+from shardcore.report.fits import fit_text
 from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, format_count, format_seconds, plural
 
@@ -89,11 +90,9 @@ def _overview(cost: Cost) -> str:
         least = format_bytes(cost.least_peak_bytes)
         order = f"\n               {least} in an order that saves memory"
     aliased = f", {format_bytes(cost.alias_bytes)} of them donated" if cost.alias_bytes else ""
-    chip = f"{cost.hardware.name} ({format_bytes(cost.hardware.hbm_bytes)})"
-    fits = "fits" if cost.fits else "DOES NOT FIT"
     return "\n".join(
         [
-            f"peak {format_bytes(cost.peak_bytes)}: {fits} {chip}",
+            fit_text(cost.peak_bytes, cost.hardware.name, cost.hardware.hbm_bytes),
             f"per device, on {cost.hardware.name}, policy {cost.policy}",
             f"  step         {format_seconds(cost.step_seconds)}, between "
             f"{format_seconds(cost.step_seconds_lower)} and "

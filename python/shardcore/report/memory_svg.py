@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from shardcore.report.fits import fit_text
 from shardcore.report.memory_table import sampled
 from shardcore.report.widths import file_line
 from shardcore.units import format_bytes
@@ -69,9 +70,8 @@ def _layers(groups: dict[str, list[int]], count: int) -> dict[str, list[int]]:
 
 
 def _title(timeline: MemoryTimeline, peak: int) -> str:
-    fits = "fits" if peak <= timeline.limit else "DOES NOT FIT"
-    chip = f"{timeline.hardware} ({format_bytes(timeline.limit)})"
-    return f"peak {format_bytes(peak)}: {fits} {chip}; bytes in memory of a device, op by op"
+    fits = fit_text(peak, timeline.hardware, timeline.limit)
+    return f"{fits}; bytes in memory of a device, op by op"
 
 
 def _x(at: int, count: int) -> float:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, plain_text, table
+from shardcore.report.fits import fit_text
 from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, plural
 
@@ -25,11 +26,9 @@ def memory_parts(timeline: MemoryTimeline, *, top: int = 10) -> list[Part]:
     if not timeline.points:
         return [paragraph("nothing is in memory")]
     peak = timeline.points[timeline.peak]
-    fits = "fits" if peak.bytes <= timeline.limit else "DOES NOT FIT"
-    chip = f"{timeline.hardware} ({format_bytes(timeline.limit)})"
     parts: list[Part] = [
         paragraph(
-            f"peak {format_bytes(peak.bytes)}: {fits} {chip}\n"
+            f"{fit_text(peak.bytes, timeline.hardware, timeline.limit)}\n"
             f"memory per device over {plural(len(timeline.points), 'op')}, "
             f"policy {timeline.policy}\n"
         ),
