@@ -57,6 +57,7 @@ __all__ = [
     "error_codes",
     "finish",
     "import_hlo_shardings",
+    "is_installed",
     "known_ops",
     "partition_program",
     "program_figures",
@@ -727,8 +728,9 @@ class Module:
     def __getitem__(self, key: str | tuple[str, str], /) -> Value:
         """The value called ``key``, like ``"%12"`` or ``"%3#1"``, in the entry function.
 
-        The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]``
-        looks in another one.
+        The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]`` and
+        ``module["@helper %0"]`` look in another one. ``key`` may be the path of an argument in the
+        user's program, ``"params['w']"``, or of a result, which is the value that is returned.
 
         Raises:
             KeyError: there is no such value or function.
@@ -803,6 +805,8 @@ class Module:
     def factor_table(self, target: Value | DataFlowEdge | str | tuple[str, str]) -> FactorTable:
         """The tensor x factor table of the op that defines ``target``, before and after one visit.
 
+        A name is as for :meth:`__getitem__`.
+
         The table of a data-flow edge has the sources of the edge as operands and its targets as
         results; a result or block argument of an op with regions has that of its edge.
 
@@ -865,7 +869,10 @@ class Op:
         """
     @property
     def location(self) -> str | None:
-        """Where it comes from in the user's program, ``"model.py:42:8"``; ``None`` if unknown."""
+        """Where it comes from in the user's program, ``"model.py:42:8"``; ``None`` if unknown.
+
+        See :attr:`Value.location`.
+        """
     @property
     def name_stack(self) -> str:
         """The names around its line, as JAX writes scopes and transformations into locations:
@@ -953,7 +960,12 @@ class Value:
 
     @property
     def location(self) -> str | None:
-        """Where it comes from in the user's program, ``file:line:column``; ``None`` if unknown."""
+        """Where it comes from in the user's program, ``file:line:column``; ``None`` if unknown.
+
+        The innermost line of the call stack that is in no installed package, as JAX leaves out its
+        own; the innermost one if all are. Lines count from 1, columns as in the location: JAX's
+        from 0, as in Python's ``ast``.
+        """
 
     @property
     def manual_axes(self) -> tuple[str, ...]:
@@ -1406,7 +1418,10 @@ class FactorTable:
 
     @property
     def before(self) -> dict[str, dict[str, str]]:
-        """For each tensor its cells by factor symbol, with the present shardings."""
+        """For each tensor its cells by factor symbol, with the present shardings.
+
+        A tensor that several operands are has a row for each, ``"%x"`` and ``"%x (operand 1)"``.
+        """
 
     @property
     def after(self) -> dict[str, dict[str, str]]:
@@ -1790,6 +1805,9 @@ def cache_sizes() -> dict[str, tuple[int, int]]:
 
 def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""
+
+def is_installed(place: str) -> bool:
+    """Whether ``file:line:column`` is in an installed package or in Python's library."""
 
 def known_ops() -> dict[str, dict[str, str | None]]:
     """Return for each op how each part of the engine supports it, ``None`` where it does not."""

@@ -101,6 +101,8 @@ class Diagnostic(NamedTuple):
     """``"error"``, or ``"warning"`` in :meth:`shardcore.Result.diagnostics`."""
     value: str | None = None
     """The value that a warning is about, by its path in the user's program or its name."""
+    location: str | None = None
+    """The line of a warning in the user's program, as :attr:`shardcore.Value.location` has it."""
 
     @property
     def line(self) -> int | None:
@@ -140,10 +142,15 @@ class Diagnostic(NamedTuple):
             detail,
             self.severity,
             self.value,
+            self.location,
         )
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data; ``location`` is ``file:line:column``."""
+        """Return it as plain data.
+
+        ``location`` is ``file:line:column``: of a mistake in a text with columns from 1, of a
+        warning as :attr:`shardcore.Value.location`.
+        """
         at = None if self.place is None else f"{self.filename}:{self.line}:{self.column}"
         return {
             "code": self.code,
@@ -151,7 +158,7 @@ class Diagnostic(NamedTuple):
             "message": self.message,
             "hint": self.hint,
             "value": self.value,
-            "location": at or self.filename,
+            "location": self.location or at or self.filename,
             "source_line": self.source_line or None,
         }
 
@@ -160,11 +167,11 @@ class Diagnostic(NamedTuple):
 
     def _text(self, with_excerpt: bool) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
-        if self.place:
-            lines.append(f"  --> {self.filename or '<string>'}:{self.line}:{self.column}")
-            lines += self._excerpts(self.place) if with_excerpt else []
-        elif self.filename and self.severity == "warning":
-            lines.append(f"  --> {self.filename}")
+        at = f"{self.filename or '<string>'}:{self.line}:{self.column}" if self.place else None
+        if self.location or at:
+            lines.append(f"  --> {self.location or at}")
+        if self.place and with_excerpt:
+            lines += self._excerpts(self.place)
         if self.hint:
             lines.append(f"  help: {self.hint}")
         return visible("\n".join(lines))

@@ -205,10 +205,12 @@ def test_places_in_the_source(tmp_path: Path) -> None:
     source.write_text("def f(x):\n    return kernel(x)\n")
     body = f'%0 = "my.op"(%x) : ({BIG}) -> {BIG} loc("{source}":2:11)\nreturn %0 : {BIG}'
     found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
-    # The columns of Python and of JAX's locations count from 0, those of places from 1.
+    # The columns of Python and of JAX's locations count from 0, those of places from 1; what is
+    # shown is the location, as of values.
     assert (found.line, found.column, found.end_column) == (2, 12, 18)
     assert str(found).splitlines()[2:4] == ["  2 |     return kernel(x)", "    |            ^^^^^^"]
-    assert found.record()["location"] == f"{source}:2:12"
+    assert found.record()["location"] == f"{source}:2:11"
+    assert str(found).splitlines()[1] == f"  --> {source}:2:11"
     source.unlink()
     body = body.replace("model.py", "gone.py")
     found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
@@ -223,7 +225,7 @@ def test_places_are_outside_of_installed_packages(tmp_path: Path) -> None:
     stack = f'callsite({library} at callsite("{source}":2:11 at "{source}":9:0))'
     body = f'%0 = "my.op"(%x) : ({BIG}) -> {BIG} loc({stack})\nreturn %0 : {BIG}'
     found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
-    assert found.record()["location"] == f"{source}:2:12"
+    assert found.record()["location"] == f"{source}:2:11"
     # Where all lines are in packages, it is the innermost.
     body = body.replace(f"{source}", "/venv/lib/python3.11/site-packages/net.py")
     found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]

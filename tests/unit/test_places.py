@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from shardcore import LocationError, Module
+from shardcore._core import is_installed
 
 PROGRAM = """
 #add = loc("src/model.py":3:14 to :20)
@@ -164,3 +165,68 @@ def test_costs_count_for_the_line_of_each_call() -> None:
     assert ("stablehlo.multiply", "m.py:3:1") in places
     assert ("stablehlo.multiply", "m.py:4:1") in places
     assert ("stablehlo.tanh", "m.py:5:1") in places
+
+
+LIBRARY = "/venv/lib/python3.11/site-packages/flax/linear.py"
+"""A layer of a package, called by a decorator of Python's library, called by the user."""
+LAYERS = f"""
+#dot = loc("{LIBRARY}":287:8)
+#inner = loc("/usr/lib/python3.11/contextlib.py":81:16)
+#model = loc("model.py":9:4)
+#step = loc("train.py":30:2)
+#stack = loc(callsite(#dot at callsite(#inner at callsite(#model at #step))))
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("jit(f)/tanh"(#stack))
+  %1 = stablehlo.tanh %0 : tensor<8xf32> loc(#dot)
+  %2 = call @layer(%1) : (tensor<8xf32>) -> tensor<8xf32> loc(#model)
+  return %2 : tensor<8xf32>
+}}
+func.func private @layer(%x: tensor<8xf32>) -> tensor<8xf32> {{
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc(#dot)
+  return %0 : tensor<8xf32>
+}}
+"""
+
+
+def test_a_location_is_the_line_of_the_user_and_not_of_a_package() -> None:
+    module = Module.parse(LAYERS)
+    assert module["%0"].location == "model.py:9:4"
+    assert module["%0"].traceback == (
+        f"{LIBRARY}:287:8",
+        "/usr/lib/python3.11/contextlib.py:81:16",
+        "model.py:9:4",
+        "train.py:30:2",
+    )
+    assert [op.location for op in module.ops() if op.name == "stablehlo.tanh"] == [
+        "model.py:9:4",
+        f"{LIBRARY}:287:8",
+        "model.py:9:4",
+    ]
+    # Where there is no other line, it is the package's; of a helper, that of the call.
+    assert module["%1"].location == f"{LIBRARY}:287:8"
+    assert module["layer", "%0"].location == "model.py:9:4"
+    # The lines of packages are still found.
+    assert [value.name for value in module.at("flax/linear.py:287")] == ["%0", "%1", "%0"]
+
+
+def test_costs_are_at_lines_of_the_user() -> None:
+    rows = Module.parse(LAYERS).propagate().cost().ops
+    assert sorted({row.location or "" for row in rows}) == [f"{LIBRARY}:287:8", "model.py:9:4"]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("/v/lib/python3.11/site-packages/flax/linear.py:3:4", True),
+        ("/usr/lib/python3/dist-packages/flax/linear.py", True),
+        ("/usr/lib/python3.13t/functools.py:1:0", True),
+        ("C:\\v\\Lib\\site-packages\\net.py:3:4", True),
+        ("<frozen runpy>:88:0", True),
+        ("/home/me/lib/model.py:3:4", False),
+        ("/home/me/lib/python_models/model.py:3:4", False),
+        ("site-packages:3:4", False),
+        ("model.py:3:4", False),
+    ],
+)
+def test_what_is_installed(place: str, expected: bool) -> None:
+    assert is_installed(place) is expected

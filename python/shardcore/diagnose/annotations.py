@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, is_installed, place_of, warning
+from shardcore._core import is_installed
+from shardcore.diagnose.places import first_of, warning
 from shardcore.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ def annotation_diagnostics(result: Result) -> list[Diagnostic]:
         first, second = operand.sharding, value.sharding
         if second is None:
             continue
-        place, name = place_of(value), labels.get(operand.name, operand.qualified_name)
+        place, name = value.location, labels.get(operand.name, operand.qualified_name)
         if first is not None and str(first) == str(second) and op.name == _CONSTRAINT:
             # Layers with partitioning metadata constrain their own parameters.
-            if is_installed(value.location):
+            if any(map(is_installed, value.traceback[:1])):
                 continue
             named = value.qualified_name
             message = f"the constraint {named} repeats the annotation of {name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, place_of, warning
+from shardcore.diagnose.places import first_of, warning
 from shardcore.errors import Diagnostic, ShardcoreError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
             f'give it one: @shardcore.rule("{name}"), or for {what} that is elementwise '
             f'shardcore.rule("{name}", "i j -> i j")'
         )
-        yield warning("no-rule", message, hint, lost, place_of(tensors[0]))
+        yield warning("no-rule", message, hint, lost, tensors[0].location)
 
 
 def _is_sharded(value: Value) -> bool:

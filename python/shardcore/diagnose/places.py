@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from shardcore import files
 from shardcore.errors import Diagnostic, Place
-
-if TYPE_CHECKING:
-    from shardcore._core import Value
 
 MOST_EACH = 5
 """The most warnings with one code; the last one says how many there are more."""
 
 _MAX_SOURCE_BYTES = 1 << 22
-_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
 def warning(code: str, message: str, hint: str, value: str | None, at: str | None) -> Diagnostic:
     """Return a warning about ``value`` at the location ``at``, ``file:line:column``."""
     filename, place = _place(at)
-    return Diagnostic(code, message, hint, filename, place, severity="warning", value=value)
-
-
-def is_installed(location: str | None) -> bool:
-    """Whether ``location`` is in an installed package, which a user does not edit."""
-    return _INSTALLED.search(location or "") is not None
-
-
-def place_of(value: Value) -> str | None:
-    """The line that made ``value``: the innermost one that is in no installed package."""
-    own = (frame for frame in value.traceback if not is_installed(frame))
-    return next(own, value.location)
+    found = Diagnostic(code, message, hint, filename, place, severity="warning", value=value)
+    return found._replace(location=at or None)
 
 
 def first_of(found: list[Diagnostic]) -> list[Diagnostic]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, place_of, warning
+from shardcore.diagnose.places import first_of, warning
 from shardcore.errors import Diagnostic
 from shardcore.units import format_bytes, plural
 
@@ -69,7 +69,7 @@ def _replicated_values(ops: Iterable[Op], meshes: list[Mesh]) -> Iterator[tuple[
         for value in whole:
             mesh = _mesh_of(value, meshes)
             if mesh is not None and mesh.num_devices > 1:
-                yield _replicated(value.qualified_name, value, mesh, place_of(value))
+                yield _replicated(value.qualified_name, value, mesh, value.location)
 
 
 def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:
@@ -130,7 +130,7 @@ def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic
                 f"dim {dim} of size {(value.shape or ())[dim]} does not divide"
             )
             hint = f"choose a size that divides, or shard another dim than dim {dim}"
-            at = None if made is None else place_of(made)
+            at = None if made is None else made.location
             yield wasted, warning("padding", message, hint, name, at)
 
 

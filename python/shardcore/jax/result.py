@@ -128,13 +128,13 @@ class JaxResult:
     def by_line(self) -> dict[str, list[Value]]:
         """The values that each source line made, ``{"model.py:42": [...]}``, in program order.
 
-        A value is listed for the innermost line of its call stack, with the full path of the file.
+        A value is listed for its :attr:`~shardcore.Value.location`, with the full path of the file.
         """
         lines: dict[str, list[Value]] = {}
         for value in self.values():
-            frames = value.traceback
-            if frames:
-                lines.setdefault(frames[0].rpartition(":")[0], []).append(value)
+            place = value.location
+            if place is not None and value.traceback:
+                lines.setdefault(place.rpartition(":")[0], []).append(value)
         return lines
 
     def why(

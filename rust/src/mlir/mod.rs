@@ -21,7 +21,7 @@ mod tests;
 pub use attributes::{
     attributes, element_bytes, op_attribute, op_attributes, signature_attributes, AttrValue, Fields,
 };
-pub use locations::{CallSites, Origin};
+pub use locations::{is_installed, CallSites, Origin};
 pub use meaning::{misfit, wrong_count};
 pub use print::{print, print_in_pieces};
 pub use reader::{parse, parse_shared, read, Parsed};

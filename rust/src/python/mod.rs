@@ -110,8 +110,6 @@ mod _core {
     #[pymodule_export]
     use super::edges::{set_data_flow_edges, PyDataFlowEdge};
     #[pymodule_export]
-    use super::error_codes;
-    #[pymodule_export]
     use super::factor_table::PyFactorTable;
     #[pymodule_export]
     use super::figures::{program_figures, PyFigures};
@@ -155,6 +153,8 @@ mod _core {
     use super::value::PyValue;
     #[pymodule_export]
     use super::why::PyExplainer;
+    #[pymodule_export]
+    use super::{error_codes, is_installed};
     use pyo3::prelude::*;
 
     #[pymodule_init]
@@ -167,4 +167,10 @@ mod _core {
 #[pyfunction]
 fn error_codes() -> Vec<&'static str> {
     Code::ALL.iter().map(|code| code.as_str()).collect()
+}
+
+/// Whether a place, `file:line:column`, is in an installed package or in Python's library.
+#[pyfunction]
+fn is_installed(place: &str) -> bool {
+    crate::mlir::is_installed(place)
 }

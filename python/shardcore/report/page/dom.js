@@ -5,7 +5,9 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const SAME = -2;
 
 const textOf = (number) => (number < 0 ? "" : data.texts[number]);
+// Frames of call stacks, [file, line, column], innermost first; the user's innermost one is the place.
 const stackOf = (number) => (number < 0 ? [] : data.stacks[number]);
+const placeOf = (number) => stackOf(number)[data.tops[number]];
 const shardingOf = (number) => (number < 0 ? null : data.shardings[number]);
 const shortSharding = (number) => (number < 0 ? "no sharding" : data.shardings[number].short);
 

@@ -22,7 +22,7 @@ const countOf = (count, one) => `${count.toLocaleString("en")} ${one}${count ===
 
 // `model.py:42` of the innermost line of a call stack.
 function placeText(place) {
-  const [top] = stackOf(place);
+  const top = placeOf(place);
   return top ? lineText(top) : "";
 }
 

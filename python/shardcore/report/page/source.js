@@ -16,7 +16,7 @@ function showLine(target) {
 function byLine() {
   const lines = new Map();
   const of = (place) => {
-    const [top] = stackOf(place);
+    const top = placeOf(place);
     if (!top) return null;
     const key = lineId(top[0], top[1]);
     if (!lines.has(key)) lines.set(key, { rows: [], collectives: [], diagnostics: [], seconds: 0 });

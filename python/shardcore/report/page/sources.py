@@ -11,7 +11,7 @@ from typing import Any
 
 from shardcore import files
 from shardcore._core import Module
-from shardcore.report.page.tables import Tables
+from shardcore.report.page.tables import Tables, split_place
 from shardcore.report.repeats import runs
 
 MAX_FILE_BYTES = 1 << 22
@@ -33,13 +33,13 @@ def sources(module: Module, tables: Tables) -> list[dict[str, Any]]:
 
     Read are Python files, from the working directory or that of the program, and cells of
     notebooks. Of each, the functions that a place is in are shown, and lines around other places.
-    Of a file that cannot be read there is one block, with the ``numbers`` of its lines.
+    Of a file that cannot be read there is one block, with the ``numbers`` of its lines. Lines of
+    installed packages are left out where they are called from others.
     """
     used: dict[str, set[int]] = {}
-    for place in tables.record()["stacks"]:
-        for file, line, _ in place:
-            if line:
-                used.setdefault(file, set()).add(line)
+    for file, line, _ in map(split_place, tables.places()):
+        if line:
+            used.setdefault(file, set()).add(line)
     found = []
     for file, lines in used.items():
         text = _read(file, module.filename)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from shardcore._core import TensorSharding
+from shardcore._core import TensorSharding, is_installed
 
 T = TypeVar("T", bound=Hashable)
 
@@ -49,13 +49,28 @@ class Tables:
             self._details.append(_details(sharding))
         return number
 
+    def places(self) -> Iterator[str]:
+        """Yield the frames of all stacks that are the user's; those of a stack that has none."""
+        for stack in self.stacks.numbers:
+            own = [place for place in stack if not is_installed(place)]
+            yield from own or stack
+
     def record(self) -> dict[str, Any]:
-        """Return the tables as plain data."""
+        """Return the tables as plain data.
+
+        ``tops`` has for each stack the number of its frame that is the user's innermost one.
+        """
         return {
             "texts": list(self.texts.numbers),
             "stacks": [[split_place(place) for place in stack] for stack in self.stacks.numbers],
+            "tops": [_own(stack) for stack in self.stacks.numbers],
             "shardings": self._details,
         }
+
+
+def _own(stack: Sequence[str]) -> int:
+    """The number of the innermost frame that is in no installed package; 0 if all are."""
+    return next((at for at, place in enumerate(stack) if not is_installed(place)), 0)
 
 
 def split_place(place: str) -> tuple[str, int, int]:

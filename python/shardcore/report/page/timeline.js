@@ -127,7 +127,7 @@ function timelineSection() {
     const at = stepAt(timeAt(event));
     if (steps.collective[at] >= 0) openCollective(data.cost.collectives[steps.collective[at]]);
     else {
-      const [top] = stackOf(steps.place[at]);
+      const top = placeOf(steps.place[at]);
       const target = top && document.getElementById(lineId(top[0], top[1]));
       if (target) showLine(target);
     }

@@ -5,6 +5,7 @@
 //! first call of its function that has a line; a call in such a function gets its line in the same way.
 
 use super::innermost::Origin;
+use super::installed::is_installed;
 use crate::index::{FuncId, OpId, StrId, ValueId};
 use crate::ir::{OpKind, Payload, Program, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -71,11 +72,16 @@ impl CallSites {
         self.stacks.get(&function).map_or(&[], Vec::as_slice)
     }
     /// The source line of an op in `function` with the location `text`: its own line, else that of the call,
-    /// else its name.
+    /// else its name. A line of an installed package is given only where neither has one of the user's.
     pub fn location(&self, program: &Program, text: &str, function: FuncId) -> Option<String> {
+        let called = self.stack(function);
+        let called_by_user = || called.iter().find(|frame| !is_installed(frame)).cloned();
         match program.origin(text) {
-            Some(Origin::Place(place)) => Some(place),
-            own => self.stack(function).first().cloned().or(own.map(Origin::into_text)),
+            Some(Origin::Place(place)) if !is_installed(&place) => Some(place),
+            Some(Origin::Place(place)) => called_by_user().or(Some(place)),
+            own => called_by_user()
+                .or_else(|| called.first().cloned())
+                .or_else(|| own.map(Origin::into_text)),
         }
     }
     /// The source line of `op`.

@@ -2,8 +2,10 @@
 //!
 //! `loc("a.py":3:4)` is a line; `loc("name"(...))`, `loc(callsite(a at b))` and `loc(fused[a, b])` wrap
 //! others; `#loc3` is an alias of another. The innermost line is that of the callee of a call site, and
-//! of the first part of a fused location that has one.
+//! of the first part of a fused location that has one. Lines of installed packages are passed over where the
+//! call stack has one of the user's, as JAX passes over its own: `flax/linear.py` is where no user looks.
 
+use super::installed::is_installed;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
@@ -42,12 +44,16 @@ impl Program {
             }
         }
     }
-    /// The innermost line of the location `text`, or, without one, the first name in it; takes linear time in the
-    /// text of the location and of the aliases in it, however deep these are nested.
+    /// The innermost line of the location `text` that is in no installed package, else the innermost one, else the
+    /// first name in it; takes linear time in the text of the location and of the aliases in it, however deep these
+    /// are nested, and where the innermost line is in a package the time of [`Self::frames`].
     pub fn origin(&self, text: &str) -> Option<Origin> {
         let (names, place) = self.names_and_place(text);
-        let name = || names.first().map(|&name| Origin::Name(name.to_owned()));
-        place.map(Origin::Place).or_else(name)
+        let Some(place) = place else {
+            return names.first().map(|&name| Origin::Name(name.to_owned()));
+        };
+        let own = if is_installed(&place) { self.own_frame(text) } else { None };
+        Some(Origin::Place(own.unwrap_or(place)))
     }
     /// The name stack of the location `text`, which ends in the name of a primitive: of JAX's
     /// `loc("jit(f)/layer/mul"("f"("a.py":3:4)))` or `loc("mul"("jit(f)/layer"("a.py":3:4)))` it is `jit(f)/layer/mul`. Names of

@@ -6,11 +6,13 @@
 //! in the text of the locations, and without recursion.
 
 use super::call_sites::{function_of_value, CallSites};
+use super::installed::is_installed;
 use crate::error::{Code, Diagnostic};
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt;
 
 /// The number of lines near the requested one that an error names.
 const NEAR: usize = 6;
@@ -37,6 +39,12 @@ struct Frame<'p> {
 enum Part<'p> {
     Frame(Frame<'p>),
     Alias(&'p str),
+}
+
+impl fmt::Display for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
 }
 
 impl Frame<'_> {
@@ -148,23 +156,29 @@ impl Program {
     }
     /// The frames of the location `text` as `file:line:column`, innermost first.
     pub(super) fn stack(&self, text: &str) -> Vec<String> {
+        self.frames(text).map(|frame| frame.to_string()).collect()
+    }
+    /// The innermost frame of the location `text` that is in no installed package.
+    pub(super) fn own_frame(&self, text: &str) -> Option<String> {
+        let own = self.frames(text).find(|frame| !is_installed(frame.file));
+        own.map(|frame| frame.to_string())
+    }
+    /// The frames of the location `text`, innermost first, of at most [`MAX_STEPS`] parts.
+    fn frames<'p>(&'p self, text: &'p str) -> impl Iterator<Item = Frame<'p>> {
         let mut todo = parts(text);
         todo.reverse();
-        let mut frames = Vec::new();
-        for _ in 0..MAX_STEPS {
-            match todo.pop() {
-                Some(Part::Frame(Frame { file, line, column, .. })) => {
-                    frames.push(format!("{file}:{line}:{column}"));
-                }
-                Some(Part::Alias(name)) => {
+        let mut left = MAX_STEPS;
+        std::iter::from_fn(move || loop {
+            left = left.checked_sub(1)?;
+            match todo.pop()? {
+                Part::Frame(frame) => return Some(frame),
+                Part::Alias(name) => {
                     let body = self.strings().find(name).and_then(|id| self.alias(id));
                     let body = body.map_or("", |span| self.text().get(span));
                     todo.extend(parts(body).into_iter().rev());
                 }
-                None => break,
             }
-        }
-        frames
+        })
     }
     /// The values of `place`, a file and a line; an error that names lines nearby if there are none. Values without
     /// a line have those of the calls of their function.

@@ -1,0 +1,28 @@
+//! Which lines are in an installed package or in Python's own library, and not in what a user writes.
+
+/// Whether `place`, the path of a file with or without a line, is in an installed package, in Python's library, or in
+/// a module that Python has frozen.
+pub fn is_installed(place: &str) -> bool {
+    if place.starts_with("<frozen ") {
+        return true;
+    }
+    let mut folders = place.split(['/', '\\']).peekable();
+    while let Some(folder) = folders.next() {
+        // What is last is the file.
+        let Some(next) = folders.peek() else { break };
+        if matches!(folder, "site-packages" | "dist-packages") {
+            return true;
+        }
+        if matches!(folder, "lib" | "lib64") && is_python(next) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether `folder` is what Python's library is in: `python3.11`.
+fn is_python(folder: &str) -> bool {
+    let version = folder.strip_prefix("python").unwrap_or_default();
+    version.starts_with(|first: char| first.is_ascii_digit())
+        && version.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b't'))
+}
