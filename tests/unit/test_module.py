@@ -125,6 +125,65 @@ def test_values_by_name() -> None:
         module[3]  # type: ignore[index]
 
 
+PATHS = """sdy.mesh @mesh = <["x"=2]>
+func.func @main(
+    %arg0: tensor<8x4xf32> loc("params['w']"), %arg1: tensor<8x4xf32> loc("params['layers'][0].b"))
+    -> (tensor<8x4xf32> {jax.result_info = "result['y']"}, tensor<8x4xf32>) {
+  %0 = stablehlo.add %arg0, %arg1 : tensor<8x4xf32>
+  %1 = call @helper(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+func.func private @helper(%a: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.negate %a : tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}"""
+
+
+def test_values_by_path() -> None:
+    module = Module.parse(PATHS)
+    result = module.propagate()
+    for path, name in (
+        ("params['w']", "%arg0"),
+        ('params["w"]', "%arg0"),
+        ("params/layers/0/b", "%arg1"),
+        ("result['y']", "%0"),
+        ("result 1", "%1"),
+        ("@main %0", "%0"),
+    ):
+        assert module[path].name == result[path].name == name
+    assert module["@helper %0"].qualified_name == "@helper %0"
+    assert module.factor_table("result['y']").op == "stablehlo.add"
+    assert module.rule("result['y']") == module.rule("%0")
+    with pytest.raises(KeyError, match=r"did you mean .params.*w"):
+        module["params['v']"]
+    with pytest.raises(KeyError, match=r"did you mean .params.*w"):
+        module["w"]
+    with pytest.raises(KeyError, match="no function @other"):
+        module["@other %0"]
+    with pytest.raises(KeyError, match="an argument: no op defines it; ops that use it define %0"):
+        module.factor_table("params['w']")
+
+
+def test_a_tensor_that_is_several_operands_has_a_row_for_each() -> None:
+    text = """sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+        -> tensor<8x8xf32> {
+      %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    }"""
+    table = Module.parse(text).factor_table("%0")
+    assert table.before == {
+        "%a": {"i": "", "k": '"x"'},
+        "%a (operand 1)": {"j": '"x"', "k": ""},
+        "%0": {"i": "?", "j": "?"},
+    }
+    assert str(table).count("%a (operand 1)") == 2
+    assert table._repr_html_().count("%a (operand 1)") == 2
+    with pytest.raises(KeyError, match=r"define %0(\W|$)"):
+        Module.parse(text).factor_table("%a")
+
+
 def test_values_of_functions_in_turn() -> None:
     head = "func.func private @f{0}(%a: tensor<{0}xf32>) -> tensor<{0}xf32> {{"
     bodies = [f"{head.format(i)} return %a : tensor<{i}xf32> }}" for i in range(1, 4)]

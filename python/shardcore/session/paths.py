@@ -10,6 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardcore._core import Port
 
 _STEP = re.compile(
     r"""\[\s*(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|(?P<index>[^\]]*))\s*\]"""
@@ -17,6 +21,8 @@ _STEP = re.compile(
 )
 MANY = "**"
 """The step of a pattern that stands for any number of steps."""
+_MOST_NEAR = 3
+"""The paths that an error suggests."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -44,6 +50,37 @@ def _split(step: str) -> list[str]:
     if MANY not in step:
         return [step]
     return [part for part in re.split(r"(\*\*)", step) if part]
+
+
+def port_called(arguments: Sequence[Port], results: Sequence[Port], path: str) -> Port | None:
+    """Return the argument or result whose path in the user's program, or name, is ``path``.
+
+    Raises:
+        KeyError: there is none, but others are nearly called that.
+    """
+    ports = [*arguments, *results]
+    exact = next((port for port in ports if path in (port.label, port.name)), None)
+    if exact is not None:
+        return exact
+    wanted = steps(path)
+    found = next((port for port in ports if port.label and steps(port.label) == wanted), None)
+    if found is None:
+        near = near_paths(ports, path)
+        if near:
+            raise KeyError(f"no value is called {path}: did you mean {', '.join(near)}?")
+    return found
+
+
+def near_paths(ports: Sequence[Port], path: str) -> list[str]:
+    """Return the paths of ``ports`` that ``path`` may have been meant to be, in quotes."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import close_names
+
+    labels = [port.label for port in ports if port.label]
+    wanted = steps(path)
+    ends = [label for label in labels if steps(label)[-len(wanted) :] == wanted]
+    close = ends[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR)
+    return [f'"{each}"' for each in close]
 
 
 def is_pattern(path: str) -> bool:

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 
 from shardcore._core import TensorSharding, Value
 from shardcore.errors import Diagnostic, LocationError
-from shardcore.session.paths import steps
+from shardcore.session.paths import near_paths, steps
 
 if TYPE_CHECKING:
     from shardcore._core import Port, Result
-
-
-_MOST_NEAR = 3
-"""The paths that an error suggests."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +62,11 @@ def find(result: Result, asked: Value | str) -> Found:
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
         if not name.startswith("%") and function is None:
-            hint = _near(result, name) or hint
+            near = near_paths([*result.arguments(), *result.results()], name)
+            hint = f"did you mean {', '.join(near)}?" if near else hint
         message = f"the completed program has no value {asked}"
         raise LocationError(Diagnostic("unknown-location", message, hint))
     return value(result, asked.strip(), None, number)
-
-
-def _near(result: Result, name: str) -> str | None:
-    """The paths that ``name`` may have been meant to be."""
-    # The calculus is not imported with the package.
-    from shardcore.calculus.mistakes import close_names
-
-    ports = [*result.arguments(), *result.results()]
-    labels = [port.label for port in ports if port.label]
-    wanted = steps(name)
-    ends = [label for label in labels if steps(label)[-len(wanted) :] == wanted]
-    close = ends[:_MOST_NEAR] or close_names(name, labels, _MOST_NEAR)
-    listed = ", ".join(f'"{path}"' for path in close)
-    return f"did you mean {listed}?" if close else None
 
 
 def value(result: Result, name: str, label: str | None, number: int) -> Found:

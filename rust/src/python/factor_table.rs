@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 #[pyclass(name = "FactorTable", module = "shardcore", frozen)]
 pub struct PyFactorTable {
     op: String,
+    /// The name of each row: that of its value, with the number of the operand where an earlier one is the same.
     names: Vec<String>,
     table: FactorTable,
 }
@@ -36,10 +37,9 @@ impl PyFactorTable {
         if let Some((op, edge)) = program.edge_of_target(value) {
             return Self::of_edge(py, &program, op, &edge, filename);
         }
-        let op = program.defining_op(value).ok_or_else(|| {
-            let name = program.value_name(value);
-            PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
-        })?;
+        let op = program
+            .defining_op(value)
+            .ok_or_else(|| PyKeyError::new_err(of_argument(&program, value)))?;
         let table = factor_table(&mut program, &mut rules, op)
             .map_err(|error| raise(py, &error, program.text().source(), filename))?;
         Ok(Self::new(&program, op, table))
@@ -58,8 +58,14 @@ impl PyFactorTable {
         Ok(Self::new(&program, op, table))
     }
     fn new(program: &Program, op: OpId, table: FactorTable) -> Self {
-        let name = |value: ValueId| program.value_name(value);
-        let names = table.rows.iter().map(|row| name(row.value)).collect();
+        let name = |(index, row): (usize, &Row)| {
+            let name = program.value_name(row.value);
+            if table.rows[..index].iter().any(|other| other.value == row.value) {
+                return format!("{name} (operand {index})");
+            }
+            name
+        };
+        let names = table.rows.iter().enumerate().map(name).collect();
         Self { op: program.op_name(op).to_owned(), names, table }
     }
     /// The rule of the op.
@@ -125,6 +131,24 @@ impl PyFactorTable {
         });
         lines.collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Says that `argument` has no op, and which ops could be asked for.
+fn of_argument(program: &Program, argument: ValueId) -> String {
+    /// The values that are named.
+    const MOST: usize = 3;
+    let mut users: Vec<OpId> = program.users(argument).collect();
+    users.reverse();
+    users.dedup();
+    let results = users.into_iter().flat_map(|op| program.op_results(op));
+    let results: Vec<String> = results.take(MOST).map(|value| program.value_name(value)).collect();
+    let name = program.value_name(argument);
+    let hint = if results.is_empty() {
+        String::new()
+    } else {
+        format!("; ops that use it define {}", results.join(", "))
+    };
+    format!("{name} is an argument: no op defines it{hint}")
 }
 
 #[pymethods]

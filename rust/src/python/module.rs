@@ -8,7 +8,7 @@ use super::errors::{raise, raise_unlocated, shown};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
 use super::mesh::PyMesh;
-use super::names::{LastNames, Names};
+use super::names::{at_path, qualified, LastNames, Names};
 use super::op::PyOp;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
@@ -158,8 +158,9 @@ impl PyModule {
             })
             .collect();
         Ok(format!(
-            "<shardcore.Module of {} ops: {}{}; meshes: {}>",
+            "<shardcore.Module of {} {}: {}{}; meshes: {}>",
             program.num_ops(),
+            if program.num_ops() == 1 { "op" } else { "ops" },
             if functions.is_empty() { "no function".into() } else { functions.join(", ") },
             if program.functions_in_order().len() > 4 { ", ..." } else { "" },
             if meshes.is_empty() { "none".into() } else { meshes.join(", ") },
@@ -188,20 +189,23 @@ impl PyModule {
                 let (function, name) = pair.extract()?;
                 (Some(function), name)
             }
-            Err(_) => (None, key.extract()?),
+            Err(_) => qualified(key.extract()?),
         };
-        let program = self.program(key.py())?;
+        let py = key.py();
+        let program = self.program(py)?;
         let names = self.names.of(&program);
+        let is_entry = function.is_none();
         let function = Self::function(&program, &names, function.as_deref())?;
-        let wanted = if name.starts_with('%') { name } else { format!("%{name}") };
+        let wanted = if name.starts_with('%') { name.clone() } else { format!("%{name}") };
         let calls = names.call_sites(&program);
-        names
-            .find(&program, function, &wanted)
-            .map(|value| PyValue::new(program.clone(), calls, value, function))
-            .ok_or_else(|| {
-                let symbol = shown(program.str(program.func_name(function)));
-                PyKeyError::new_err(format!("no value {} in @{symbol}", shown(&wanted)))
-            })
+        let found = match names.find(&program, function, &wanted) {
+            None if is_entry && !name.starts_with('%') => at_path(py, &program, &name)?,
+            found => found,
+        };
+        found.map(|value| PyValue::new(program.clone(), calls, value, function)).ok_or_else(|| {
+            let symbol = shown(program.str(program.func_name(function)));
+            PyKeyError::new_err(format!("no value {} in @{symbol}", shown(&wanted)))
+        })
     }
 
     /// Every op of every function, in program order.

@@ -1,8 +1,11 @@
-//! Functions and values by their names: `module["%12"]`.
+//! Functions and values by their names, `module["%12"]`, and by paths in the user's program, `module["params['w']"]`.
 
+use super::port::PyPort;
+use super::user_code::own_function;
 use crate::index::{FuncId, StrId, ValueId};
 use crate::ir::Program;
 use crate::mlir::CallSites;
+use pyo3::prelude::*;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -97,4 +100,28 @@ fn index(program: &Program, function: FuncId) -> FxHashMap<u64, ValueId> {
         values.entry(hash).or_insert(value);
     }
     values
+}
+
+/// The function and the name that `key` says: `@helper %12`, or a name alone.
+pub(super) fn qualified(key: String) -> (Option<String>, String) {
+    match key.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {
+        Some((function, name)) => (Some(function.to_owned()), name.trim().to_owned()),
+        None => (None, key),
+    }
+}
+
+/// The argument of the entry function that is called `path` in the user's program, or the value that it returns
+/// as the result of that name.
+///
+/// # Errors
+/// `KeyError` if `path` is near to one that there is.
+pub(super) fn at_path(
+    py: Python<'_>,
+    program: &Arc<Program>,
+    path: &str,
+) -> PyResult<Option<ValueId>> {
+    let ports = (PyPort::arguments(program), PyPort::results(program), path);
+    let found = own_function(py, "shardcore.session.paths", "port_called", ports, None)?;
+    let port: Option<Bound<'_, PyPort>> = found.extract()?;
+    Ok(port.and_then(|port| port.get().value()))
 }

@@ -81,6 +81,14 @@ impl PyPort {
         };
         results.map(port).collect()
     }
+    /// The argument, or the value that the entry function returns as the result.
+    pub(super) fn value(&self) -> Option<ValueId> {
+        self.argument.or_else(|| {
+            let entry = self.program.func_op(self.program.entry_function()?);
+            let returned = self.program.region_terminator(entry, 0)?;
+            self.program.operands(returned).nth(self.index)
+        })
+    }
     fn held_sharding(&self) -> Option<Cow<'_, TensorSharding>> {
         match &self.held {
             Held::Program(id) => self.program.shardings().get(*id).map(Cow::Borrowed),
