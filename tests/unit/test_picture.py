@@ -175,3 +175,24 @@ def test_the_command_draws(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as caught:
             main(["show", *wrong])
         assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "mesh"),
+    [
+        ("A[I_X, J]", "X=2"),
+        ("A[I_{XY}, J] {U_Z}", "X=2,Y=2,Z=2"),
+        ('P(("x", "y"), None)', "x=2,y=2"),
+        ('[{"x"}, {}], replicated={"y"}', "x=2,y=2"),
+        ('[{"x":(2)2}, {"x":(1)2}]', "x=4"),
+        ('<@mesh, [{"x":(3)2}]>', "x=6"),
+    ],
+)
+def test_a_sharding_without_a_mesh_is_drawn_over_an_assumed_one(
+    text: str, mesh: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", text, "--mesh", mesh]) == 0
+    drawn = capsys.readouterr().out
+    assert main(["show", text]) == 0
+    note = f"the mesh is not given, and taken to be {mesh}: --mesh gives another\n"
+    assert capsys.readouterr().out == drawn + note

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -143,6 +144,29 @@ def parse_whole(
     array = NamedArray.parse(text, mesh, filename="<array>")
     array = array if shape is None else _sized(array, shape, text)
     return Spelling(array, mesh, array.to_sharding(mesh))
+
+
+def assumed_mesh(text: str, size: int = 2) -> Mesh | None:
+    """Return a mesh for ``text``: its axes in the order in which it names them, each of ``size``
+    devices, or of as many as its sub-axes need; ``None`` for a text without axes.
+
+    Raises:
+        ParseError, VerificationError: as for the notation that it is in.
+    """
+    text = unwrap(text).text
+    if _SDY.match(text):
+        whole = text if re.match(r"\s*(?:<|#)", text) else f"<@mesh, {text.strip()}>"
+        sharding = TensorSharding.parse(whole)
+        dims = [axis for dim in sharding.dims for axis in dim.axes]
+        axes = [*dims, *sharding.replicated, *sharding.unreduced]
+    else:
+        array = from_spec(parse_spec(text)) if _SPEC.match(text) else NamedArray.parse(text)
+        axes = [*array.axes, *array.unreduced]
+    sizes: dict[str, int] = {}
+    for axis in axes:
+        needed = size if axis.size is None else (axis.pre_size or 1) * axis.size
+        sizes[axis.name] = math.lcm(sizes.get(axis.name, 1), needed)
+    return Mesh(sizes) if sizes else None
 
 
 def _of(sharding: TensorSharding, text: str, shape: Sequence[int] | None) -> Spelling:

@@ -23,7 +23,9 @@ def add(commands: Any) -> None:
         "sharding", metavar="SHARDING", help="in any notation: '[{\"x\"}, {}]', 'P(\"x\")'"
     )
     parser.add_argument(
-        "--mesh", metavar="x=2,y=4", help="the axes of the mesh, unless the sharding has them"
+        "--mesh",
+        metavar="x=2,y=4",
+        help="the axes of the mesh, unless the sharding has them [2 for each axis]",
     )
     parser.add_argument(
         "--shape", type=shape, metavar="8x16", help="the sizes of the tensor's dims"
@@ -32,14 +34,22 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    from shardcore.calculus.spellings import parse_whole
+    from shardcore.calculus.spellings import assumed_mesh, parse_whole
 
     mesh = None if options.mesh is None else mesh_of(options)
+    note = ""
     try:
         sharding = parse_whole(options.sharding, mesh, shape=options.shape).sharding
     except CalculusError as error:
-        if error.code != "invalid-option":
+        if error.code != "invalid-option" or mesh is not None:
             raise
-        options.parser.error("the sharding is over a mesh that it does not have: give --mesh")
+        mesh = assumed_mesh(options.sharding)
+        if mesh is None:
+            options.parser.error("the sharding names no axis of a mesh: give it, as --mesh X=4")
+        sharding = parse_whole(options.sharding, mesh, shape=options.shape).sharding
+        sizes = ",".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+        note = f"the mesh is not given, and taken to be {sizes}: --mesh gives another"
     print_text(sharding.visualize(options.shape))
+    if note:
+        print_text(note)
     return 0
