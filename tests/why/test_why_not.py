@@ -215,6 +215,31 @@ def test_the_way_there_is_searched() -> None:
     assert found.instead is not None
 
 
+def test_what_won_says_where_it_comes_from_and_when_it_got_there() -> None:
+    text = function(
+        [arg("a", "8x8", '{"x"}, {}'), arg("w", "8x8", '{?}, {"x"}')],
+        PRODUCT.split("\n")[0].replace("%1", "%0"),
+        "0",
+    )
+    result = Module.parse(text).propagate()
+    [have] = result.why("%0").axes
+    found = result.why_not("%0", 1 - have.dim, "x")
+    assert found.winner == have
+    instead = found.record()["instead"]
+    assert instead["source"]["name"] == have.source.name
+    assert (instead["priority"], instead["step"]) == (0, have.chain[-1].step)
+    assert str(found).endswith(
+        f", from {have.source.name} at priority 0, step {have.chain[-1].step}"
+    )
+    # What is annotated itself won when nothing had happened yet.
+    found = result.why_not("%a", 1, "x")
+    assert str(found).endswith('dim 0 of %a has "x": the argument is annotated')
+    assert (found.record()["instead"]["priority"], found.record()["instead"]["step"]) == (
+        None,
+        None,
+    )
+
+
 def test_what_won_and_was_removed_by_the_export() -> None:
     text = function([arg("a", "8x9", '{}, {"x", ?}')], "", "a", "8x9")
     found = Module.parse(text).propagate().why_not("%a", 0, "x")

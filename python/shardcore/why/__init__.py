@@ -163,10 +163,13 @@ class WhyNot:
     """What won instead: a tensor, its dim, and the axes that the dim has."""
     is_trimmed: bool = False
     """Whether the export removed axes of what won afterwards, from an input or output."""
+    winner: AxisWhy | None = None
+    """Where what won comes from: that of the axis itself if the dim has it, else of the first."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
-        instead = self.instead
+        instead, winner = self.instead, self.winner
+        last = winner.chain[-1] if winner is not None and winner.chain else None
         return {
             "code": self.code,
             "value": self.value,
@@ -182,6 +185,9 @@ class WhyNot:
                 "dim": instead[1],
                 "axes": list(instead[2]),
                 "is_trimmed": self.is_trimmed,
+                "source": winner and dict(vars(winner.source)),
+                "priority": last and last.priority,
+                "step": last and last.step,
             },
         }
 
@@ -210,12 +216,13 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
     row = result._explainer.missing(number, is_result, dim, ref)
     if row is None:
         raise _mistake(f"{name} was made by the export", "ask for what it reshards")
-    instead, is_trimmed = row["instead"], False
+    instead, is_trimmed, winner = row["instead"], False, None
     if instead is not None:
         other, place, texts = instead
         axes = [AxisRef.parse(text) for text in texts]
         instead = (other, place, tuple(map(_axis_text, axes)))
         is_trimmed = _is_trimmed(result, other, place, axes)
+        winner = None if is_trimmed else _winner(result, other, place, ref)
     return WhyNot(
         row["code"],
         found.name,
@@ -227,6 +234,7 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
         row["location"],
         instead,
         is_trimmed,
+        winner,
     )
 
 
@@ -243,6 +251,17 @@ def absences(
             if any(each.overlaps(ref) for each in there.axes):
                 return []
     return [why_not(result, value, place, ref) for place in asked]
+
+
+def _winner(result: Result, name: str, dim: int, ref: AxisRef) -> AxisWhy | None:
+    """Where the axes on ``dim`` of ``name`` come from: ``ref`` if it is there, else the first."""
+    try:
+        found = find(result, name)
+    except LocationError:
+        return None
+    there = [each for each in of_axes(result._explainer, found) if each.dim == dim]
+    same = [each for each in there if each.axis.overlaps(ref)]
+    return next(iter(same or there), None)
 
 
 def _is_trimmed(result: Result, name: str, dim: int, axes: list[AxisRef]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from shardcore.controls import visible
 from shardcore.report.widths import file_line
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore._core import Result
@@ -109,7 +110,8 @@ class Steps(Sequence[RunStep]):
 
     def __repr__(self) -> str:
         visits = sum(len(step.visits) for step in self._steps)
-        return f"<shardcore.why.steps.Steps of {len(self)} steps, {visits} visits with changes>"
+        made = f"{plural(len(self), 'step')}, {plural(visits, 'visit')} with changes"
+        return f"<shardcore.why.steps.Steps of {made}>"
 
     def __str__(self) -> str:
         return visible("\n".join(_lines(self._steps)))

@@ -28,7 +28,8 @@ WHY_NOT = {
     "no-factor": "another tensor of the op has the axis, on a dim that corresponds to none here",
     "priority": "what won propagates at an earlier user priority",
     "op-priority": "what won propagates in an earlier op-priority step",
-    "non-divisible": "the axis does not divide the factor of the op, or what is left of it",
+    "non-divisible": "the axis does not divide what is left of the factor, or a factor before it "
+    "in the dim is not sharded whole",
     "manual": "the axis is manual in the computation, or would stand before one that is",
     "sub-axis": "the export removed a part of an axis from an open dim of an input or output",
     "conflict": "other axes are there, or on a dim that is the same factor",
@@ -55,8 +56,22 @@ def absence(record: dict[str, Any]) -> str:
     if instead:
         axes = ", ".join(f'"{axis}"' for axis in instead["axes"]) or "no axis"
         has = f"had {axes}, until the export removed it" if instead["is_trimmed"] else f"has {axes}"
-        lines.append(f"  dim {instead['dim']} of {instead['value']} {has}")
+        lines.append(f"  dim {instead['dim']} of {instead['value']} {has}{_won(instead)}")
     return "\n".join(lines)
+
+
+def _won(instead: dict[str, Any]) -> str:
+    """Where what won comes from, and when it got there."""
+    source = instead["source"]
+    if source is None:
+        return ""
+    if instead["step"] is None and source["name"] == instead["value"]:
+        return f": {_WRITTEN[source['kind']]}"
+    name = source["label"] or source["name"]
+    when = ""
+    if instead["step"] is not None:
+        when = f" at priority {instead['priority']}, step {instead['step']}"
+    return f", from {name}{when}"
 
 
 def tree(record: dict[str, Any]) -> str:
