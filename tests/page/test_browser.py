@@ -194,7 +194,33 @@ def test_it_is_readable_in_the_dark_and_on_paper(gpt: Browser) -> None:
     assert contrast() >= 4.5
     gpt.emulate(media="print")
     assert gpt.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    # What only moves on a screen is left out; the graph is on one page, however large.
+    assert gpt.run("getComputedStyle(document.querySelector('#steps')).display") == "none"
+    width, height = gpt.run(
+        "(({ width, height }) => [width, height])"
+        "(document.querySelector('#graph svg').getBoundingClientRect())"
+    )
+    assert width <= gpt.run("document.querySelector('main').clientWidth")
+    assert height <= 220 / 25.4 * 96 + 1
     assert gpt.pdf().startswith(b"%PDF")
+
+
+def test_nothing_is_cut_on_a_narrow_screen(gpt: Browser) -> None:
+    gpt.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=400,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
+    try:
+        assert gpt.run("document.documentElement.scrollWidth") <= 400
+        cut = """[...document.querySelectorAll('.block[open] .code')]
+            .filter((code) => code.scrollWidth > code.clientWidth).length"""
+        assert gpt.run("document.querySelectorAll('.block[open] .code').length") > 0
+        assert gpt.run(cut) == 0
+    finally:
+        gpt.call("Emulation.clearDeviceMetricsOverride")
 
 
 def test_an_axis_may_be_called_script(browser: Browser, tmp_path: Path) -> None:
