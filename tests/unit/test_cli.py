@@ -74,9 +74,37 @@ def test_propagate_shows_every_value(run, mlp: str) -> None:
 def test_propagate_limits_rows(run, mlp: str) -> None:
     code, out, _ = run("propagate", mlp, "--limit", "2")
     assert code == 0
-    assert "... 1 arguments and 0 results of ops more (--limit 0 shows all)" in out
+    assert "... 1 argument and 0 results of ops more (--limit 0 shows all)" in out
     assert "%w" not in out
     assert "%w" in run("propagate", mlp, "--limit", "0")[1]
+
+
+def test_a_program_without_annotations_says_what_to_type(run, tmp_path: Path) -> None:
+    path = tmp_path / "bare.mlir"
+    body = (
+        'func.func @main(%x: tensor<64x8xf32> loc("x")) -> tensor<64x8xf32> {\n'
+        "  %0 = stablehlo.negate %x : tensor<64x8xf32>\n  return %0 : tensor<64x8xf32>\n}\n"
+    )
+    mesh = 'sdy.mesh @mesh = <["one"=1, "data"=8]>\n'
+    said = {}
+    for name, text in {
+        "bare": body,
+        "mesh": mesh + body,
+        "annotated": mesh
+        + body.replace("xf32> loc", "xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>} loc"),
+        "constrained": mesh
+        + body.replace("stablehlo.negate %x", "sdy.sharding_constraint %x <@mesh, [{}, {}]>"),
+        "one device": 'sdy.mesh @mesh = <["one"=1]>\n' + body,
+    }.items():
+        path.write_text(text)
+        code, out, err = run("propagate", str(path))
+        assert (code, err) == (0, "")
+        _, _, said[name] = out.partition("note: ")
+    assert said["bare"].startswith("the program has no mesh and no annotation")
+    assert "shardcore plan FILE --devices 8" in said["bare"]
+    assert said["mesh"].startswith("nothing is annotated, so each of 8 devices holds")
+    assert 'x with [{"data"}, {}]' in said["mesh"]
+    assert said["annotated"] == said["constrained"] == said["one device"] == ""
 
 
 def test_propagate_writes_json(run, mlp: str) -> None:

@@ -26,6 +26,7 @@ from shardcore.calculus.collectives import op_name
 from shardcore.calculus.mistakes import mistake
 from shardcore.errors import CalculusError
 from shardcore.expected import expect, expect_all
+from shardcore.units import plural
 
 RING_OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "matmul")
 """What :func:`ring` has a schedule for."""
@@ -76,7 +77,7 @@ class Ring:
 
     def __repr__(self) -> str:
         way = "both ways" if self.both_ways else "one way"
-        return f"<Ring {self.op} of {self.devices}, {way}: {len(self.hops)} hops>"
+        return f"<Ring {self.op} of {self.devices}, {way}: {plural(len(self.hops), 'hop')}>"
 
     def __str__(self) -> str:
         rows = [["", *(f"device {device}" for device in range(self.devices))]]

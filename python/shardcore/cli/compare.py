@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import count, print_json, read_module, warn
 from shardcore.cli.where import add_hardware, cost_options
-from shardcore.units import format_bytes, format_seconds
+from shardcore.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     import shardcore
@@ -142,5 +142,5 @@ def _parts(
     ]
     parts.append(table(("value", *names), shown))
     if len(differing) > top:
-        parts.append(paragraph(f"... {len(differing) - top} values more"))
+        parts.append(paragraph(f"... {plural(len(differing) - top, 'value')} more"))
     return parts

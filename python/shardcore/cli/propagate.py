@@ -7,7 +7,15 @@ import time
 from typing import Any
 
 from shardcore.cli.diagnosed import add_ignore, show_diagnostics
-from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
+from shardcore.cli.options import (
+    count,
+    print_fitted,
+    print_json,
+    progress_bar,
+    read_module,
+    warn,
+    write,
+)
 
 
 def add(commands: Any) -> None:
@@ -83,11 +91,15 @@ def run(options: argparse.Namespace) -> int:
             else {"values": list(map(value_record, values))}
         )
     elif options.output != "-":
+        from shardcore.diagnose.unannotated import remark
         from shardcore.report.console import show
         from shardcore.report.table import print_result, values_table
 
         if values is None:
             print_result(result, limit=options.limit, seconds=seconds)
+            note = remark(result)
+            if note is not None:
+                print_fitted(f"\nnote: {note}")
             show_diagnostics(result, options.ignore)
         else:
             show([values_table(result, values)])

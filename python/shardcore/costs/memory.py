@@ -13,6 +13,7 @@ from typing import Any
 from shardcore.bounded import json_text, shown
 from shardcore.costs.records import LiveValue
 from shardcore.costs.scopes import scope_of
+from shardcore.units import plural
 
 GROUPS = ("scope", "line", "role", "value")
 """What :meth:`MemoryTimeline.by` sums over."""
@@ -161,7 +162,8 @@ class MemoryTimeline:
 
     def __repr__(self) -> str:
         peak = self.points[self.peak].bytes if self.points else 0
-        return f"<shardcore.MemoryTimeline of {len(self.points)} ops, {peak} bytes at the peak>"
+        ops = plural(len(self.points), "op")
+        return f"<shardcore.MemoryTimeline of {ops}, {plural(peak, 'byte')} at the peak>"
 
     def _repr_svg_(self) -> str:
         return self.svg()

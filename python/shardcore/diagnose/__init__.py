@@ -5,6 +5,7 @@
 :mod:`~.annotations`  annotations without effect, and those that contradict each other
 :mod:`~.ops`          ops without a rule, at which propagation stops
 :mod:`~.traffic`      values that are rematerialized, or large and moved; memory that does not fit
+:mod:`~.unannotated`  what to say of a program in which nothing is annotated
 :mod:`~.places`       places in the user's source
 ====================  =======================================================================
 

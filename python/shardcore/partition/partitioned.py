@@ -22,6 +22,7 @@ from shardcore._core import (
 from shardcore.bounded import shown
 from shardcore.rules.costs import cost_estimates
 from shardcore.rules.shards import shard_rules
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore.costs.records import CollectiveCost
@@ -202,9 +203,11 @@ class Partitioned:
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.count_outcomes().items())
+        sends = "sends" if len(self.collectives) == 1 else "send"
+        sent = plural(self.sent_bytes, "byte")
         return (
-            f"<shardcore.Partitioned: {self.num_devices} devices, policy {self.policy}, "
-            f"{len(self.collectives)} collectives that send {self.sent_bytes} bytes a device; "
+            f"<shardcore.Partitioned: {plural(self.num_devices, 'device')}, policy {self.policy}, "
+            f"{plural(len(self.collectives), 'collective')} that {sends} {sent} a device; "
             f"ops: {kinds or 'none'}>"
         )
 

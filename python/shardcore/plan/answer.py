@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh, TensorSharding
 from shardcore.session import Evaluation, Session
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore.costs import Cost
@@ -131,7 +132,8 @@ class Plan:
         return plain_text(plan_parts(self))
 
     def __repr__(self) -> str:
-        return f"<shardcore.Plan {self.kind} over {self.mesh}: {len(self.specs)} annotations>"
+        annotations = plural(len(self.specs), "annotation")
+        return f"<shardcore.Plan {self.kind} over {self.mesh}: {annotations}>"
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import parts_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, plain_text, table
-from shardcore.units import format_bytes, format_count, format_seconds
+from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
         table(columns, lines, wrapped=columns[-1:]),
     ]
     if len(comparison.lines) > top:
-        parts.append(paragraph(f"... {len(comparison.lines) - top} lines more"))
+        parts.append(paragraph(f"... {plural(len(comparison.lines) - top, 'line')} more"))
     return parts
 
 

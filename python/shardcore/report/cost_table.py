@@ -46,7 +46,7 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
         ),
         ("most expensive ops", timed, lambda: _ops(timed)),
         (
-            f"largest of the {len(cost.live_at_peak)} values that are live at the peak",
+            _largest(len(cost.live_at_peak)),
             cost.live_at_peak,
             lambda: _live(sorted(cost.live_at_peak, key=lambda row: -row.bytes)[:top]),
         ),
@@ -181,6 +181,13 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
         row.cause or "",
         row.cause_location or row.location or "",
     )
+
+
+def _largest(count: int) -> str:
+    """The title of the largest of ``count`` values."""
+    if count == 1:
+        return "the value that is live at the peak"
+    return f"largest of the {count} values that are live at the peak"
 
 
 def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:

@@ -13,7 +13,7 @@ from shardcore.report.console import FittedTable, PlainTable
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
 from shardcore.report.labels import folded
 from shardcore.report.table import COLUMNS, cells, selection
-from shardcore.units import format_bytes
+from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from shardcore._core import FactorTable, Module, Result, Value
@@ -66,7 +66,7 @@ def _costs(result: Result) -> tuple[list[list[str]], str]:
         return [], f"<div>{escape(f'its cost is not known: {error.message}')}</div>"
     top = cost.top_collectives(MAX_COLLECTIVES)
     rest = len(cost.collectives) - len(top)
-    others = f"{rest} collectives more; " if rest else ""
+    others = f"{plural(rest, 'collective')} more; " if rest else ""
     drawn = _table([name.lstrip(">") for name in COLLECTIVE_COLUMNS], map(collective_cells, top))
     note = (
         f"<div>{escape(f'{others}times are for {cost.hardware.name}, policy {cost.policy}')}</div>"
@@ -95,7 +95,9 @@ def module_html(module: Module) -> str:
         [f"@{name}", ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)]
         for name, mesh in module.meshes.items()
     ]
-    counts = f"{module.num_ops} ops; {totals['sharded_values']} of {totals['values']} values"
+    counts = (
+        f"{plural(module.num_ops, 'op')}; {totals['sharded_values']} of {totals['values']} values"
+    )
     values, more = selection(module, MAX_ROWS)
     rows = _rows(values)
     return (
@@ -111,7 +113,7 @@ def session_html(session: Session) -> str:
         (target, str(sharding), str(sharding)) for target, sharding in session.annotations.items()
     )
     lines = [[target, str(len(joined)), joined[0]] for target, joined in rows]
-    more = f"... {len(lines) - MAX_ROWS} rows more" if len(lines) > MAX_ROWS else ""
+    more = f"... {plural(len(lines) - MAX_ROWS, 'row')} more" if len(lines) > MAX_ROWS else ""
     drawn = _table(("annotated", "count", "sharding"), lines[:MAX_ROWS])
     return f"<div {_STYLE}><div>{escape(repr(session))}</div>{drawn}<div>{more}</div></div>"
 

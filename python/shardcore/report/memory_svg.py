@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shardcore.report.fits import fit_text
 from shardcore.report.memory_table import sampled
 from shardcore.report.widths import file_line
-from shardcore.units import format_bytes
+from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from shardcore.costs.memory import MemoryTimeline
@@ -65,7 +65,7 @@ def _layers(groups: dict[str, list[int]], count: int) -> dict[str, list[int]]:
     rest = [groups[name] for name in names[_LAYERS:]]
     if rest:
         sums = [sum(row[at] for row in rest) for at in range(count)]
-        first[f"{len(rest)} others"] = sums
+        first[plural(len(rest), "other")] = sums
     return first
 
 

@@ -30,7 +30,7 @@ def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Part
     )
     count = plural(len(partitioned.collectives), "collective")
     yield paragraph(
-        f"{partitioned.num_devices} devices, policy {partitioned.policy}: a device sends "
+        f"{plural(partitioned.num_devices, 'device')}, policy {partitioned.policy}: a device sends "
         f"{format_bytes(partitioned.sent_bytes)} in {count}; "
         f"ops: {ops or 'none'}"
     )
@@ -48,7 +48,7 @@ def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Part
         )
     gathered = [outcome for outcome in partitioned.outcomes if outcome.kind == "gathered"]
     if gathered:
-        yield paragraph(f"\n{len(gathered)} ops whose operands were gathered")
+        yield paragraph(f"\n{plural(len(gathered), 'op')} whose operands were gathered")
         yield table(
             ("op", "why", "source"),
             [(row.name, row.reason, row.location or "") for row in gathered[:top]],

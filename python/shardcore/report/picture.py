@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from shardcore._core import TensorSharding
 from shardcore.errors import Diagnostic, ProgramTooLargeError, VerificationError
 from shardcore.report.placement import Placement, device_text, num_blocks
+from shardcore.units import plural
 
 MAX_ROWS, MAX_COLUMNS, MAX_PANELS = 16, 16, 4
 """The most blocks and grids that are drawn."""
@@ -203,7 +204,7 @@ def _caption(
 
 
 def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
+    return plural(count, "block")
 
 
 def _of(sizes: Sequence[int] | None, dim: int, count: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.report.console import paragraph, plain_text, show, table
 from shardcore.report.labels import folded
-from shardcore.units import format_bytes
+from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +65,11 @@ def result_text(result: Result) -> str:
             for label, joined in folded(found)
         ]
         if rows:
-            more = f"... {len(rows) - MAX_PORTS} rows more\n" if len(rows) > MAX_PORTS else ""
+            more = (
+                f"... {plural(len(rows) - MAX_PORTS, 'row')} more\n"
+                if len(rows) > MAX_PORTS
+                else ""
+            )
             columns = (name, "", "shape", "sharding", "local shape", ">per device")
             parts += [table(columns, rows[:MAX_PORTS]), paragraph(more)]
     return plain_text([*parts, paragraph(summary_text(result.summary()))])
@@ -113,7 +117,8 @@ def selection(result: Result | Module, limit: int) -> tuple[list[Value], str]:
     results = [value for value in values if value.op is not None]
     first = max(limit - len(results), min(len(arguments), limit // 2))
     rest = (len(arguments[first:]), len(results[limit - first :]))
-    more = f"... {rest[0]} arguments and {rest[1]} results of ops more"
+    kinds = plural(rest[0], "argument"), plural(rest[1], "result")
+    more = f"... {' and '.join(kinds)} of ops more"
     return arguments[:first] + results[: limit - first], more
 
 
@@ -135,10 +140,10 @@ def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:
     for axis in after["axes"]:
         lines.append(
             f'axis "{axis["name"]}"={axis["size"]} of @{axis["mesh"]} shards '
-            f"{axis['values']} values, {axis['arguments']} of them arguments"
+            f"{plural(axis['values'], 'value')}, {axis['arguments']} of them arguments"
         )
     if before["is_saturated"] or after["is_saturated"]:
         lines.append("some of these bytes are 2^128 or more, and not counted beyond that")
     if seconds is not None:
-        lines.append(f"{summary['ops']} ops in {seconds * 1000:.1f} ms")
+        lines.append(f"{plural(summary['ops'], 'op')} in {seconds * 1000:.1f} ms")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore._core import Module, Result
 from shardcore.errors import ShardcoreError
 from shardcore.session.workers import Workers
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
@@ -169,7 +170,7 @@ def evaluate(
         for row in _in_order(work, edits):
             done += 1
             if progress is not None:
-                progress(f"{done} edits", done / total if total else 0.0)
+                progress(plural(done, "edit"), done / total if total else 0.0)
             yield row
     finally:
         # Nothing waits for a thread that is at work still: it may be in a rule.

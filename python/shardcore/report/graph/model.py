@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore.report.entry import entry_function
 from shardcore.report.table import format_shape, format_sharding
+from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Port, Result, Value
@@ -150,11 +151,13 @@ class Graph:
 
     def __str__(self) -> str:
         count = Counter(node.kind for node in self.nodes)
-        groups = f", {count['ops']} groups of ops" if count["ops"] else ""
-        times = "".join(f"; {len(each.nodes)} nodes x {each.times}" for each in self.layers)
+        groups = f", {plural(count['ops'], 'group')} of ops" if count["ops"] else ""
+        times = "".join(
+            f"; {plural(len(each.nodes), 'node')} x {each.times}" for each in self.layers
+        )
         folding = f"; folded {self.folding}" if self.folding else ""
-        ops = f"{count['tensor']} tensors, {count['op']} ops{groups}"
-        return f"{ops}, {len(self.edges)} edges{times}{folding}"
+        ops = f"{plural(count['tensor'], 'tensor')}, {plural(count['op'], 'op')}{groups}"
+        return f"{ops}, {plural(len(self.edges), 'edge')}{times}{folding}"
 
     def __repr__(self) -> str:
         return f"<Graph {self}>"
