@@ -2,7 +2,9 @@
 
 import atexit
 import contextlib
+import importlib
 import os
+import sys
 
 from shardcore import _core
 
@@ -26,6 +28,18 @@ def _finish() -> None:
         _core.finish(0.2)
 
 
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports a module of the package.
+
+    Functions import what they need when they are called. A fork in the middle of that would leave
+    a child whose own imports wait for a thread that exists in its parent alone.
+    """
+    for name in [name for name in sys.modules if name.startswith("shardcore.")]:
+        # Waits if the module is being imported; one whose import fails is not waited for.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_core.after_fork_in_child)
+    os.register_at_fork(before=_wait_for_imports, after_in_child=_core.after_fork_in_child)
 atexit.register(_finish)

@@ -580,3 +580,39 @@ def test_forks_during(kind: str) -> None:
     code = FORKS.format(text=chain(300 if "threads" in kind else 20), body=FORKS_OF[kind])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "{0}\n"), done.stderr
+
+
+IMPORTS = """
+import importlib.machinery, os, signal, sys, threading, time
+from shardcore import Module
+started = threading.Event()
+class Slow:
+    def find_spec(name, path=None, target=None):
+        if name != "shardcore.costs.build":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        load = spec.loader.exec_module
+        def slowly(module):
+            started.set()
+            time.sleep(0.5)
+            load(module)
+        spec.loader.exec_module = slowly
+        return spec
+sys.meta_path.insert(0, Slow)
+result = Module.parse("func.func @main(%a: tensor<2xf32>) { return }").propagate()
+threading.Thread(target=lambda: result.cost("tpu-v5e")).start()
+started.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    result.cost("tpu-v5e")
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forks_during_an_import() -> None:
+    command = [sys.executable, "-c", IMPORTS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
