@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import importlib
 import os
-import sys
 
 from shardcore import _core
 
@@ -28,16 +27,26 @@ def _finish() -> None:
         _core.finish(0.2)
 
 
+_MOST_IMPORTS = 1000
+"""How often a fork waits for modules: a module that itself forks is never imported until then."""
+
+
 def _wait_for_imports() -> None:
     """Wait until no other thread imports a module of the package.
 
     Functions import what they need when they are called. A fork in the middle of that would leave
     a child whose own imports wait for a thread that exists in its parent alone.
     """
-    for name in [name for name in sys.modules if name.startswith("shardcore.")]:
-        # Waits if the module is being imported; one whose import fails is not waited for.
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+    # The locks of imports in progress; there is no public way to ask for them.
+    locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+    for _ in range(_MOST_IMPORTS):
+        names = [name for name in list(locks) if name.startswith("shardcore.")]
+        if not names:
+            return
+        for name in names:
+            # Waits for the thread that imports the module, whose import may fail.
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
 
 
 if hasattr(os, "register_at_fork"):
