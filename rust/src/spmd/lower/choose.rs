@@ -140,12 +140,15 @@ impl Lowering<'_, '_, '_> {
             let order = if placement.is_replicated() { 0 } else { placement.order };
             Placement { order, ..placement }
         };
-        let operands: Vec<Placement> = work
+        let mut operands: Vec<Placement> = work
             .rule
             .operands
             .iter()
             .map(|mapping| place(factors.placement(mapping, &digits, order)))
             .collect();
+        if let Some(order) = self.reversed_order(work, order, &digits) {
+            operands[0].order = order;
+        }
         let terms = factors.terms(&digits);
         let results: Vec<Placement> = work
             .rule

@@ -1,8 +1,14 @@
 //! Slices, pads and reversals, which move elements along dims, computed on the windows of shards.
 
-use super::super::ways::Way;
+use super::super::digits::{total_size, Digit};
+use super::super::ways::{FactorDigits, Way};
 use super::work::ByRule;
 use super::{Held, Lowering};
+use crate::index::Id;
+use crate::mesh::Mesh;
+
+/// The most devices of which there are other orders.
+const MAX_REVERSED: i64 = 1 << 14;
 
 impl Lowering<'_, '_, '_> {
     /// Slices the window of each shard. Sharded dims that are taken in full are not sliced.
@@ -38,6 +44,44 @@ impl Lowering<'_, '_, '_> {
         let [low, high, interior] = &edges;
         let value = self.emit.pad_between(operands[0].value, Some(fill), [low, high, interior]);
         self.replace(work, way, &[value]);
+    }
+    /// The order of devices in which the operand of `work`, a reversal, lies where its result lies in `order`, so that each device
+    /// reverses its own shard: digits of reversed dims count backwards. `None` for other ops, where shards have padding, and
+    /// where the order is given by others.
+    pub(super) fn reversed_order(
+        &mut self,
+        work: &ByRule,
+        order: u32,
+        digits: &FactorDigits,
+    ) -> Option<u32> {
+        let is_reverse = self.emit.program.op_name_id(work.op) == self.reverse;
+        if !is_reverse || !self.is_free() || self.emit.devices.are_unlisted() {
+            return None;
+        }
+        let mut reversed: Vec<Digit> = Vec::new();
+        for dim in self.ints(work.op, "dimensions") {
+            let dim = usize::try_from(dim).ok()?;
+            let [factor] = work.rule.operands[0].dims.get(dim)?[..] else { return None };
+            let own = &digits[factor.index()];
+            if work.shapes[0][dim] % total_size(own) != 0 {
+                return None;
+            }
+            reversed.extend(own);
+        }
+        let mesh = self.emit.devices.mesh(order).filter(|_| !reversed.is_empty())?;
+        if mesh.device_count() > MAX_REVERSED {
+            return None;
+        }
+        let other = |position: i64| {
+            let turned = reversed.iter().map(|digit| {
+                let value = digit.value(position);
+                (digit.size - 1 - 2 * value) * digit.stride
+            });
+            mesh.device_at_position(position + turned.sum::<i64>())
+        };
+        let ids = (0..mesh.device_count()).map(other).collect();
+        let mesh = Mesh::new(mesh.axes.clone(), ids);
+        self.emit.devices.order_of(&mesh).ok()
     }
     /// Reverses the window of each shard.
     pub(super) fn reverse_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {

@@ -29,6 +29,13 @@ impl Lowering<'_, '_, '_> {
         if !moves.is_empty() {
             return moves;
         }
+        // A reversal whose operand is in another order of devices.
+        if way.operands.first().is_some_and(|&operand| {
+            let (own, wanted) = (&self.placements[operand], &self.placements[way.results[0]]);
+            own.order != wanted.order && !own.is_replicated()
+        }) {
+            return moves;
+        }
         let mut geometries = None;
         for (operand, mapping) in work.rule.operands.iter().enumerate() {
             for (dim, factors) in mapping.dims.iter().enumerate() {

@@ -4,7 +4,9 @@ use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::reducer::Reducer;
 use super::super::repeat::Start;
-use super::super::reshard::{neutral, plan, shard_elements, Abilities, Plan, PlanKey, Traveller};
+use super::super::reshard::{
+    neutral, plan, plan_between, shard_elements, Abilities, Plan, PlanKey, Traveller,
+};
 use super::super::steps::Step;
 use super::super::xla;
 use super::planned::{PlanOf, Planned};
@@ -145,8 +147,12 @@ impl<'p> Lowering<'p, '_, '_> {
     pub(super) fn next_op_id(&self) -> OpId {
         OpId::from_index(self.emit.program.num_op_ids())
     }
-    /// The plan of a reshard. Digits of another order of devices are treated as those of this order; a permute then
-    /// sends shards to the devices with these positions in the other order.
+    /// Whether plans are searched for that send the fewest elements.
+    pub(super) fn is_free(&self) -> bool {
+        self.how.policy == Policy::FewestBytes && self.how.one_by_one.is_none()
+    }
+    /// The plan of a reshard. Where it is not free to choose, digits of another order of devices are treated as those of this
+    /// order; a permute behind the plan sends shards to the devices with these positions in the other order.
     fn plan(&mut self, held: Held, target: PlacementId) -> Arc<Plan> {
         let key = (held.placement, target, held.global);
         if let Some(planned) = self.plans.get(&key) {
@@ -154,7 +160,7 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         let shape = self.shape_of(held.global).unwrap_or_default();
         let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
-        let is_free = self.how.policy == Policy::FewestBytes && self.how.one_by_one.is_none();
+        let is_free = self.is_free();
         let can_add = neutral(self.emit.element(held.global)).is_some();
         // XLA's partitioner adds elements to zeros, too.
         let spreads = can_add && (is_free || self.how.policy == Policy::Xla);
@@ -170,8 +176,13 @@ impl<'p> Lowering<'p, '_, '_> {
             } else {
                 xla::reshard::plan(from, &to, &known.shape, &known.devices, spreads)
             };
-            let abilities = if is_free { abilities } else { Abilities::default() };
-            let new = Arc::new(of_xla.unwrap_or_else(|| plan(from, &to, &known.shape, abilities)));
+            let new = Arc::new(of_xla.unwrap_or_else(|| {
+                if is_free {
+                    plan_between(from, &self.placements[target], &known.shape, abilities)
+                } else {
+                    plan(from, &to, &known.shape, Abilities::default())
+                }
+            }));
             self.known_plans.insert(known, Arc::clone(&new));
             new
         };
@@ -215,7 +226,7 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         let (from, to) = (&self.placements[held.placement], &self.placements[target]);
         let changes_order = from.order != to.order && !from.is_replicated() && !to.is_replicated();
-        if !changes_order {
+        if !changes_order || self.is_free() {
             return sent;
         }
         let shape = self.shape_of(held.global).unwrap_or_default();

@@ -86,7 +86,11 @@ impl SharedKey {
         own: &Key,
         operands: &[Held],
     ) -> Option<Self> {
-        if program.num_regions(op) > 0 || program.kind(op) == OpKind::CustomCall {
+        // Reversals bring orders of devices of their own.
+        let is_apart = program.num_regions(op) > 0
+            || program.kind(op) == OpKind::CustomCall
+            || program.op_name(op) == "stablehlo.reverse";
+        if is_apart {
             return None;
         }
         let rule = program.rules()[own.rule.get()?].clone();

@@ -6,6 +6,7 @@ use super::super::digits::{Cuts, Digit};
 use super::super::placement::Placement;
 use super::moves::Abilities;
 use super::one_permute;
+use super::reordered;
 use super::search::{nested, straight, Plan};
 
 /// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
@@ -22,8 +23,25 @@ pub fn plan(from: &Placement, target: &Placement, shape: &[i64], abilities: Abil
     if found.sent() == 0 {
         return found;
     }
-    let other = one_permute::plan(from, target, shape);
+    let other = one_permute::plan(from, target, shape, abilities);
     other.filter(|other| other.sent() < found.sent()).unwrap_or(found)
+}
+
+/// As [`plan`], where `target` may be in another order of devices than `from`.
+pub fn plan_between(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    abilities: Abilities,
+) -> Plan {
+    if from.order == target.order || from.is_replicated() || target.is_replicated() {
+        return plan(from, target, shape, abilities);
+    }
+    let here = Placement { order: from.order, ..target.clone() };
+    let permuted = one_permute::plan(from, &here, shape, abilities);
+    let plans = std::iter::once(plan(from, &here, shape, abilities)).chain(permuted);
+    let plans = plans.map(|plan| reordered::in_order(&plan, from, target.order, shape));
+    plans.min_by_key(|plan| (plan.sent(), plan.steps.len())).unwrap_or_default()
 }
 
 /// The plan through the placement with the digits of `from` that `target` has as well, or that lie apart from all of them.

@@ -6,9 +6,10 @@ mod known;
 mod lower;
 mod moves;
 mod one_permute;
+mod reordered;
 mod search;
 
-pub use apart::plan;
+pub use apart::{plan, plan_between};
 pub use known::{KnownPlans, PlanKey};
 pub use lower::{neutral, shard_elements, Traveller};
 pub use moves::{Abilities, Position, Reached, Step};

@@ -4,23 +4,91 @@
 //! has to be cut for that: a dim that takes a part of it takes the other part for the place where `"x"` is wanted. The search
 //! moves the digits that one of the placements has; here those that neither has are cut so that the numbers of shards fit.
 //!
-//! 1. Each device keeps a slice along the dims that have more shards in the target.
-//! 2. It sends its shard to a device that needs it.
-//! 3. Dims that have fewer shards in the target are gathered.
+//! 1. Where exchanges are allowed, parts of digits move from dims that have fewer shards in the target to dims that have more:
+//!    from `[{"y"}, {"x"}]` to `[{"x"}, {"y"}]` the minor half of `"y"`.
+//! 2. Each device keeps a slice along the dims that have more shards in the target.
+//! 3. It sends its shard to a device that needs it.
+//! 4. Dims that have fewer shards in the target are gathered.
 
 use super::super::digits::{Cuts, Digit};
 use super::super::placement::Placement;
-use super::moves::{Position, Reached, Step};
+use super::moves::{Abilities, Position, Reached, Step};
 use super::search::Plan;
 use crate::projection::gcd;
 
 /// That plan; `None` where the numbers of shards of a dim do not divide each other, shards do not nest, or there are terms.
-pub(super) fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+pub(super) fn plan(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    abilities: Abilities,
+) -> Option<Plan> {
     if !from.partial.is_empty() || !target.partial.is_empty() {
         return None;
     }
     let cuts = Cuts::of(from.digits().chain(target.digits()))?;
     let (from, target) = (&from.split(&cuts), &target.split(&cuts));
+    let direct = without_exchanges(from, target, shape);
+    if !abilities.exchanges {
+        return direct;
+    }
+    let mut steps = exchanges(from, target, shape);
+    let Some(last) = steps.last() else { return direct };
+    let Some(rest) = without_exchanges(&last.placement, target, shape) else { return direct };
+    steps.extend(rest.steps);
+    let mut plan = Plan { steps, rematerializes: false };
+    plan.merge();
+    Some(direct.filter(|direct| direct.sent() <= plan.sent()).unwrap_or(plan))
+}
+
+/// All-to-alls of parts of digits, from dims that have fewer shards in `target` to dims that have more.
+fn exchanges(from: &Placement, target: &Placement, shape: &[i64]) -> Vec<Reached> {
+    let mut steps: Vec<Reached> = Vec::new();
+    let mut at = from.clone();
+    for from in 0..shape.len() {
+        for to in 0..shape.len() {
+            let (more, fewer) = (at.num_shards(from), at.num_shards(to));
+            let parts = gcd(
+                more / gcd(more, target.num_shards(from)),
+                target.num_shards(to) / gcd(target.num_shards(to), fewer),
+            );
+            if parts <= 1 {
+                continue;
+            }
+            let mut cut = at.clone();
+            let Some(count) = cut_minor(&mut cut.dims[from], parts) else { continue };
+            if let Some(reached) = Position::of(&cut, shape).all_to_all(from, to, count) {
+                at = reached.placement.clone();
+                steps.push(reached);
+            }
+        }
+    }
+    steps
+}
+
+/// Cuts `digits` so that the last ones form a number of `parts` values, and says how many these are.
+fn cut_minor(digits: &mut Vec<Digit>, parts: i64) -> Option<usize> {
+    let mut left = parts;
+    for at in (0..digits.len()).rev() {
+        let Digit { stride, size } = digits[at];
+        if left % size == 0 {
+            left /= size;
+        } else if size % left == 0 {
+            digits[at] = Digit { stride: stride * left, size: size / left };
+            digits.insert(at + 1, Digit { stride, size: left });
+            return Some(digits.len() - at - 1);
+        } else {
+            return None;
+        }
+        if left == 1 {
+            return Some(digits.len() - at);
+        }
+    }
+    None
+}
+
+/// The plan of slices, a permute and gathers.
+fn without_exchanges(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
     let mut more = Vec::with_capacity(shape.len());
     let mut fewer = Vec::with_capacity(shape.len());
     for dim in 0..shape.len() {
@@ -93,7 +161,8 @@ mod tests {
             dims: dims.iter().map(|digits| digits.to_vec()).collect(),
             ..Placement::default()
         };
-        let found = plan(&place(from), &place(to), shape)?;
+        let abilities = Abilities { exchanges: true, ..Abilities::default() };
+        let found = plan(&place(from), &place(to), shape, abilities)?;
         assert_eq!(found.steps.last()?.placement, place(to));
         Some((found.steps.len(), found.sent()))
     }
@@ -102,6 +171,13 @@ mod tests {
     fn an_axis_is_cut_for_two_dims() {
         assert_eq!(planned(&[&[X], &[]], &[&[Y], &[X]], &[8, 8]), Some((3, 8)));
         assert_eq!(planned(&[&[Y], &[X]], &[&[X], &[]], &[8, 8]), Some((3, 8 + 8 + 16)));
+    }
+
+    #[test]
+    fn half_an_axis_moves_before_two_axes_change_places() {
+        // Three all-to-alls send 4 + 7 + 4 elements.
+        assert_eq!(planned(&[&[Y], &[X]], &[&[X], &[Y]], &[8, 8]), Some((2, 4 + 8)));
+        assert_eq!(planned(&[&[X], &[Y]], &[&[Y], &[X]], &[8, 8]), Some((2, 4 + 8)));
     }
 
     #[test]
