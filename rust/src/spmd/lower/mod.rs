@@ -52,6 +52,7 @@ mod taken;
 mod targets;
 mod top_k;
 mod treatment;
+mod unvarying;
 mod values;
 mod way_rule;
 mod windows;
@@ -91,6 +92,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use taken::Taken;
 pub use treatment::Treatment;
+use unvarying::Unvarying;
 use work::Tensors;
 
 /// A task of the lowering.
@@ -140,6 +142,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// The values that are broadcasts, and of what.
     broadcasts: Broadcasts,
+    unvarying: Unvarying,
     /// The dims of broadcasts, by their signatures.
     broadcast_dims: FxHashMap<SignatureId, Rc<[i64]>>,
     /// Slices that concatenations fetch themselves: their operands and starts.
@@ -209,6 +212,7 @@ pub(super) fn lower(
         by_sharding: IdVec::new(),
         local_types: FxHashMap::default(),
         broadcasts: Broadcasts::default(),
+        unvarying: Unvarying::default(),
         broadcast_dims: FxHashMap::default(),
         slices: FxHashMap::default(),
         known_names: FxHashSet::default(),
@@ -293,7 +297,7 @@ impl Lowering<'_, '_, '_> {
                             self.context.progress("partition", done, total)?;
                         }
                         self.emit.go_before(op);
-                        self.lower_op(op)?;
+                        self.lower_and_note(op)?;
                         if self.tasks.len() > tasks {
                             // Regions first, then the ops after this one.
                             self.tasks.insert(tasks, Task::Ops(next.unwrap_or_default()));
@@ -350,6 +354,7 @@ impl Lowering<'_, '_, '_> {
         for op in std::mem::take(&mut self.dead).into_iter().rev() {
             self.emit.program.erase_op(op);
         }
+        self.drop_copies();
         let mut retyped = BitSet::new(self.emit.program.num_op_ids());
         for op in std::mem::take(&mut self.retyped) {
             retyped.insert(op);
