@@ -1572,6 +1572,7 @@ def partition_program(
     replicates_unknown: bool = False,
     plans: ReshardPlans | None = None,
     originals: Originals | None = None,
+    improves: bool | None = None,
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 

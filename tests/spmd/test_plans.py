@@ -101,3 +101,49 @@ def test_what_lowerings_share_changes_no_program(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(partitioned, "_PLANS", shardcore.ReshardPlans())
     assert [text(*case) for case in cases] == alone
     assert [text(*case) for case in reversed(cases)] == alone[::-1]
+
+
+WINDOWS = "\n".join(
+    f"""  %{at} = stablehlo.slice %a [0:24, {at}:{at + 20}]
+      : (tensor<24x24xf32>) -> tensor<24x20xf32>"""
+    for at in range(5)
+)
+SLIDING = f"""
+sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
+func.func @main(%a: tensor<24x24xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"a", "b"}}]>}})
+    -> (tensor<24x100xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{}}]>}}) {{
+{WINDOWS}
+  %s = stablehlo.concatenate %0, %1, %2, %3, %4, dim = 0
+      : ({", ".join(["tensor<24x20xf32>"] * 5)}) -> tensor<120x20xf32>
+  %t = sdy.sharding_constraint %s <@mesh, [{{}}, {{"a", "c"}}]> : tensor<120x20xf32>
+  %r = stablehlo.reshape %t : (tensor<120x20xf32>) -> tensor<24x100xf32>
+  return %r : tensor<24x100xf32>
+}}"""
+ADAPTED = """
+sdy.mesh @mesh = <["x"=3, "y"=2]>
+func.func @main(
+    %x: tensor<16x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %w: tensor<24x48xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+    %a: tensor<24x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+    %b: tensor<4x48xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<16x48xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y", "x"}]>}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<16x24xf32>, tensor<24x48xf32>) -> tensor<16x48xf32>
+  %1 = stablehlo.dot_general %x, %a, contracting_dims = [1] x [0]
+      : (tensor<16x24xf32>, tensor<24x4xf32>) -> tensor<16x4xf32>
+  %2 = stablehlo.dot_general %1, %b, contracting_dims = [1] x [0]
+      : (tensor<16x4xf32>, tensor<4x48xf32>) -> tensor<16x48xf32>
+  %3 = stablehlo.add %0, %2 : tensor<16x48xf32>
+  return %3 : tensor<16x48xf32>
+}"""
+
+
+@pytest.mark.parametrize("text", [SLIDING, ADAPTED], ids=["sliding", "adapted"])
+def test_the_plan_of_xla_is_one_of_them(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = shardcore.Module.parse(text).propagate()
+    partitioned_as_least = result.partition()
+    assert partitioned_as_least.policy == "least"
+    assert partitioned_as_least.sent_bytes <= result.partition("xla").sent_bytes
+    assert shardcore.prove(partitioned_as_least).is_proven
+    monkeypatch.setattr(partitioned, "MOST_OPS_AS_XLA", 0)
+    assert result.partition().sent_bytes > partitioned_as_least.sent_bytes

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 POLICIES = ("least", "shardy", "xla")
 """How to choose where an op can be computed in more than one way; see :func:`partition`."""
 
+MOST_OPS_AS_XLA = 4000
+"""The most ops of a program for which ``least`` makes the plan of ``xla`` too."""
+
 _PLANS = ReshardPlans()
 """The plans of reshards that were searched for in this process."""
 
@@ -225,15 +228,15 @@ def partition(
         result: a program whose shardings are complete.
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` makes up to five plans and takes the one that sends the fewest bytes
+            shows). ``least`` makes up to six plans and takes the one that sends the fewest bytes
             in total: the way that sends the fewest bytes for each op, with results resharded to
             their shardings; the same with results that stay as they are computed until an op needs
-            them otherwise; that of ``shardy``; and, where values are resharded for calls, the
-            first two for the program completed once its calls are inlined. On each it runs the
-            passes that merge, hoist and fuse collectives. ``xla`` chooses as XLA's SPMD
-            partitioner does for products, convolutions, elementwise ops, reductions, gathers,
-            scatters, reshapes, slices and concatenations, and takes the way that sends the fewest
-            bytes for other ops.
+            them otherwise; that of ``shardy``; where values are resharded for calls, the first two
+            for the program completed once its calls are inlined; and, of programs of at most 4,000
+            ops, that of ``xla``. On each it runs the passes that merge, hoist and fuse collectives.
+            ``xla`` chooses as XLA's SPMD partitioner does for products, convolutions, elementwise
+            ops, reductions, gathers, scatters, reshapes, slices and concatenations, and takes the
+            way that sends the fewest bytes for other ops.
         progress: called from time to time with the name of the current step and the fraction of the
             work that is done, from 0 to 1.
         replicates_unknown: let every device compute the ops of which nothing is known, on all of
@@ -268,6 +271,9 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
         if inlined is not None:
             yield lower(inlined, keep_results=True)
             yield lower(inlined)
+        if source.num_ops <= MOST_OPS_AS_XLA:
+            completed, originals = result._as_xla()
+            yield lower(completed, originals=originals, ways="xla")
 
     best: Partitioned | None = None
     for plan in plans():
@@ -287,11 +293,23 @@ def lowered(
     replicates_unknown: bool = False,
     keep_results: bool = False,
     originals: Originals | None = None,
+    ways: str | None = None,
 ) -> Partitioned:
-    """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`."""
+    """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`.
+
+    Ops are computed in the ways of that policy, or of the policy ``ways``.
+    """
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
-        source, progress, rules, policy, keep_results, replicates_unknown, _PLANS, originals
+        source,
+        progress,
+        rules,
+        ways or policy,
+        keep_results,
+        replicates_unknown,
+        _PLANS,
+        originals,
+        policy == "least",
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

@@ -34,13 +34,13 @@ fn shard_rule(
 
 /// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and its origin.
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
-/// Under the policy `least` the passes of [`improve`] run on the local module. With `keep_results` results stay as they are
+/// Under the policy `least`, or as `improves` says, the passes of [`improve`] run on the local module. With `keep_results` results stay as they are
 /// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too. With
 /// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
 /// those of `module`, if its calls were inlined before.
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
-                    replicates_unknown = false, plans = None, originals = None))]
+                    replicates_unknown = false, plans = None, originals = None, improves = None))]
 #[allow(clippy::too_many_arguments)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
@@ -52,6 +52,7 @@ pub(super) fn partition_program(
     replicates_unknown: bool,
     plans: Option<PyRef<'_, PyReshardPlans>>,
     originals: Option<PyRef<'_, PyOriginals>>,
+    improves: Option<bool>,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
     let rules = registry().legalizing_chlo();
@@ -71,7 +72,7 @@ pub(super) fn partition_program(
     };
     let unknown = if replicates_unknown { Unknown::Replicate } else { Unknown::Refuse };
     let options = Options { policy: policy_of_ops, results, unknown };
-    let improve = policy == "least";
+    let improve = improves.unwrap_or(policy == "least");
     let plans = plans.as_ref();
     let mut known = plans.map_or_else(|| Taken::apart(KnownPlans::default()), |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
