@@ -10,7 +10,7 @@ def unlike(plan: Plan) -> list[tuple[Port, Port]]:
     """Ports of a plan that XLA completes otherwise, and arguments that are donated to results with
     another sharding."""
     result: Result = plan.session._propagated()
-    in_xla = result._ports_as_xla()
+    in_xla = result._as_xla(False)[0]
     pairs = [
         *zip(result.arguments(), in_xla.arguments(), strict=True),
         *zip(result.results(), in_xla.results(), strict=True),

@@ -25,7 +25,7 @@ def bounds(module: Module, mesh: Mapping[str, int], limit: float) -> tuple[float
     session = module.session(mesh=dict(mesh))
     alone = session.cost(CHIP)
     over = [shardcore.Mesh(dict(mesh))]
-    in_xla = session.result._as_xla()[0]
+    in_xla = session.result._as_xla(True)[0]
     seconds = least(in_xla, alone, over, limit, seconds_of(hardware(CHIP), {}))
     return seconds, least(in_xla, alone, over, limit, None)
 

@@ -78,6 +78,7 @@ def cost(
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
     improve: str | None = None,
+    keep_ports: bool = False,
 ) -> Cost:
     """Return time, memory and communication of one device, which runs the per-device program.
 
@@ -110,6 +111,9 @@ def cost(
             accelerators do, with commas between: ``"all-reduce-to-reduce-scatter"``,
             ``"hoist-loop-invariant-collectives{max-bytes=1000}"``, ``"merge-equal-collectives"``,
             ``"fuse-reshards"``.
+        keep_ports: under ``xla``, arguments and results without annotation are sharded as in the
+            completed program, as if they were annotated so; otherwise as XLA shards them, which
+            differs where axes conflict and the order of ops decides.
 
     Raises:
         PartitionError: there is no per-device program (``unpartitionable``).
@@ -139,4 +143,5 @@ def cost(
         tokens=tokens,
         combine=combine,
         improve=improve,
+        keep_ports=keep_ports,
     )

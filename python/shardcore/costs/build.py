@@ -55,9 +55,10 @@ def build(
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
     improve: str | None = None,
+    keep_ports: bool = False,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
-    local = partitioned(program, policy)
+    local = partitioned(program, policy, keep_ports)
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     known = networked(chip, dcn)
@@ -84,7 +85,9 @@ def tokens_of(local: Partitioned) -> int | None:
     return None
 
 
-def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitioned:
+def partitioned(
+    program: Module | Result | Partitioned, policy: str, keep_ports: bool = False
+) -> Partitioned:
     """Return the per-device program that ``policy`` makes of ``program``, to be counted.
 
     Raises:
@@ -95,7 +98,7 @@ def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitio
     if not isinstance(program, (Module, Result)):
         raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
     result = program.propagate() if isinstance(program, Module) else program
-    return counted(result, policy)
+    return counted(result, policy, keep_ports)
 
 
 def timed(

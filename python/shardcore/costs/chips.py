@@ -57,7 +57,7 @@ def on_every_chip(
     from shardcore.calculus.hardware import hardware_names
     from shardcore.costs.build import partitioned
 
-    local = partitioned(program, policy)
+    local = partitioned(program, policy, options.get("keep_ports", False))
     names = hardware_names(options.get("hardware_file"))
     rows = tuple(_rows(local, names, options))
     if all(row.cost is None for row in rows):

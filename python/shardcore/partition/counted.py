@@ -14,15 +14,17 @@ _alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
 so that the ``id`` in its key is not that of another result."""
 
 
-def counted(result: Result, policy: str) -> Partitioned:
+def counted(result: Result, policy: str, keep_ports: bool = False) -> Partitioned:
     """Return the per-device program of ``result`` under ``policy``, to be counted.
 
     Every device computes the ops of which nothing is known, so that the program may not run. A cost
     refers to its program; as long as there is one, other costs and the diagnostics of the same
-    result are counted from it. Nobody may change its module.
+    result are counted from it. Nobody may change its module. Without ``keep_ports`` arguments and
+    results without annotation are sharded as XLA shards them under ``xla``.
     """
-    key = (id(result), policy, registry_version(), registered_shard_rules())
+    key = (id(result), policy, keep_ports, registry_version(), registered_shard_rules())
     known = _alive.get(key)
     if known is None:
-        known = _alive[key] = partition(result, policy, replicates_unknown=True)
+        known = partition(result, policy, replicates_unknown=True, keep_ports=keep_ports)
+        _alive[key] = known
     return known

@@ -88,6 +88,8 @@ class Partitioned:
         """How many devices run the program."""
         self.origin = origin
         """Where the ops of the per-device program come from, as the engine has it."""
+        self.keeps_ports = True
+        """Whether arguments and results are sharded as those of the result."""
         self._figures: Figures | None = None
         self._outcomes: tuple[Outcome, ...] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
@@ -221,6 +223,7 @@ def partition(
     *,
     progress: Callable[[str, float], object] | None = None,
     replicates_unknown: bool = False,
+    keep_ports: bool = True,
 ) -> Partitioned:
     """Lower the program of ``result`` to the program of one device.
 
@@ -241,6 +244,8 @@ def partition(
             work that is done, from 0 to 1.
         replicates_unknown: let every device compute the ops of which nothing is known, on all of
             their operands; such a program can be counted, but not run.
+        keep_ports: arguments and results are sharded as in ``result``; otherwise those without
+            annotation are sharded as XLA shards them under ``xla``.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
@@ -255,8 +260,10 @@ def partition(
         return least(result, lower)
     if policy == "shardy":
         return lower(result._resharded())
-    completed, originals = result._as_xla()
-    return lower(completed, originals=originals)
+    completed, originals = result._as_xla(keep_ports)
+    made = lower(completed, originals=originals)
+    made.keeps_ports = keep_ports
+    return made
 
 
 def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:

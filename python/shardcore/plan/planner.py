@@ -64,6 +64,12 @@ class Wanted:
     """Those of :func:`shardcore.cost`."""
     progress: Callable[[str, float], object] | None
 
+    @property
+    def counting(self) -> dict[str, Any]:
+        """Those by which plans are compared: with arguments and results as Shardy completes them,
+        since what XLA would shard otherwise is annotated at the end."""
+        return {**self.options, "keep_ports": True}
+
     def links(self) -> Links:
         """Return the links of the chip."""
         return links(self.chip, self.options)
@@ -93,11 +99,11 @@ class Planner:
         self._alone = self._unannotated()
         self._roles, self._meanings, self._model = self._read()
         self._bound = self._least()
-        whole = Whole(self._sessions, wanted.chip, wanted.executor, wanted.options)
+        whole = Whole(self._sessions, wanted.chip, wanted.executor, wanted.counting)
         self._whole = self._trials = self._started(whole, wanted.seconds * _SEARCH_SHARE)
         fewer = None
         if self._whole.fraction < 1:
-            mesh, options = wanted.meshes[0], wanted.options
+            mesh, options = wanted.meshes[0], wanted.counting
             fewer = fewer_layers(program, mesh, self._alone, wanted.chip, wanted.executor, options)
         if fewer is not None:
             self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE, self._whole)
@@ -265,7 +271,7 @@ class Planner:
         """The cost of the program without annotations, also those that are kept."""
         first = self._sessions[self._wanted.meshes[0]]
         bare = first._copy(dict.fromkeys(first.annotations))
-        return bare.cost(self._wanted.chip, **self._wanted.options)
+        return bare.cost(self._wanted.chip, **self._wanted.counting)
 
     def _read(self) -> tuple[list[Role], Meanings, Model]:
         """The roles of the arguments, what their dims mean, and the model of the program."""
@@ -299,7 +305,7 @@ class Planner:
         if self._wanted.minimize == "slowest-link":
             return 0.0
         wanted = self._wanted
-        module = _plain(self._sessions[wanted.meshes[0]])._as_xla()[0]
+        module = _plain(self._sessions[wanted.meshes[0]])._as_xla(True)[0]
         seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
         return bounds.least(module, self._alone, wanted.meshes, wanted.limit, seconds)
 
@@ -308,7 +314,7 @@ class Planner:
         given, mesh = self._program.given, self._program.mesh
         if not given.annotations or mesh is None:
             return None
-        [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.options)
+        [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.counting)
         return self._trials.trial(mesh, (None,) * len(self._roles), row)
 
     def _given_by_role(self) -> tuple[Mesh, Shardings] | None:
@@ -340,7 +346,7 @@ class Planner:
         if best.row.error is not None:
             raise best.row.error
         session = self._sessions[best.mesh]._copy(self._trials.edit(best.shardings))
-        cost = session.cost(self._wanted.chip, **self._wanted.options)
+        cost = session.cost(self._wanted.chip, **self._wanted.counting)
         taken, has = format_bytes_apart(cost.peak_bytes, self._wanted.limit)
         message = f"no plan that was found takes less than {taken} of each device, and it has {has}"
         labels = {port.name: port.label or port.name for port in self._ports}

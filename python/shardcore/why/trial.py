@@ -45,4 +45,8 @@ class Trial:
         """Return the cost of another result, by the same policy and on the same hardware."""
         from shardcore.partition.partitioned import partition
 
-        return self.count(partition(result, self.local.policy, replicates_unknown=True))
+        local = self.local
+        made = partition(
+            result, local.policy, replicates_unknown=True, keep_ports=local.keeps_ports
+        )
+        return self.count(made)

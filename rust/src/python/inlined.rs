@@ -6,11 +6,12 @@
 
 use super::completion::Request;
 use super::module::PyModule;
-use super::room::{copy, room_for_copy};
+use super::originals::PyOriginals;
+use super::room::room_for_copy;
 use super::rules::registry;
 use super::work::run;
 use super::xla_form::{as_in_xla, same_axes};
-use crate::cost::inline::{Inlined, Originals};
+use crate::cost::inline::Inlined;
 use crate::import::hlo_captures;
 use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
@@ -18,6 +19,7 @@ use crate::pipeline::{Completion, Pipeline};
 use crate::session::{annotate, placements, Target};
 use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 impl Request {
@@ -48,30 +50,39 @@ impl Request {
         let is_placed = place_ports(&mut program, completed);
         Ok(is_placed.then(|| Self { before: Arc::new(program), ..self.clone() }))
     }
-    /// The program completed as XLA does: calls are inlined, and ops are in the order that HLO gives them. Arguments and
-    /// results are placed as in `completed`.
+    /// The program completed as XLA does, and the originals of what is inlined: calls are inlined, and ops are in the order
+    /// that HLO gives them. Where arguments and results have no sharding, that order may give them another one than Shardy
+    /// does on the program as it is; with `completed` they are placed as there.
     pub fn complete_as_xla(
         &self,
         py: Python<'_>,
-        completed: &Program,
-    ) -> PyResult<(PyModule, Originals)> {
+        completed: Option<&Program>,
+    ) -> PyResult<Py<PyTuple>> {
         room_for_copy(py, &self.before)?;
         let (mut program, mut originals) = as_in_xla(&self.before);
-        let mut found = self.finish(py, copy(py, &program)?)?;
-        if !same_ports(&found, completed) && place_ports(&mut program, completed) {
-            found = self.finish(py, program)?;
+        if let Some(completed) = completed {
+            place_ports(&mut program, completed);
         }
-        hlo_captures::release(&mut found, &mut originals);
-        Ok((PyModule::new(found, self.filename.clone()), originals))
-    }
-    /// The program completed as XLA does, arguments and results too: where they have no sharding, the order of ops may
-    /// give them another one than [`Self::complete_as_xla`] does.
-    pub fn complete_ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
-        room_for_copy(py, &self.before)?;
-        let (program, mut originals) = as_in_xla(&self.before);
         let mut found = self.finish(py, program)?;
         hlo_captures::release(&mut found, &mut originals);
-        Ok(PyModule::new(found, self.filename.clone()))
+        let module = Py::new(py, PyModule::new(found, self.filename.clone()))?;
+        let made = (module, Py::new(py, PyOriginals(Arc::new(originals)))?);
+        Ok(made.into_pyobject(py)?.unbind())
+    }
+    /// What [`Self::complete_as_xla`] makes with `completed`: `made`, what it makes without, if that has the same arguments
+    /// and results.
+    pub fn keep_ports(
+        &self,
+        py: Python<'_>,
+        made: Py<PyTuple>,
+        completed: &Program,
+    ) -> PyResult<Py<PyTuple>> {
+        let module = made.bind(py).get_item(0)?;
+        let is_kept = same_ports(&*module.cast::<PyModule>()?.get().program(py)?, completed);
+        if is_kept {
+            return Ok(made);
+        }
+        self.complete_as_xla(py, Some(completed))
     }
     /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
     fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<Program> {

@@ -51,8 +51,9 @@ impl Replay {
         let outcome = &self.outcome;
         outcome.prepared.is_readable(&outcome.replayed).then_some(outcome)
     }
-    /// What [`Request::complete_as_xla`] returns, replayed; `None` if that is not possible.
-    pub fn as_xla(&self, py: Python<'_>) -> PyResult<Option<Py<PyTuple>>> {
+    /// What [`Request::complete_as_xla`] returns, replayed; `None` if that is not possible. With `keep_ports` arguments and
+    /// results are placed as in this result.
+    pub fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Option<Py<PyTuple>>> {
         let Some(given) = self.readable() else { return Ok(None) };
         let (edited, runs) = (&self.edited, &self.runs.as_xla);
         let options = RunOptions { legalize_chlo: true, ..given.options.clone() };
@@ -68,7 +69,7 @@ impl Replay {
             return Ok(None);
         }
         let wanted = (&*given.prepared, &*given.replayed);
-        if !found.prepared.have_same_ports(&found.replayed, wanted, has_same_axes) {
+        if keep_ports && !found.prepared.have_same_ports(&found.replayed, wanted, has_same_axes) {
             let wanted = given.prepared.completed_ports(&given.replayed);
             let Some(placed) = runs.placed(py, &found, &wanted)? else { return Ok(None) };
             found = placed;

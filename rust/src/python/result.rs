@@ -4,7 +4,6 @@ use super::completion::Request;
 use super::kept_run::Outcome;
 use super::module::PyModule;
 use super::once::Once;
-use super::originals::PyOriginals;
 use super::port::PyPort;
 use super::replay::Replay;
 use super::room::copy;
@@ -25,7 +24,7 @@ pub struct PyPropagationResult {
     collectives: Once<PyModule>,
     decomposed: Once<PyModule>,
     legalizing: Once<PyPropagationResult>,
-    as_xla: Once<PyTuple>,
+    as_xla: [Once<PyTuple>; 2],
     explainer: Once<PyExplainer>,
     /// Whether the explicit collectives are verified.
     is_checked: AtomicBool,
@@ -54,7 +53,7 @@ impl PyPropagationResult {
             collectives: Once::new(),
             decomposed: Once::new(),
             legalizing: Once::new(),
-            as_xla: Once::new(),
+            as_xla: [Once::new(), Once::new()],
             explainer: Once::new(),
             is_checked: AtomicBool::new(false),
         }
@@ -169,24 +168,24 @@ impl PyPropagationResult {
         self.request(py)?.complete_inlined(py, &completed)
     }
     /// The program completed as XLA does, which inlines calls and gives ops another order, and the originals of what is
-    /// inlined; computed once.
-    fn _as_xla(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+    /// inlined; computed once. With `keep_ports` arguments and results are sharded as in this result, otherwise as under
+    /// XLA, which may differ where they have no annotation.
+    fn _as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Py<PyTuple>> {
         let make = || {
             if let Origin::Replay(replay) = &self.origin {
-                if let Some(made) = replay.as_xla(py)? {
+                if let Some(made) = replay.as_xla(py, keep_ports)? {
                     return Ok(made);
                 }
             }
+            let request = self.request(py)?;
+            if !keep_ports {
+                return request.complete_as_xla(py, None);
+            }
             let completed = self.completed(py)?.get().program(py)?;
-            let (module, originals) = self.request(py)?.complete_as_xla(py, &completed)?;
-            let made = (Py::new(py, module)?, Py::new(py, PyOriginals(Arc::new(originals)))?);
-            Ok(made.into_pyobject(py)?.unbind())
+            request.keep_ports(py, self._as_xla(py, false)?, &completed)
         };
-        self.as_xla.get(py, "the program of this result as XLA completes it", make)
-    }
-    /// The program completed as XLA does, arguments and results too.
-    fn _ports_as_xla(&self, py: Python<'_>) -> PyResult<PyModule> {
-        self.request(py)?.complete_ports_as_xla(py)
+        let once = &self.as_xla[usize::from(keep_ports)];
+        once.get(py, "the program of this result as XLA completes it", make)
     }
     /// What says where the axes of values come from; made at the first call, by propagating once more.
     #[getter]
@@ -275,7 +274,7 @@ impl PyPropagationResult {
     }
     #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false, slices = None, dcn = None,
-                        tokens = None, combine = None, improve = None))]
+                        tokens = None, combine = None, improve = None, keep_ports = false))]
     #[allow(clippy::too_many_arguments)] // They are keywords in Python.
     fn cost<'py>(
         slf: &Bound<'py, Self>,
@@ -292,6 +291,7 @@ impl PyPropagationResult {
         tokens: Option<Bound<'py, PyAny>>,
         combine: Option<Bound<'py, PyAny>>,
         improve: Option<Bound<'py, PyAny>>,
+        keep_ports: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
         options.set_item("policy", policy)?;
@@ -306,6 +306,7 @@ impl PyPropagationResult {
         options.set_item("tokens", tokens)?;
         options.set_item("combine", combine)?;
         options.set_item("improve", improve)?;
+        options.set_item("keep_ports", keep_ports)?;
         if let Some(hardware) = hardware {
             options.set_item("hardware", hardware)?;
         }
