@@ -22,11 +22,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     partition = counted.partition
 
-    def counting(
-        result: shardcore.Result, policy: str, *, replicates_unknown: bool
-    ) -> shardcore.Partitioned:
+    def counting(result: shardcore.Result, policy: str, **options: bool) -> shardcore.Partitioned:
         made.append(policy)
-        return partition(result, policy, replicates_unknown=replicates_unknown)
+        return partition(result, policy, **options)
 
     monkeypatch.setattr(counted, "partition", counting)
     return made

@@ -369,7 +369,7 @@ def test_results_describe_themselves() -> None:
     assert repr(mlp()) == (
         '<shardcore.Module of 7 ops: @main; meshes: @mesh <["data"=2, "model"=4]>>'
     )
-    assert repr(Module.parse("")) == "<shardcore.Module of 1 ops: no function; meshes: none>"
+    assert repr(Module.parse("")) == "<shardcore.Module of 1 op: no function; meshes: none>"
     assert repr(mlp().propagate()).startswith("<shardcore.Result: 6 of 6 values sharded, ")
 
 

@@ -279,7 +279,7 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
             yield lower(inlined, keep_results=True)
             yield lower(inlined)
         if source.num_ops <= MOST_OPS_AS_XLA:
-            completed, originals = result._as_xla()
+            completed, originals = result._as_xla(keep_ports=True)
             yield lower(completed, originals=originals, ways="xla")
 
     best: Partitioned | None = None
