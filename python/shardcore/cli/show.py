@@ -37,17 +37,18 @@ def run(options: argparse.Namespace) -> int:
     from shardcore.calculus.spellings import assumed_mesh, parse_whole
 
     mesh = None if options.mesh is None else mesh_of(options)
+    parser: argparse.ArgumentParser = options.parser
     note = ""
     try:
         sharding = parse_whole(options.sharding, mesh, shape=options.shape).sharding
     except CalculusError as error:
         if error.code != "invalid-option" or mesh is not None:
             raise
-        mesh = assumed_mesh(options.sharding)
-        if mesh is None:
-            options.parser.error("the sharding names no axis of a mesh: give it, as --mesh X=4")
-        sharding = parse_whole(options.sharding, mesh, shape=options.shape).sharding
-        sizes = ",".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+        assumed = assumed_mesh(options.sharding)
+        if assumed is None:
+            parser.error("the sharding names no axis of a mesh: give it, as --mesh X=4")
+        sharding = parse_whole(options.sharding, assumed, shape=options.shape).sharding
+        sizes = ",".join(f"{axis.name}={axis.size}" for axis in assumed.axes)
         note = f"the mesh is not given, and taken to be {sizes}: --mesh gives another"
     print_text(sharding.visualize(options.shape))
     if note:
