@@ -6,7 +6,7 @@ use super::calls::Calls;
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Place, Program, ValueMap};
-use crate::mlir::Origin;
+use crate::mlir::{is_installed, Origin};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ pub struct Inlined<'a> {
     pub program: Cow<'a, Program>,
     /// The originals of the clones in it.
     pub originals: Originals,
-    /// Whether a location has a source line of the user's program.
-    places: FxHashMap<Span, bool>,
+    /// What the locations that were asked for have.
+    lines: FxHashMap<Span, Line>,
 }
 
 /// The originals of the ops and values of a program whose calls were inlined.
@@ -111,8 +111,8 @@ impl<'a> Inlined<'a> {
         Self::of_kinds(program, program.num_op_ids(), &[OpKind::Composite])
     }
     fn of_kinds(program: &'a Program, limit: usize, kinds: &[OpKind]) -> Self {
-        let (originals, places) = (Originals::of(program), FxHashMap::default());
-        let mut this = Self { program: Cow::Borrowed(program), originals, places };
+        let (originals, lines) = (Originals::of(program), FxHashMap::default());
+        let mut this = Self { program: Cow::Borrowed(program), originals, lines };
         let Some(entry) = this.program.entry_function() else { return this };
         if !this.program.has_any(kinds) {
             return this;
@@ -171,11 +171,10 @@ impl<'a> Inlined<'a> {
             clones.extend(program.pre_order(op).zip(program.pre_order(clone)));
         }
         note_origins(program, &clones, &mut self.originals);
-        if has_place(program, &mut self.places, program.loc(call)) {
-            for &(_, clone) in &clones {
-                if !has_place(program, &mut self.places, program.loc(clone)) {
-                    program.set_loc(clone, program.loc(call));
-                }
+        let called = line_of(program, &mut self.lines, program.loc(call));
+        for &(_, clone) in &clones {
+            if line_of(program, &mut self.lines, program.loc(clone)) < called {
+                program.set_loc(clone, program.loc(call));
             }
         }
         let returned: Vec<ValueId> = program.operands(terminator).collect();
@@ -187,11 +186,25 @@ impl<'a> Inlined<'a> {
     }
 }
 
-/// Whether the location `loc` has a source line of the user's program. Ops of JAX's own helpers have names instead;
-/// they get the location of the call of the helper.
-fn has_place(program: &Program, places: &mut FxHashMap<Span, bool>, loc: Span) -> bool {
-    let is_place = || matches!(program.origin(program.text().get(loc)), Some(Origin::Place(_)));
-    *places.entry(loc).or_insert_with(is_place)
+/// What a location has, the better one later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Line {
+    /// A name, or nothing.
+    None,
+    /// A line of an installed package.
+    Installed,
+    /// A line of the user's program.
+    Own,
+}
+
+/// What the location `loc` has. Ops of JAX's own helpers have names, those of installed packages may have lines of the
+/// package; they get the location of the call of the helper where that is better.
+fn line_of(program: &Program, lines: &mut FxHashMap<Span, Line>, loc: Span) -> Line {
+    *lines.entry(loc).or_insert_with(|| match program.origin(program.text().get(loc)) {
+        Some(Origin::Place(place)) if is_installed(&place) => Line::Installed,
+        Some(Origin::Place(_)) => Line::Own,
+        _ => Line::None,
+    })
 }
 
 /// Records the originals of the clones of a body's ops, and of their values. A collective that an op of the body
