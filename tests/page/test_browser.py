@@ -282,6 +282,21 @@ def test_a_collective_says_why_and_how_to_remove_it(browser: Browser, tmp_path: 
     assert len(texts(browser, "#details .why > li")) == len(sides)
 
 
+def test_a_text_that_is_cut_says_so(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = Module.parse(TWO).propagate()
+    result.report(tmp_path / "whole.html")
+    browser.open(tmp_path / "whole.html")
+    assert not [text for text in texts(browser, "#source > p") if "left out" in text]
+    monkeypatch.setattr("shardcore.report.page.sources.MAX_LISTED", 3)
+    result.report(tmp_path / "cut.html")
+    browser.open(tmp_path / "cut.html")
+    [note] = texts(browser, "#source > p")
+    count = len([line for line in str(result.module).split("\n") if line])
+    assert note.startswith(f"lines 4 to {count} are left out here")
+
+
 def test_ninety_six_layers(browser: Browser, tmp_path: Path) -> None:
     """The layers of the example, eight times as often: as many ops as 96 layers have."""
     layer = "\n".join(

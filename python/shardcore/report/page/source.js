@@ -64,6 +64,12 @@ function sourceSection() {
     blocks.push(sourceBlock(`lines ${run.first} to ${run.first + lines.length - 1}${again}`, lines,
       open <= MAX_OPEN_LINES));
   }
+  const last = data.listing?.runs.at(-1);
+  const end = last ? last.first + last.lines.length * (1 + (last.times ?? 0)) - 1 : 0;
+  if (last && end < data.listing.num_lines) {
+    const left = `lines ${end + 1} to ${data.listing.num_lines} are left out here: print(result.module) has them`;
+    blocks.push(element("p", { class: "quiet" }, left));
+  }
   if (!blocks.length) blocks.push(element("p", { class: "quiet" }, "no line of a source is known"));
   return section("source", "Source", ...blocks);
 }

@@ -18,7 +18,7 @@ MAX_FILE_BYTES = 1 << 22
 """The largest source that is read."""
 MAX_COLUMNS = 240
 """Longer lines are cut: a constant may have megabytes."""
-MAX_LISTED = 6000
+MAX_LISTED = 3000
 """The most lines of the text of a program."""
 _AROUND = 2
 """Lines shown before and after one that is in no function."""
