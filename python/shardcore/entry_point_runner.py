@@ -7,6 +7,7 @@ package. Where the user's code raised, the traceback is on standard error.
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import inspect
 import json
@@ -53,9 +54,12 @@ def _built(module: ModuleType, name: str) -> Any:
     """
     build = getattr(module, name, None)
     if not callable(build):
-        own = (key for key, value in vars(module).items() if _is_of(module, value))
-        known = ", ".join(sorted(own))
-        raise _NoProgramError(f"it has no function {name}; it has {known or 'none'}")
+        own = sorted(key for key, value in vars(module).items() if _is_of(module, value))
+        near = difflib.get_close_matches(name, own, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise _NoProgramError(
+            f"it has no function {name}; it has {', '.join(own) or 'none'}{meant}"
+        )
     try:
         inspect.signature(build).bind()
     except TypeError as error:

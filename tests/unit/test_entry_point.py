@@ -171,6 +171,7 @@ def test_mistakes(model: str, capfd: pytest.CaptureFixture[str]) -> None:
         assert main(["propagate", f"{model}:{name}"]) == 1
         error = capfd.readouterr().err
         assert f"error[lowering]: {name} of {model} makes no program: {message}" in error
+        assert ("; did you mean module?\n" in error) == (name == "modul")
     assert main(["propagate", f"{model}:fails"]) == 1
     error = capfd.readouterr().err
     message = "fails of {} raised ZeroDivisionError: the user's own mistake"
