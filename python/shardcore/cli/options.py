@@ -21,6 +21,7 @@ from shardcore.controls import escaped, json_escape, mlir_escape, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from _typeshed import SupportsWrite
     from rich.progress import Progress
 
 _MAX_INDENTED_ROWS = 1000
@@ -46,6 +47,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print usage and ``message``, and leave with exit code 2."""
         super().error(visible(message))
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print ``message``; unlike ``argparse``, say so if standard output cannot take it."""
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
 
 
 def count(text: str) -> int:
