@@ -55,6 +55,7 @@ mod treatment;
 mod unvarying;
 mod values;
 mod way_rule;
+mod whole_values;
 mod windows;
 mod work;
 mod xla_indexed;
@@ -92,7 +93,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use taken::Taken;
 pub use treatment::Treatment;
-use unvarying::Unvarying;
+use whole_values::WholeValues;
 use work::Tensors;
 
 /// A task of the lowering.
@@ -142,7 +143,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// The values that are broadcasts, and of what.
     broadcasts: Broadcasts,
-    unvarying: Unvarying,
+    unvarying: WholeValues,
     /// The dims of broadcasts, by their signatures.
     broadcast_dims: FxHashMap<SignatureId, Rc<[i64]>>,
     /// Slices that concatenations fetch themselves: their operands and starts.
@@ -212,7 +213,7 @@ pub(super) fn lower(
         by_sharding: IdVec::new(),
         local_types: FxHashMap::default(),
         broadcasts: Broadcasts::default(),
-        unvarying: Unvarying::default(),
+        unvarying: WholeValues::default(),
         broadcast_dims: FxHashMap::default(),
         slices: FxHashMap::default(),
         known_names: FxHashSet::default(),

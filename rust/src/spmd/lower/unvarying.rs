@@ -10,19 +10,9 @@ use super::{Held, Lowering, Reducer, Treatment};
 use crate::error::Result;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind, OpTraits, Place, ValueMap};
-use rustc_hash::FxHashMap;
 
 /// The most elements of a tensor that each device computes whole.
 const MAX_ELEMENTS: i64 = 1 << 20;
-
-/// The values of a program that depend on no argument.
-#[derive(Default)]
-pub(super) struct Unvarying {
-    /// For values of the source program those that are whole.
-    whole: FxHashMap<ValueId, ValueId>,
-    /// The copies of ops, in order.
-    copies: Vec<OpId>,
-}
 
 impl Lowering<'_, '_, '_> {
     /// Lowers `op`, and notes its results if they depend on no argument.
