@@ -201,6 +201,17 @@ def test_each_reason(code: str) -> None:
     assert shardcore.WHY_NOT[found.code] in str(found)
 
 
+def test_an_axis_after_a_part_of_one_is_removed_with_it() -> None:
+    """The size of the dim divides; what is removed first is the part of an axis in an open dim."""
+    text = function([arg("a", "8x8", '{"y":(1)2, "x"}, {}'), arg("b", "8x8")], ADD, "0")
+    result = Module.parse(text).propagate()
+    assert result.why_not("%b", 0, "x").code == "sub-axis"
+    assert result.why_not("%b", 0, "y").code == "sub-axis"
+    # Of a closed dim the size decides.
+    closed = function([arg("a", "6x8", '{"x", "y":(1)2}, {}')], "", "a", "6x8")
+    assert Module.parse(closed).propagate().why_not("%a", 0, "y").code == "trimmed"
+
+
 def test_the_way_there_is_searched() -> None:
     text = function(
         [arg("a", "8x8", '{"x"}, {}'), arg("b", "8x8", '{"y"}, {}')],

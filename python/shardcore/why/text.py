@@ -31,7 +31,8 @@ WHY_NOT = {
     "non-divisible": "the axis does not divide what is left of the factor, or a factor before it "
     "in the dim is not sharded whole",
     "manual": "the axis is manual in the computation, or would stand before one that is",
-    "sub-axis": "the export removed a part of an axis from an open dim of an input or output",
+    "sub-axis": "the export removed a part of an axis, with what stands after it, from an open dim "
+    "of an input or output",
     "conflict": "other axes are there, or on a dim that is the same factor",
     "no-rule": "the op has no sharding rule",
     "trimmed": "the export removed the axis: it does not divide the dim of the input or output",

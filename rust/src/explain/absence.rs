@@ -11,7 +11,7 @@ pub enum Reason {
     Propagation(Code),
     /// The export removed it.
     Trimmed,
-    /// The export removed it, a part of an axis.
+    /// The export removed it, a part of an axis or what stands after one.
     SubAxis,
 }
 
@@ -44,7 +44,7 @@ impl Tensors {
     pub(super) fn missing(&self, around: &Neighbours, place: Place, axis: &AxisName) -> Missing {
         if self.explanation.has(&self.done, place, axis) {
             let at = (self.slot_name(place.slot), place.dim);
-            let is_part = self.explanation.has_part(&self.done, place, axis);
+            let is_part = self.explanation.has_after_part(&self.done, place, axis);
             let reason = if is_part { Reason::SubAxis } else { Reason::Trimmed };
             return Missing { reason, at, op: None, instead: None };
         }

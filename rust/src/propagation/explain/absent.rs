@@ -243,10 +243,16 @@ impl Explanation {
     pub fn has(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
         self.axes(program, place).iter().any(|found| found.overlaps(axis))
     }
-    /// Whether the dim at `place` has only a part of the axis that `axis` is of, after propagation.
-    pub fn has_part(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
+    /// Whether the dim at `place` is open after propagation and has `axis`, or a part of it, at its first sub-axis or
+    /// after it: such axes the export removes from inputs and outputs, whatever the size of the dim.
+    pub fn has_after_part(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
+        let sharding = program.shardings().get(self.now(program, place.slot));
+        let dim = sharding.and_then(|sharding| sharding.dims.get(place.dim));
+        if dim.is_none_or(|dim| dim.is_closed) {
+            return false;
+        }
         let axes = self.axes(program, place);
-        axes.iter().any(|found| found.overlaps(axis) && found.sub.is_some())
+        axes.iter().skip_while(|found| found.sub.is_none()).any(|found| found.overlaps(axis))
     }
     /// The axes of the dim at `place` after propagation.
     pub(super) fn axes(&self, program: &Program, place: Place) -> Vec<AxisName> {
