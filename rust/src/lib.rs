@@ -15,7 +15,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`index`] |
-//! | 1 | [`bitset`], [`error`], [`kept`], [`suggest`] |
+//! | 1 | [`bitset`], [`error`], [`inline_list`], [`kept`], [`suggest`] |
 //! | 2 | [`mesh`], [`diagnostics`], [`memory`], [`solver`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
@@ -47,6 +47,7 @@ pub mod explain;
 pub mod export;
 pub mod import;
 pub mod index;
+pub mod inline_list;
 pub mod ir;
 pub mod kept;
 pub mod layout;

@@ -22,6 +22,7 @@ pub(super) fn to_python<'py>(
         AttrValue::Keyword(text) | AttrValue::Type(text) | AttrValue::Other(text) => {
             PyString::new(py, text).into_any()
         }
+        AttrValue::Ints(ints) => PyList::new(py, ints.iter())?.into_any(),
         AttrValue::Array(items) | AttrValue::DenseArray(items) => list(py, items)?,
         AttrValue::Dict(fields) | AttrValue::Struct { fields, .. } => {
             let dict = PyDict::new(py);

@@ -55,7 +55,7 @@ pub fn triangular_solve(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 /// `fft`: the last dims are transformed; the very last one is blocked if its size changes.
 pub fn fft(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
-    let first = shape.len().checked_sub(view.attribute("fft_length")?.items()?.len())?;
+    let first = shape.len().checked_sub(view.attribute("fft_length")?.as_ints()?.len())?;
     let mut builder = RuleBuilder::new(view);
     for (dim, &size) in shape.iter().enumerate() {
         let is_truncated = dim + 1 == shape.len() && result_shape.last() != Some(&size);

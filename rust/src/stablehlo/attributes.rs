@@ -178,7 +178,10 @@ impl<'a> Attributes<'a> {
     /// The integers that attribute `name` lists; none if there is no such attribute.
     pub fn ints(&self, name: &str) -> &[i64] {
         let Some(attribute) = self.get(name) else { return &[] };
-        attribute.ints.get_or_init(|| attribute.value.as_ints().unwrap_or_default())
+        match &attribute.value {
+            AttrValue::Ints(ints) => ints,
+            value => attribute.ints.get_or_init(|| value.as_ints().unwrap_or_default()),
+        }
     }
     /// Whether attribute `name` is there and true.
     pub fn is_true(&self, name: &str) -> bool {

@@ -4,11 +4,12 @@
 //! Each reader is generic over the type of a dim. As `usize`, the default, attributes with negative numbers are not
 //! read; as `i64` any number is, for verification to refuse it.
 
+use crate::inline_list::InlineList;
 use crate::ir::joined;
 use crate::mlir::AttrValue;
 
 /// The type of the number of a dim: `usize` or `i64`.
-pub trait DimNumber: Sized {
+pub trait DimNumber: Copy + Default {
     /// The number that an attribute has; `None` if it is none of this type.
     fn from_attribute(value: i64) -> Option<Self>;
 }
@@ -30,9 +31,14 @@ pub fn to_dims<D: DimNumber>(values: &[i64]) -> Option<Vec<D>> {
 }
 
 /// The dims that field `name` lists; none if the field is not written.
-fn dims<D: DimNumber>(numbers: &AttrValue<'_>, name: &str) -> Option<Vec<D>> {
-    let Some(field) = numbers.field(name) else { return Some(Vec::new()) };
-    field.items()?.iter().map(|item| D::from_attribute(item.as_int()?)).collect()
+fn dims<D: DimNumber, L: FromIterator<D>>(numbers: &AttrValue<'_>, name: &str) -> Option<L> {
+    match numbers.field(name) {
+        None => Some([].into_iter().collect()),
+        Some(AttrValue::Ints(ints)) => ints.iter().map(|&int| D::from_attribute(int)).collect(),
+        Some(field) => {
+            field.items()?.iter().map(|item| D::from_attribute(item.as_int()?)).collect()
+        }
+    }
 }
 
 /// The dim in field `name`, 0 if the field is not written.
@@ -40,17 +46,32 @@ fn dim<D: DimNumber>(numbers: &AttrValue<'_>, name: &str) -> Option<D> {
     D::from_attribute(numbers.field(name).map_or(Some(0), AttrValue::as_int)?)
 }
 
+/// Some dims of an operand, mostly few.
+pub type DimList<D> = InlineList<D, 4>;
+
 /// `#stablehlo.dot`
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotDims<D = usize> {
     /// Batching dims of the left operand.
-    pub lhs_batching: Vec<D>,
+    pub lhs_batching: DimList<D>,
     /// Batching dims of the right operand.
-    pub rhs_batching: Vec<D>,
+    pub rhs_batching: DimList<D>,
     /// Contracting dims of the left operand.
-    pub lhs_contracting: Vec<D>,
+    pub lhs_contracting: DimList<D>,
     /// Contracting dims of the right operand.
-    pub rhs_contracting: Vec<D>,
+    pub rhs_contracting: DimList<D>,
+}
+
+impl<D: DimNumber> Default for DotDims<D> {
+    fn default() -> Self {
+        let none = DimList::new;
+        Self {
+            lhs_batching: none(),
+            rhs_batching: none(),
+            lhs_contracting: none(),
+            rhs_contracting: none(),
+        }
+    }
 }
 
 impl<D: DimNumber> DotDims<D> {
@@ -66,7 +87,7 @@ impl<D: DimNumber> DotDims<D> {
 }
 
 /// `#chlo.ragged_dot`
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RaggedDotDims<D = usize> {
     /// The dims that `dot_general` has too.
     pub dot: DotDims<D>,

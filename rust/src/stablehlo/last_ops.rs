@@ -6,9 +6,9 @@
 
 use super::attributes::Attributes;
 use super::definition::Definition;
-use super::inline_list::InlineList;
 use super::read_types::Outline;
 use crate::index::{Id, OpId, SignatureId};
+use crate::inline_list::InlineList;
 use crate::ir::Program;
 
 /// An op that was checked.

@@ -24,7 +24,6 @@ mod dim_checks;
 pub mod dims;
 pub mod element;
 mod families;
-mod inline_list;
 mod kinds;
 mod last_ops;
 mod mistake;

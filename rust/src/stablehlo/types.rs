@@ -1,7 +1,7 @@
 //! The types of values for shape functions, independent of the tables of a program.
 
 use super::element::Element;
-use super::inline_list::InlineList;
+use crate::inline_list::InlineList;
 use std::fmt;
 use std::rc::Rc;
 

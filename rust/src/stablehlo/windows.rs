@@ -62,8 +62,7 @@ impl WindowLists {
         [base_dilations, window_dilations]: DilationNames,
     ) -> Option<Self> {
         let ints = |name| attribute(name).map_or(Some(Vec::new()), integers);
-        let reversal = attribute("window_reversal").and_then(AttrValue::items);
-        let is_reversed = |item: &AttrValue<'_>| item.as_bool().unwrap_or_default();
+        let reversals = attribute("window_reversal").and_then(AttrValue::as_ints);
         let padding = ints("padding")?;
         Some(Self {
             sizes: ints("window_dimensions")?,
@@ -71,7 +70,7 @@ impl WindowLists {
             padding: padding.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect(),
             base_dilations: ints(base_dilations)?,
             window_dilations: ints(window_dilations)?,
-            reversals: reversal.unwrap_or_default().iter().map(is_reversed).collect(),
+            reversals: reversals.unwrap_or_default().iter().map(|&item| item != 0).collect(),
         })
     }
     /// The window along dim `dim`, counted among those of the lists; `None` if a list is too short.

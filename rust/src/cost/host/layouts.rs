@@ -261,7 +261,8 @@ fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, DimOrd
     };
     let is_free = |dim: &usize| !batch.contains(dim) && !contracting.contains(dim);
     let free: Vec<usize> = (0..rank).filter(is_free).collect();
-    let (first, second) = if index == 0 { (&free, contracting) } else { (contracting, &free) };
+    let (first, second) =
+        if index == 0 { (&free[..], &contracting[..]) } else { (&contracting[..], &free[..]) };
     (batch.len(), batch.iter().chain(first).chain(second).copied().collect())
 }
 

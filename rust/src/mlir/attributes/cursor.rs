@@ -4,6 +4,7 @@
 //! Every parser returns `None` if the text does not have its form; the position is then unspecified.
 //! Nesting and aliases are limited, so that hostile text exhausts neither stack nor time.
 
+use crate::inline_list::InlineList;
 use std::borrow::Cow;
 
 /// The most aliases that are resolved for one attribute: each may contain many others.
@@ -173,6 +174,30 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     /// `[1, 2]`.
     pub fn ints(&mut self) -> Option<Vec<i64>> {
         self.list("[", "]", Self::int)
+    }
+    /// `open`, integers with commas in between, `close`. If something else comes next, `None`, and the cursor stays where
+    /// it is.
+    pub fn int_list(&mut self, open: &str, close: &str) -> Option<InlineList<i64, 4>> {
+        let start = self.place;
+        let ints = self.ints_between(open, close);
+        if ints.is_none() {
+            self.place = start;
+        }
+        ints
+    }
+    fn ints_between(&mut self, open: &str, close: &str) -> Option<InlineList<i64, 4>> {
+        self.expect(open)?;
+        let mut ints = InlineList::new();
+        if self.eat(close) {
+            return Some(ints);
+        }
+        loop {
+            ints.push(self.int()?);
+            if self.eat(close) {
+                return Some(ints);
+            }
+            self.expect(",")?;
+        }
     }
     /// `@name`, `@"na me"`, with nested references.
     pub fn symbol(&mut self) -> Option<Cow<'a, str>> {

@@ -16,6 +16,9 @@ pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
     attributes(program, signature.example, signature.syntax)
 }
 
+/// How many attributes most ops have at most in custom syntax.
+const USUAL_FIELDS: usize = 3;
+
 /// The attributes of `op`; `syntax` is its text from its name to its first region or type.
 pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     let aliases = |name: &str| alias(program, name);
@@ -23,7 +26,8 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
         let value = AttrValue::parse_with(program.text().get(attr.value), &aliases);
         (program.str(attr.name), value)
     });
-    let mut fields: Fields<'_> = dict.collect();
+    let mut fields: Fields<'_> = Vec::with_capacity(dict.len() + USUAL_FIELDS);
+    fields.extend(dict);
     let (name, text) = (program.op_name(op), program.text().get(syntax));
     // The custom syntax of Shardy's ops is stored as shardings and payloads.
     if name.starts_with("sdy.") {
@@ -38,7 +42,7 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     let start = syntax.end.saturating_sub(text.len() as u32);
     let dict = program.op_dict_span(op).filter(|dict| !dict.is_empty() && dict.start >= start);
     let dict = dict.map(|dict| [dict.start, dict.end].map(|place| (place - start) as usize));
-    fields.extend(syntax_attributes(name, text, dict, &aliases));
+    syntax_attributes(name, text, dict, &aliases, &mut fields);
     fields
 }
 
@@ -104,22 +108,23 @@ fn is_after_quote(program: &Program, syntax: Span) -> bool {
     syntax.start > 0 && program.text().get(before) == "\""
 }
 
-/// The attributes in `text`, the custom syntax of an op called `name`, from its name to its type. The
+/// Adds to `fields` the attributes in `text`, the custom syntax of an op called `name`, from its name to its type. The
 /// dictionary in braces is skipped, at once if its start and its end are known (`dict`).
 fn syntax_attributes<'a>(
     name: &str,
     text: &'a str,
     dict: Option<[usize; 2]>,
     aliases: Aliases<'_, 'a>,
-) -> Fields<'a> {
+    fields: &mut Fields<'a>,
+) {
     let cursor = AttrCursor::new(text, aliases);
-    let mut reader = Reader { name, cursor, dict, fields: Vec::new() };
+    let num_before = fields.len();
+    let mut reader = Reader { name, cursor, dict, fields, num_before };
     while reader.cursor.peek().is_some() {
         if reader.step().is_none() {
             reader.cursor.skip_char();
         }
     }
-    reader.fields
 }
 
 struct Reader<'r, 'a> {
@@ -127,7 +132,9 @@ struct Reader<'r, 'a> {
     cursor: AttrCursor<'r, 'a>,
     /// Where the dictionary starts and ends, if that is known.
     dict: Option<[usize; 2]>,
-    fields: Fields<'a>,
+    fields: &'r mut Fields<'a>,
+    /// How many fields are not from the custom syntax.
+    num_before: usize,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -172,8 +179,8 @@ impl<'a> Reader<'_, 'a> {
             Some([start, limit, stride])
         })?;
         for (at, name) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
-            let values = ranges.iter().map(|range| AttrValue::Int(range[at])).collect();
-            self.put(name, AttrValue::DenseArray(values));
+            let values = ranges.iter().map(|range| range[at]).collect();
+            self.put(name, AttrValue::Ints(values));
         }
         Some(())
     }
@@ -183,7 +190,7 @@ impl<'a> Reader<'_, 'a> {
         let word = self.cursor.word()?;
         if !self.cursor.eat("=") {
             if self.name == "stablehlo.compare" {
-                let has_direction = !self.fields.is_empty();
+                let has_direction = self.fields.len() > self.num_before;
                 let name = if has_direction { "compare_type" } else { "comparison_direction" };
                 self.put(name, AttrValue::Keyword(word));
             }
@@ -219,25 +226,28 @@ impl<'a> Reader<'_, 'a> {
     fn keyed_value(&mut self, word: &str) -> Option<AttrValue<'a>> {
         match word {
             "type" | "distribution" | "algorithm" => self.cursor.word().map(AttrValue::Keyword),
-            _ => match self.cursor.value()? {
-                AttrValue::Array(items) => Some(AttrValue::DenseArray(items)),
-                value => Some(value),
+            _ => match self.cursor.int_list("[", "]") {
+                Some(ints) => Some(AttrValue::Ints(ints)),
+                None => match self.cursor.value()? {
+                    AttrValue::Array(items) => Some(AttrValue::DenseArray(items)),
+                    value => Some(value),
+                },
             },
         }
     }
 
     /// `[0] x [1]`, into `dot_dimension_numbers`.
     fn dot_dims(&mut self, word: &str) -> Option<()> {
-        let lhs = int_array(self.cursor.ints()?);
+        let lhs = AttrValue::Ints(self.cursor.int_list("[", "]")?);
         self.cursor.eat("x").then_some(())?;
-        let rhs = int_array(self.cursor.ints()?);
+        let rhs = AttrValue::Ints(self.cursor.int_list("[", "]")?);
         let names = if word == "batching_dims" {
             ["lhs_batching_dimensions", "rhs_batching_dimensions"]
         } else {
             ["lhs_contracting_dimensions", "rhs_contracting_dimensions"]
         };
         if !matches!(self.fields.last(), Some(("dot_dimension_numbers", _))) {
-            let fields = Vec::new();
+            let fields = Vec::with_capacity(4);
             let name = "stablehlo.dot".into();
             self.put("dot_dimension_numbers", AttrValue::Struct { name, fields });
         }
@@ -267,10 +277,6 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-fn int_array<'a>(values: Vec<i64>) -> AttrValue<'a> {
-    AttrValue::Array(values.into_iter().map(AttrValue::Int).collect())
-}
-
 /// The name, in the generic form, of the attribute that the custom syntax of `op` calls `word`.
 fn generic_name<'a>(op: &str, word: &'a str) -> &'a str {
     match (op.strip_prefix("stablehlo.").unwrap_or(op), word) {
@@ -298,7 +304,9 @@ mod tests {
     use super::*;
 
     fn read<'a>(name: &str, text: &'a str) -> Fields<'a> {
-        syntax_attributes(name, text, None, &|_| None)
+        let mut fields = Vec::new();
+        syntax_attributes(name, text, None, &|_| None, &mut fields);
+        fields
     }
     fn ints(fields: &Fields<'_>, name: &str) -> Option<Vec<i64>> {
         fields.iter().find(|(field, _)| *field == name)?.1.as_ints()

@@ -3,6 +3,7 @@
 use super::conv_dims::conv_dims;
 use super::cursor::{parse_int, AttrCursor};
 use super::value::{AttrValue, Fields};
+use crate::inline_list::InlineList;
 use std::borrow::Cow;
 
 /// The deepest nesting of attributes.
@@ -110,7 +111,10 @@ impl<'a> AttrCursor<'_, 'a> {
     }
     fn dense_array(&mut self) -> Option<AttrValue<'a>> {
         if self.eat(">") {
-            return Some(AttrValue::DenseArray(Vec::new()));
+            return Some(AttrValue::Ints(InlineList::new()));
+        }
+        if let Some(ints) = self.int_list(":", ">") {
+            return Some(AttrValue::Ints(ints));
         }
         let items = self.list(":", ">", Self::value)?;
         Some(AttrValue::DenseArray(items))

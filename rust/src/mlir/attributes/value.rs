@@ -7,12 +7,14 @@
 //! | --- | --- |
 //! | `5 : i64`, `-1` | `Int` |
 //! | `true` | `Bool` |
-//! | `array<i64: 1, 2>` | `DenseArray` of `Int` |
+//! | `array<i64: 1, 2>` | `Ints` |
+//! | `array<i1: true>` | `DenseArray` of `Bool` |
 //! | `dense<[[1, 2]]> : tensor<1x2xi64>` | `Dense` with its type; a splat has one element |
 //! | `#stablehlo.dot<lhs_contracting_dimensions = [1]>` | `Struct` `stablehlo.dot` with that field |
 //! | `#stablehlo<precision DEFAULT>` | `Keyword` `DEFAULT` |
 
 use super::cursor::{Aliases, AttrCursor};
+use crate::inline_list::InlineList;
 use std::borrow::Cow;
 
 /// Fields of a dictionary or a structured attribute, in order.
@@ -33,7 +35,9 @@ pub enum AttrValue<'a> {
     Symbol(Cow<'a, str>),
     /// `[a, b]`.
     Array(Vec<AttrValue<'a>>),
-    /// `array<i64: 1, 2>`.
+    /// `array<i64: 1, 2>`: an array of integers and nothing else.
+    Ints(InlineList<i64, 4>),
+    /// `array<i1: true, false>`, `array<f32: 1.0>`.
     DenseArray(Vec<AttrValue<'a>>),
     /// `{a = 1}`.
     Dict(Fields<'a>),
@@ -101,7 +105,7 @@ impl<'a> AttrValue<'a> {
             _ => None,
         }
     }
-    /// The elements of an array of any kind.
+    /// The elements of an array of any kind but [`AttrValue::Ints`].
     pub fn items(&self) -> Option<&[AttrValue<'a>]> {
         match self {
             Self::Array(items) | Self::DenseArray(items) => Some(items),
@@ -111,7 +115,10 @@ impl<'a> AttrValue<'a> {
     }
     /// The integers of an array of any kind; `None` if an element is no integer.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
-        self.items()?.iter().map(AttrValue::as_int).collect()
+        match self {
+            Self::Ints(ints) => Some(ints.to_vec()),
+            _ => self.items()?.iter().map(AttrValue::as_int).collect(),
+        }
     }
     /// The fields of a dictionary or structured attribute.
     pub fn fields(&self) -> Option<&[(&'a str, AttrValue<'a>)]> {

@@ -21,7 +21,10 @@ pub fn window<'a>(cursor: &mut AttrCursor<'_, 'a>) -> Option<Fields<'a>> {
         let value = if word == "pad" {
             AttrValue::Dense { elements: pairs(cursor)?, ty: "" }
         } else {
-            AttrValue::DenseArray(cursor.list("[", "]", number_or_bool)?)
+            match cursor.int_list("[", "]") {
+                Some(ints) => AttrValue::Ints(ints),
+                None => AttrValue::DenseArray(cursor.list("[", "]", number_or_bool)?),
+            }
         };
         lists.push((name, value));
         cursor.eat(",");

@@ -15,7 +15,6 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
-use crate::mlir::AttrValue;
 use crate::projection::Projection;
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
@@ -115,13 +114,7 @@ fn needs_communication(
     let attributes = crate::mlir::signature_attributes(program, program.signature(op));
     let number = |name: &str| {
         let list = attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-        match list {
-            Some(AttrValue::DenseArray(list) | AttrValue::Array(list)) => match list.get(dim) {
-                Some(AttrValue::Int(number)) => Some(*number),
-                _ => None,
-            },
-            _ => None,
-        }
+        list?.as_ints()?.get(dim).copied()
     };
     if number("start_indices") != Some(0) || number("strides").unwrap_or(1) != 1 {
         return Ok(true);

@@ -10,7 +10,6 @@ use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
 use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
-use crate::mlir::AttrValue;
 use crate::sharding::TensorSharding;
 
 /// The most device ids that a reversed mesh may list; more than any machine has.
@@ -76,14 +75,8 @@ pub fn resolve(
 fn reversed_dims(program: &Program, op: OpId) -> Vec<usize> {
     let attributes = crate::mlir::signature_attributes(program, program.signature(op));
     let dims = attributes.into_iter().find(|(name, _)| *name == "dimensions");
-    let Some((_, AttrValue::DenseArray(dims) | AttrValue::Array(dims))) = dims else {
-        return Vec::new();
-    };
-    let number = |dim: AttrValue<'_>| match dim {
-        AttrValue::Int(dim) => usize::try_from(dim).ok(),
-        _ => None,
-    };
-    dims.into_iter().filter_map(number).collect()
+    let dims = dims.and_then(|(_, dims)| dims.as_ints()).unwrap_or_default();
+    dims.into_iter().filter_map(|dim| usize::try_from(dim).ok()).collect()
 }
 
 fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> Option<Plan> {

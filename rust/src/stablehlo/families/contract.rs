@@ -1,5 +1,6 @@
 //! Contractions.
 
+use crate::inline_list::InlineList;
 use crate::mlir::AttrValue;
 use crate::stablehlo::compatible::{compatible_shapes, compatible_sizes, most_specific_size};
 use crate::stablehlo::constraint as takes;
@@ -8,7 +9,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::distinct;
 use crate::stablehlo::dims::DotDims;
-use crate::stablehlo::inline_list::InlineList;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::types::{sizes, Size, Sizes, Tensor};

@@ -96,7 +96,7 @@ fn check_group_sizes(
     let until = |list: &[i64]| list.iter().copied().take_while(|&dim| dim != ragged).collect();
     let mut prefix: Vec<i64> = match mode {
         Mode::Batching => until(&dot.lhs_batching),
-        _ => dot.lhs_batching.clone(),
+        _ => dot.lhs_batching.to_vec(),
     };
     match mode {
         Mode::Batching => {}

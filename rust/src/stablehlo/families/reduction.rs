@@ -1,13 +1,13 @@
 //! Reductions of whole dims, and functions applied to each element.
 
 use super::reducer::{accumulators, check_reducer};
+use crate::inline_list::InlineList;
 use crate::stablehlo::compatible::of_compatible_shape;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
     many, one, required, stablehlo, Definition, Family, Regions, NOTHING,
 };
 use crate::stablehlo::dim_checks::list;
-use crate::stablehlo::inline_list::InlineList;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;

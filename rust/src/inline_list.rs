@@ -123,6 +123,8 @@ impl<T: PartialEq, const N: usize> PartialEq for InlineList<T, N> {
     }
 }
 
+impl<T: Eq, const N: usize> Eq for InlineList<T, N> {}
+
 impl<T: fmt::Debug, const N: usize> fmt::Debug for InlineList<T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
