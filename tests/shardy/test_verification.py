@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from shardcore import clear_caches
+from shardcore import Module, clear_caches
 
 from tests.shardy.mutations import ask_shardcore
-from tests.shardy.reference import canonical, generic
+from tests.shardy.reference import RejectedError, canonical, generic
 from tests.shardy.verification import functions, literals
 from tests.shardy.verification.case import Case
 from tests.shardy.verification.compare import compare
@@ -130,6 +130,40 @@ def test_what_was_checked_before_does_not_matter(case: Case) -> None:
             after = ask_shardcore(f"module {{\n{first}{changed}}}")
             offset = first.count("\n")
             assert after == [(line and line + offset, message) for line, message in alone]
+
+
+USES_IN_FRONT = [
+    ("module {\n  %0 = stablehlo.abs %a : tensor<8xf32>\n"
+     "  func.func @f(%a: tensor<8xf32>) { return }\n}"),
+    ("module {\n  %0 = stablehlo.abs %a : tensor<8xf32>\n"
+     '  "func.func"() <{function_type = (tensor<8xf32>) -> (), sym_name = "f"}> ({\n'
+     '  ^bb0(%a: tensor<8xf32>):\n    "func.return"() : () -> ()\n  }) : () -> ()\n}'),
+    ("func.func @f(%x: tensor<f32>) {\n  %0 = stablehlo.abs %a : tensor<f32>\n"
+     '  %1 = "stablehlo.reduce"(%x, %x) <{dimensions = array<i64>}> ({\n'
+     "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    stablehlo.return %a : tensor<f32>\n"
+     "  }) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n  return\n}"),
+]  # fmt: skip
+"""Values that are used outside the region whose argument they are, before it."""
+
+
+@pytest.mark.parametrize("text", USES_IN_FRONT)
+def test_arguments_are_not_seen_in_front_of_their_region(text: str) -> None:
+    with pytest.raises(RejectedError) as refused:
+        generic(text)
+    said = ask_shardcore(text)
+    assert [line for line, _ in said] == [line for line, _ in refused.value.errors]
+
+
+def test_shardings_among_properties_are_no_shardings() -> None:
+    text = """sdy.mesh @m = <["a"=2]>
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.custom_call"(%x) <{call_target_name = "t", sdy.sharding = #S}> : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}""".replace("#S", '#sdy.sharding_per_value<[<@m, [{"a"}]>]>')  # noqa: E501
+    assert "sdy.sharding" not in generic(text)
+    module = Module.parse(text)
+    assert module["%0"].sharding is None
+    assert module.propagate().module["%0"].sharding is None
 
 
 def test_each_op_is_changed_in_forty_ways_at_least() -> None:

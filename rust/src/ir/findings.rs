@@ -1,6 +1,6 @@
 //! Errors in attributes that the parser finds and the verifier reports.
 
-use crate::error::{Code, Diagnostic};
+use crate::error::{Code, Diagnostic, Span};
 use crate::index::OpId;
 use rustc_hash::FxHashSet;
 
@@ -11,6 +11,8 @@ pub struct Findings {
     pub problems: Vec<Diagnostic>,
     /// Ops with malformed attributes: other errors in them may be consequences.
     pub malformed: FxHashSet<OpId>,
+    /// Known ops with properties of which they have none, or that are no dictionary, with the places of these.
+    pub properties: Vec<(OpId, Span)>,
     /// Whether something could not be parsed, so that there may be more errors.
     pub is_unreadable: bool,
 }

@@ -17,6 +17,13 @@ impl Verifier<'_> {
                     self.function(op, id);
                 }
             }
+            OpKind::Module => self.module(op),
+            OpKind::Mesh => {
+                let parent = self.program.parent_op(op);
+                if !parent.is_some_and(|parent| self.program.kind(parent) == OpKind::Module) {
+                    self.report_with_name(op, "expects parent op 'builtin.module'");
+                }
+            }
             OpKind::FuncReturn => {
                 let parent = self.program.parent_op(op);
                 if !parent.is_some_and(|parent| self.program.kind(parent) == OpKind::Func) {

@@ -17,8 +17,10 @@ mod functions;
 mod indirect;
 mod made;
 mod manual;
+mod module;
 mod place;
 mod propagation_edges;
+mod properties;
 mod rule;
 mod stablehlo;
 mod value;
@@ -51,8 +53,8 @@ fn verify_with(
     findings: Findings,
     checker: Option<Checker<'_>>,
 ) -> Vec<Diagnostic> {
-    let Findings { problems, malformed, .. } = findings;
-    let is_sorted = problems.is_empty();
+    let Findings { problems, malformed, properties, .. } = findings;
+    let is_sorted = problems.is_empty() && properties.is_empty();
     let names = Names::new(program);
     let has_manual = program.num_made(OpKind::ManualComputation) > 0;
     let has_marks = has_manual || !program.op_rules().is_empty() || !names.is_none();
@@ -65,6 +67,7 @@ fn verify_with(
         checker,
         diagnostics: problems,
     };
+    verifier.properties(&properties);
     let module = program.module_op();
     let mut next = Some(module);
     while let Some(op) = next {

@@ -9,6 +9,7 @@ from tests.shardy.verification import (
     functions,
     literals,
     locations,
+    modules,
     names,
     resources,
     types,
@@ -17,6 +18,7 @@ from tests.shardy.verification import (
 FAMILIES: dict[str, Callable[[], list[str]]] = {
     "func": lambda: [*functions.sound(), *functions.broken()],
     "location": locations.programs,
+    "module": modules.programs,
     "name": names.programs,
     "resource": resources.programs,
     "type": types.programs,

@@ -38,6 +38,8 @@ pub(in crate::mlir) struct Notes<'a> {
     pub(super) calls: Vec<Call>,
     /// Ops with regions to check, with the spans of their names.
     pub(super) region_ops: Vec<(OpId, Span)>,
+    /// Known ops with properties of which they have none, or that are no dictionary.
+    pub(super) properties: Vec<(OpId, Span)>,
 }
 
 /// The number of records at some point of the text.
@@ -57,6 +59,7 @@ impl<'a> Notes<'a> {
             targets: Vec::new(),
             calls: Vec::new(),
             region_ops: Vec::new(),
+            properties: Vec::new(),
         }
     }
     /// The text at `span`.
@@ -77,6 +80,10 @@ impl<'a> Notes<'a> {
         let name = program.intern(text);
         self.symbols.define(op, name, text, span)?;
         Ok(name)
+    }
+    /// Records that `op`, a known op, has the properties at `span`, none of which it may have.
+    pub fn note_properties(&mut self, op: OpId, span: Span) {
+        self.properties.push((op, span));
     }
     /// Records that `op` calls the symbol at `span`.
     pub fn note_call(&mut self, program: &mut Program, op: OpId, span: Span) {
@@ -234,7 +241,11 @@ pub(in crate::mlir) const fn axes_attribute(kind: OpKind) -> Option<&'static str
 /// The group whose id `text`, at `span`, is.
 fn sharding_group(text: &str, span: Span) -> Result<Payload> {
     let digits = text.split(':').next().unwrap_or("").trim();
-    let Ok(id) = digits.parse() else {
+    let id = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).map(|id| id as i64),
+        None => digits.parse(),
+    };
+    let Ok(id) = id else {
         let message = "a sharding group's id is an integer of 64 bits";
         return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
     };

@@ -17,7 +17,8 @@ impl Notes<'_> {
     pub fn resolve(&self, program: &mut Program) -> Findings {
         let problems = region_problems(program, &self.region_ops);
         let is_unreadable = !problems.is_empty();
-        let findings = Findings { problems, is_unreadable, ..Findings::default() };
+        let properties = self.properties.clone();
+        let findings = Findings { problems, is_unreadable, properties, ..Findings::default() };
         let mut resolver = Resolver::new(self, program, findings);
         if resolver.read_meshes() {
             resolver.read_targets();

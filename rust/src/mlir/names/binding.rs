@@ -4,7 +4,7 @@ use super::scopes::{Forward, Lookup, Scopes};
 use super::text::ssa_name_at;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, Id, OpId, TypeId, UseId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::suggest;
 
 /// A use of a name in the text, `%x` or `%x#2`.
@@ -83,6 +83,10 @@ impl<'a> Names<'a> {
             }
         }
         Ok(())
+    }
+    /// Whether `name` is used and has no definition yet.
+    pub fn is_awaited(&self, name: &str) -> bool {
+        self.scopes.has_forward() && self.scopes.is_forward(name)
     }
     /// Moves the uses of a placeholder to the value that is now defined.
     fn bind_forward(
@@ -214,8 +218,10 @@ impl<'a> Names<'a> {
     pub fn check_dominance(&self, program: &Program) -> Result<()> {
         for &slot in &self.forward_uses {
             let value = program.used_value(slot);
-            let Some(definition) = program.defining_op(value) else { continue };
-            let block = program.parent_block(definition);
+            let (block, is_arg) = match program.def(value) {
+                ValueDef::Result(op) => (program.parent_block(op), false),
+                ValueDef::Arg(block) => (block, true),
+            };
             let region = |block: BlockId| block.get().map(|block| program.block_region(block));
             let mut user = program.user(slot);
             let mut is_hidden = false;
@@ -227,7 +233,8 @@ impl<'a> Names<'a> {
                 is_hidden |= traits.has(OpTraits::ISOLATED);
                 user = parent;
             }
-            let in_order = block.is_some()
+            let in_order = !is_arg
+                && block.is_some()
                 && program.parent_block(user) == block
                 && has_order(program, program.block_parent_op(block));
             if is_hidden || in_order {

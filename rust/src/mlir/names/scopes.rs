@@ -214,6 +214,10 @@ impl<'a> Scopes<'a> {
     pub fn has_forward(&self) -> bool {
         self.num_forward > 0
     }
+    /// Whether any use of `name` is without a definition.
+    pub fn is_forward(&self, name: &str) -> bool {
+        self.forward.contains_key(name)
+    }
     /// Removes and returns the uses of `name` that are without a definition.
     pub fn take_forward(&mut self, name: &str) -> Vec<Forward> {
         let taken = self.forward.remove(name).unwrap_or_default();

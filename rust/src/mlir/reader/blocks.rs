@@ -29,11 +29,23 @@ impl Parser<'_> {
             || (pending.function.is_some() && self.cursor.next_byte() != b'^')
         {
             block = self.program.push_block(Span::EMPTY);
+            self.check_entry_args()?;
             self.add_block_args(block).map_err(of_entry)?;
         }
         let first_block = block;
         self.open_regions.push(OpenRegion { pending, after, start, first_block, block });
         Ok(())
+    }
+    /// Checks that no argument on the stack, written in front of its region, has a name that is used before.
+    fn check_entry_args(&self) -> Result<()> {
+        match self.parts.args.iter().find(|arg| self.names.is_awaited(arg.name)) {
+            None => Ok(()),
+            Some(arg) => {
+                let message = format!("region entry argument '%{}' is already in use", arg.name);
+                let span = Span::new(arg.offset, arg.offset + 1 + arg.name.len() as u32);
+                Err(Diagnostic::new(Code::RedefinedValue, message).at(span).into())
+            }
+        }
     }
     /// Gives `block` the arguments on the stack, which is left empty.
     pub(super) fn add_block_args(&mut self, block: BlockId) -> Result<()> {

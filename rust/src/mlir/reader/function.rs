@@ -5,6 +5,7 @@ use super::parts::PendingArg;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, StrId, TypeId};
 use crate::ir::{AttrRange, Port};
+use crate::mlir::cursor::syntax;
 use crate::mlir::meaning::in_own_syntax;
 use crate::mlir::meaning::{symbol_name, Target};
 
@@ -36,7 +37,7 @@ impl Parser<'_> {
             self.cursor.pos = end as usize;
         }
         pending.syntax = self.cursor.span_since(pending.syntax.start as usize);
-        self.parse_optional_attributes(&mut pending)?;
+        self.parse_function_attributes(&mut pending)?;
         let end = self.cursor.pos;
         if self.cursor.next_byte() == b'{' && self.cursor.byte(self.cursor.pos + 1) != b'-' {
             self.check_named_args(&pending)?;
@@ -45,6 +46,25 @@ impl Parser<'_> {
         self.parts.args.clear();
         self.cursor.pos = end;
         self.finish(pending)
+    }
+    /// Reads `attributes {...}` if that is next, which has none of what is written elsewhere.
+    fn parse_function_attributes(&mut self, pending: &mut PendingOp) -> Result<()> {
+        let mut look = self.cursor.clone();
+        look.skip_space();
+        let place = look.here();
+        let base = self.parts.attrs.len();
+        self.parse_optional_attributes(pending)?;
+        let given = &self.parts.attrs[base..];
+        let is_given = |name: &&str| given.iter().any(|attr| self.program.str(attr.name) == *name);
+        match ["sym_visibility", "sym_name", "function_type"].into_iter().find(is_given) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!(
+                    "'{name}' is an inferred attribute and should not be specified in the explicit attribute dictionary"
+                );
+                Err(in_own_syntax("func.func", syntax(place, message).into()))
+            }
+        }
     }
     /// Stores a visibility other than private as an attribute.
     fn keep_visibility(&mut self, visibility: &str) {
@@ -152,10 +172,7 @@ impl Parser<'_> {
         let Some(name) = self.take_attr(pending, "sym_name") else {
             return Err(self.invalid_function(pending, "requires attribute 'sym_name'"));
         };
-        if !self.program.resolved_alias(self.text_at(name)).starts_with('"') {
-            let problem = "attribute 'sym_name' failed to satisfy constraint: string attribute";
-            return Err(self.invalid_function(pending, problem));
-        }
+        self.require_start(pending, ("sym_name", name), '"', "string attribute")?;
         self.name_function(pending, name)?;
         let Some(ty) = self.take_attr(pending, "function_type") else {
             return Err(self.invalid_function(pending, "requires attribute 'function_type'"));

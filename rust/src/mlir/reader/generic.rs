@@ -3,7 +3,7 @@
 
 use super::parser::{After, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Result, Span};
-use crate::ir::OpKind;
+use crate::ir::{OpKind, OpTraits};
 use crate::mlir::meaning::{axes_attribute, Target};
 
 impl Parser<'_> {
@@ -16,19 +16,55 @@ impl Parser<'_> {
             self.parse_successors()?;
         }
         if self.cursor.eat(b'<') {
-            if self.cursor.next_byte() == b'{' {
-                let dict = self.parse_dict()?;
-                self.place_dict(&mut pending, &dict);
-            } else {
-                self.parse_value()?;
-            }
-            self.cursor.expect_for(b'>', "to close properties")?;
+            self.parse_properties(&mut pending)?;
         }
         pending.syntax = self.cursor.span_since(start as usize);
         if self.cursor.eat(b'(') {
             return self.open_region(pending, After::Generic);
         }
         self.parse_generic_tail(pending)
+    }
+    /// Parses `{...}>`, the properties of an op. MLIR ignores those that a known op does not have, as all with a dialect in
+    /// their name are, but for ops without any.
+    fn parse_properties(&mut self, pending: &mut PendingOp) -> Result<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        let base = self.parts.attrs.len();
+        let is_known = pending.name.traits.has(OpTraits::KNOWN);
+        let is_dict = self.cursor.peek() == b'{';
+        if is_dict {
+            let dict = self.parse_dict()?;
+            if is_known {
+                self.drop_foreign(pending.name.kind, base);
+            } else {
+                self.place_dict(pending, &dict);
+            }
+        } else {
+            self.parse_value()?;
+        }
+        let span = self.cursor.span_since(start);
+        let is_terminator = pending.name.traits.has(OpTraits::TERMINATOR);
+        if is_known && (self.parts.attrs.len() == base || is_terminator || !is_dict) {
+            self.notes.note_properties(pending.op, span);
+        }
+        self.cursor.expect_for(b'>', "to close properties")
+    }
+    /// Drops the attributes above `base` that an op of this kind cannot have as properties.
+    fn drop_foreign(&mut self, kind: OpKind, base: usize) {
+        let mut kept = base;
+        for at in base..self.parts.attrs.len() {
+            let attr = self.parts.attrs[at];
+            let name = self.program.str(attr.name);
+            let is_own = match kind {
+                OpKind::Module => matches!(name, "sym_name" | "sym_visibility"),
+                _ => !name.contains('.'),
+            };
+            if is_own {
+                self.parts.attrs[kept] = attr;
+                kept += 1;
+            }
+        }
+        self.parts.attrs.truncate(kept);
     }
     /// Parses the rest of the generic form after its regions.
     pub(super) fn parse_generic_tail(&mut self, mut pending: PendingOp) -> Result<()> {
@@ -74,17 +110,35 @@ impl Parser<'_> {
             Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
         })
     }
+    /// Checks that the text of an attribute, given with its name, starts with `start`, as those of its kind do.
+    pub(super) fn require_start(
+        &self,
+        pending: &PendingOp,
+        (name, value): (&str, Span),
+        start: char,
+        kind: &str,
+    ) -> Result<()> {
+        if self.program.resolved_alias(self.text_at(value)).starts_with(start) {
+            return Ok(());
+        }
+        let op = self.program.str(pending.name.id);
+        let message = format!("'{op}' op attribute '{name}' failed to satisfy constraint: {kind}");
+        Err(Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into())
+    }
     /// Moves the attributes of an op in generic form that are fields in the program to these fields.
     pub(super) fn take_inherent(&mut self, pending: &mut PendingOp) -> Result<()> {
         match pending.name.kind {
             OpKind::Module => {
                 if let Some(name) = self.take_attr(pending, "sym_name") {
+                    self.require_start(pending, ("sym_name", name), '"', "string attribute")?;
                     self.notes.define_symbol(&mut self.program, pending.op, name)?;
                 }
             }
             OpKind::Func => return self.take_function(pending),
             OpKind::Call => {
                 let callee = self.require_attr(pending, "callee")?;
+                let kind = "flat symbol reference attribute";
+                self.require_start(pending, ("callee", callee), '@', kind)?;
                 self.notes.note_call(&mut self.program, pending.op, callee);
             }
             OpKind::Mesh => {

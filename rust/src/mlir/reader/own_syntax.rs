@@ -50,8 +50,9 @@ impl Parser<'_> {
     }
     /// The dialect that names of ops without one are of.
     pub(super) fn default_dialect(&self) -> &'static str {
-        match self.open_regions.last().map(|region| &region.pending) {
-            Some(around) if around.name.kind == OpKind::Func && !around.is_generic => "func",
+        let mut around = self.open_regions.iter().rev().map(|region| &region.pending);
+        match around.find(|around| !around.is_generic) {
+            Some(around) if around.name.kind == OpKind::Func => "func",
             _ => "builtin",
         }
     }

@@ -157,6 +157,10 @@ impl Parser<'_> {
         let name_start = self.cursor.pos as u32;
         if self.cursor.peek() == b'"' {
             let name = self.cursor.string()?;
+            if name.is_empty() {
+                let span = self.cursor.span_since(name_start as usize);
+                return Err(syntax(span, "empty operation name is invalid").into());
+            }
             let name = self.op_names.get(&mut self.program, name);
             let mut pending = self.begin(name, start, name_start);
             pending.base.results = results;

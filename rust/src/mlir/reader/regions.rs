@@ -7,7 +7,7 @@ use crate::error::{Result, Span};
 use crate::index::{StrId, TypeId};
 use crate::ir::{OpKind, Place, Type, NO_NAME};
 use crate::mlir::cursor::syntax;
-use crate::mlir::meaning::plural;
+use crate::mlir::meaning::{in_own_syntax, plural};
 
 /// The ops that a reduction can name in `applies`: commutative ops of two operands.
 const APPLICABLE: [&str; 7] = [
@@ -31,7 +31,15 @@ impl Parser<'_> {
         } else {
             self.cursor.pos = pending.syntax.start as usize;
         }
+        let base = self.parts.attrs.len();
         self.parse_optional_attributes(&mut pending)?;
+        for attr in &self.parts.attrs[base..] {
+            let name = self.program.str(attr.name);
+            if matches!(name, "sym_name" | "sym_visibility") {
+                self.require_start(&pending, (name, attr.value), '"', "string attribute")
+                    .map_err(|error| in_own_syntax("builtin.module", error))?;
+            }
+        }
         self.notes.enter_module(pending.op);
         self.open_region(pending, After::Nothing)
     }
