@@ -165,6 +165,28 @@ def test_manual_axes_and_nothing_else() -> None:
     assert "expected '>', found 'junk'" in (ours(text % " junk") or "")
 
 
+def test_a_precision_and_nothing_else() -> None:
+    text = """func.func @f(%%x: tensor<2xf32>) -> tensor<f32> {
+  %%0 = "stablehlo.dot_general"(%%x, %%x) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT%s>]}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
+  return %%0 : tensor<f32>
+}"""  # noqa: E501
+    for junk in ("", " junk"):
+        assert refusal(text % junk) is None
+    assert ours(text % "") is None
+    assert "Precision Config attribute" in (ours(text % " junk") or "")
+
+
+def test_words_are_no_integers() -> None:
+    text = """func.func @f(%%x: tensor<2x1xf32>) -> tensor<2x1xf32> {
+  %%0 = stablehlo.abs %%x {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=2, j=%s}>} : tensor<2x1xf32>
+  return %%0 : tensor<2x1xf32>
+}"""  # noqa: E501
+    for number in ("1", "true"):
+        assert refusal(text % number) is None
+    assert ours(text % "1") is None
+    assert "expected integer value, found 'true'" in (ours(text % "true") or "")
+
+
 TOKEN = re.compile(r'\s+|//[^\n]*|"(?:[^"\\]|\\.)*"|[%@#!^]?[A-Za-z_][\w$.]*|[%@#!^]\d+|\d+|->|.')
 VERIFIER = re.compile(r"'[a-z_]+\.[\w.-]+' op ")
 """Said of a program that makes no sense, which shardcore checks no further than it has to."""
