@@ -164,7 +164,8 @@ impl<'p> Lowering<'p, '_, '_> {
         let can_add = neutral(self.emit.element(held.global)).is_some();
         // XLA's partitioner adds elements to zeros, too.
         let spreads = can_add && (is_free || self.how.policy == Policy::Xla);
-        let abilities = Abilities { spreads, exchanges: is_free };
+        let refines = is_free && !self.emit.devices.are_unlisted();
+        let abilities = Abilities { spreads, exchanges: is_free, refines };
         let known = PlanKey { from: held.placement, to: target, shape, abilities, devices };
         let plan = if let Some(plan) = self.known_plans.get(&known) {
             Arc::clone(plan)

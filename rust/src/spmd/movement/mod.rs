@@ -23,10 +23,12 @@
 pub mod fetch;
 pub mod halos;
 pub mod pieces;
+pub mod refined;
 pub mod schedule;
 pub mod windows;
 
 pub use fetch::Fetch;
 pub use pieces::{pieces_of, Extent, Piece};
+pub use refined::refined;
 pub use schedule::{Rounds, Schedule};
 pub use windows::Windows;

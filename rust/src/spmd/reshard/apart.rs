@@ -80,7 +80,7 @@ mod tests {
     use super::super::moves::Step;
     use super::*;
 
-    const SPREADS: Abilities = Abilities { spreads: true, exchanges: false };
+    const SPREADS: Abilities = Abilities { spreads: true, exchanges: false, refines: false };
 
     fn place(dims: &[&[(i64, i64)]]) -> Placement {
         let digit = |&(stride, size): &(i64, i64)| Digit { stride, size };

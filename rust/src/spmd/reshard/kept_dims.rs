@@ -47,6 +47,7 @@ impl KeptDims {
         for reached in steps {
             match &mut reached.step {
                 Step::Slice { dim, .. }
+                | Step::Refine { dim, .. }
                 | Step::AllGather { dim, .. }
                 | Step::Spread { dim, .. }
                 | Step::ReduceScatter { dim, .. } => *dim = self.kept[*dim],

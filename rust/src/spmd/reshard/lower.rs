@@ -4,6 +4,7 @@ use super::super::collectives::Collectives;
 use super::super::devices::permutation;
 use super::super::digits::{total_size, Digit};
 use super::super::emit::Emitter;
+use super::super::movement::{refined, Fetch, Rounds};
 use super::super::placement::Placement;
 use super::super::reducer::Reducer;
 use super::moves::{Moved, Reached, Step};
@@ -29,6 +30,19 @@ impl Traveller<'_, '_> {
         let after = reached.placement.local_shape(self.shape);
         match &reached.step {
             Step::Slice { dim, digits } => self.slice(input, *dim, (order, digits), &after),
+            Step::Refine { dim, .. } => {
+                let (own, digits) = (from.num_shards(*dim), &reached.placement.dims[*dim]);
+                let schedule = refined(self.shape[*dim], own, total_size(digits));
+                let mut fetch = Fetch {
+                    emit: &mut *self.emit,
+                    collectives: &mut *self.collectives,
+                    order,
+                    digits,
+                    dim: *dim,
+                    rounds: Rounds::Fewest,
+                };
+                fetch.window(&[input], &schedule, after[*dim])
+            }
             Step::AllGather { dim, digits } => {
                 let gathered = self.collectives.all_gather(self.emit, input, *dim, (order, digits));
                 self.cut(gathered, *dim, after[*dim])

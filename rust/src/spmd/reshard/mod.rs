@@ -6,6 +6,8 @@ mod known;
 mod lower;
 mod moves;
 mod one_permute;
+mod permuted;
+mod refine;
 mod reordered;
 mod search;
 

@@ -7,6 +7,7 @@
 
 use super::super::digits::{total_size, Digit};
 use super::super::placement::Placement;
+use super::permuted::orders;
 use crate::layout::ceil_div;
 
 /// One step.
@@ -14,6 +15,13 @@ use crate::layout::ceil_div;
 pub enum Step {
     /// Each device keeps one slice of its shard along `dim`. Nothing is sent.
     Slice {
+        /// The dim that is cut.
+        dim: usize,
+        /// The digits that number the parts.
+        digits: Vec<Digit>,
+    },
+    /// Each device keeps a part of its shard along `dim`, which does not consist of such parts: it fetches what it lacks.
+    Refine {
         /// The dim that is cut.
         dim: usize,
         /// The digits that number the parts.
@@ -115,7 +123,7 @@ impl<'a> Position<'a> {
     fn product(&self, local: &[i64]) -> i64 {
         local.iter().fold(self.others, |product, &size| product.saturating_mul(size))
     }
-    fn can_cut(&self, dim: usize, parts: i64) -> bool {
+    pub(super) fn can_cut(&self, dim: usize, parts: i64) -> bool {
         let shards = self.at.num_shards(dim);
         nests(self.shape[dim], shards, shards.saturating_mul(parts))
     }
@@ -224,6 +232,8 @@ pub struct Abilities {
     pub spreads: bool,
     /// Exchange parts along several dims in one all-to-all.
     pub exchanges: bool,
+    /// Fetch what shards lack to be cut into parts.
+    pub refines: bool,
 }
 
 /// The most digits of a dim for which all orders are tried.
@@ -316,6 +326,10 @@ impl Moves<'_> {
             for &digit in wanted.iter().filter(|digit| !self.is_used(**digit)) {
                 reached.extend(self.from.slice(dim, &[digit]));
             }
+            let rest = wanted.strip_prefix(&self.from.at.dims[dim][..]).unwrap_or_default();
+            if self.abilities.refines && rest.iter().all(|digit| !self.is_used(*digit)) {
+                reached.extend(self.from.refine(dim, rest));
+            }
         }
     }
 
@@ -370,24 +384,4 @@ impl Moves<'_> {
             reached.push(Reached { step: Step::Permute, placement, sent: self.from.elements() });
         }
     }
-}
-
-/// Calls `each` with all orders of `digits` but their own.
-fn orders(digits: &[Digit], each: &mut impl FnMut(Vec<Digit>)) {
-    fn go(digits: &[Digit], order: &mut Vec<usize>, each: &mut impl FnMut(Vec<Digit>)) {
-        if order.len() == digits.len() {
-            if !order.is_sorted() {
-                each(order.iter().map(|&index| digits[index]).collect());
-            }
-            return;
-        }
-        for index in 0..digits.len() {
-            if !order.contains(&index) {
-                order.push(index);
-                go(digits, order, each);
-                order.pop();
-            }
-        }
-    }
-    go(digits, &mut Vec::with_capacity(digits.len()), each);
 }

@@ -58,6 +58,7 @@ fn merge(reached: &mut Reached) {
     reached.placement = reached.placement.merged();
     match &mut reached.step {
         Step::Slice { digits, .. }
+        | Step::Refine { digits, .. }
         | Step::AllGather { digits, .. }
         | Step::Spread { digits, .. }
         | Step::AllReduce { digits }
@@ -237,7 +238,7 @@ mod tests {
     const X: Digit = Digit { stride: 4, size: 2 };
     const Y: Digit = Digit { stride: 1, size: 4 };
 
-    const SPREADS: Abilities = Abilities { spreads: true, exchanges: false };
+    const SPREADS: Abilities = Abilities { spreads: true, exchanges: false, refines: false };
 
     fn place(dims: &[&[Digit]]) -> Placement {
         Placement {
@@ -248,6 +249,7 @@ mod tests {
     fn names(plan: &Plan) -> Vec<&'static str> {
         let name = |reached: &Reached| match reached.step {
             Step::Slice { .. } => "slice",
+            Step::Refine { .. } => "refine",
             Step::AllGather { .. } => "all_gather",
             Step::Spread { .. } => "spread",
             Step::AllToAll { .. } => "all_to_all",
@@ -289,7 +291,7 @@ mod tests {
         let digit = |stride| Digit { stride, size: 2 };
         let [x, y, z] = [digit(4), digit(2), digit(1)];
         let planned = |from: &[&[Digit]], to: &[&[Digit]], shape: &[i64]| {
-            let abilities = Abilities { spreads: false, exchanges: true };
+            let abilities = Abilities { exchanges: true, ..Abilities::default() };
             let plan = nested(&place(from), &place(to), shape, abilities).unwrap();
             assert_eq!(plan.steps.last().unwrap().placement, place(to).merged());
             (names(&plan), plan.sent())
@@ -369,5 +371,8 @@ mod tests {
         assert_eq!(steps, ["all_gather", "slice"]);
         let (steps, _) = planned(&[&[y0, y1]], &[&[y0]], &[8]);
         assert_eq!(steps, ["all_gather"]);
+        let abilities = Abilities { refines: true, ..Abilities::default() };
+        let plan = nested(&place(&[&[y0]]), &place(&[&[y0, y1]]), &[10], abilities).unwrap();
+        assert_eq!((names(&plan), plan.sent()), (vec!["refine"], 1));
     }
 }

@@ -1,0 +1,38 @@
+//! Shards cut into finer ones that they do not consist of: 6 elements over 2 shards are 3 and 3; over 8 shards, of one element each,
+//! the fourth shard is cut from the first half of devices, which does not have the fourth element.
+
+use super::pieces::Piece;
+use super::schedule::Schedule;
+use crate::layout::ceil_div;
+
+/// The fetches by which shards of `coarse` parts of a dim of `size` elements become shards of `fine` parts. The number of a fine
+/// shard is that of the coarse one, then that of the part in it; devices with one number of the part send to each other.
+pub fn refined(size: i64, coarse: i64, fine: i64) -> Schedule {
+    let (wide, narrow, parts) = (ceil_div(size, coarse), ceil_div(size, fine), fine / coarse);
+    let mut pieces = Vec::new();
+    for target in 0..fine {
+        let start = target * narrow;
+        let (mut low, high) = (start, (start + narrow).min(size));
+        while low < high {
+            let holder = low / wide;
+            let end = high.min((holder + 1) * wide);
+            let source = holder * parts + target % parts;
+            let (from, to, len) = (low - holder * wide, low - start, end - low);
+            pieces.push(Piece { input: 0, source, target, from, to, len });
+            low = end;
+        }
+    }
+    Schedule::of(&pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_elements_move() {
+        assert_eq!(refined(6, 2, 8).sent(), 1);
+        assert_eq!(refined(10, 2, 6).sent(), 1);
+        assert_eq!(refined(12, 2, 6).sent(), 0);
+    }
+}
