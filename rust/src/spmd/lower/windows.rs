@@ -1,6 +1,8 @@
 //! Reductions of windows, on the windows that shards need.
 
+use super::super::digits::{total_size, Digit};
 use super::super::placement::PlacementId;
+use super::super::policy::Policy;
 use super::super::ways::Way;
 use super::super::xla::halos::Halos;
 use super::geometry::{array_of, ints, window_dims};
@@ -9,6 +11,7 @@ use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
+use crate::layout::ceil_div;
 use crate::stablehlo::windows::WindowDim;
 
 /// The factors of dims of a windowed reduction whose windows are as long as the dim, as those of cumulative sums are: XLA's
@@ -93,6 +96,58 @@ impl Lowering<'_, '_, '_> {
         let through = work.operands.iter().zip(&way.operands).map(between).collect();
         Way { through, ..way }
     }
+    /// The way in which devices reduce the windows of their own shard of the result, out of operands that are whole, as XLA's
+    /// partitioner does: operands are padded, and a device cuts out what its windows reach. `None` where no dim is like that.
+    fn cut_windows(&mut self, work: &ByRule, way: &Way, operands: &mut [Held]) -> Option<Way> {
+        if self.how.policy != Policy::Xla || self.emit.devices.are_unlisted() {
+            return None;
+        }
+        let target = self.placements[work.results.first()?.1].clone();
+        let mut placement = self.placements[*way.results.first()?].clone();
+        let same = |dim: usize, own: &[Digit]| own.is_empty() || own == target.dims[dim];
+        let is_part = placement.dims.iter().enumerate().all(|(dim, own)| same(dim, own));
+        let is_same_order = placement.order == target.order || placement.is_replicated();
+        if !is_part || !is_same_order || !placement.partial.is_empty() {
+            return None;
+        }
+        let mut windows = window_dims(self.emit.program, work.op, placement.dims.len());
+        let sizes = work.shapes[work.operands.len()].clone();
+        let rank = sizes.len();
+        let (mut low, mut high, mut interior) = (vec![0; rank], vec![0; rank], vec![0; rank]);
+        let (mut starts, mut lens) = (vec![None; rank], self.emit.shape(operands[0].value));
+        for (dim, window) in windows.iter_mut().enumerate() {
+            let digits = &target.dims[dim];
+            if window.is_trivial() || digits.is_empty() || !placement.dims[dim].is_empty() {
+                continue;
+            }
+            let count = total_size(digits);
+            let shard = ceil_div(sizes[dim], count);
+            let reach = (window.size? - 1) * window.window_dilation + 1;
+            let base = (lens[dim] - 1) * window.base_dilation + 1;
+            low[dim] = window.padding[0];
+            high[dim] = (count * shard - 1) * window.stride + reach - low[dim] - base;
+            interior[dim] = window.base_dilation - 1;
+            lens[dim] = (shard - 1) * window.stride + reach;
+            let number = self.emit.number(target.order, digits);
+            starts[dim] = Some(self.emit.times(number, shard * window.stride));
+            placement.dims[dim].clone_from(digits);
+            (window.padding, window.base_dilation) = ([0, 0], 1);
+        }
+        if starts.iter().all(Option::is_none) {
+            return None;
+        }
+        placement.order = target.order;
+        let (inputs, inits) = operands.split_at_mut(work.results.len());
+        for (held, init) in inputs.iter_mut().zip(inits) {
+            let edges: [&[i64]; 3] = [&low, &high, &interior];
+            let padded = self.emit.pad_between(held.value, Some(init.value), edges);
+            held.value = self.emit.dynamic_slice(padded, &starts, &lens);
+        }
+        self.set_windows(work, &windows);
+        let placement = self.placements.intern(placement);
+        let results = way.results.iter().map(|_| placement).collect();
+        Some(Way { results, ..way.clone() })
+    }
     /// Reduces the windows of each shard. What is fetched has padding and dilation already.
     pub(super) fn reduce_windows_locally(
         &mut self,
@@ -102,6 +157,9 @@ impl Lowering<'_, '_, '_> {
     ) {
         if let Some(scan) = self.scan(work, way) {
             return self.scan_locally(work, way, &scan, operands[0]);
+        }
+        if let Some(way) = self.cut_windows(work, way, &mut operands) {
+            return self.in_place(work, &way, &operands);
         }
         let moves = self.moves(work, way);
         if moves.is_empty() {
@@ -121,17 +179,21 @@ impl Lowering<'_, '_, '_> {
                 window.stride = 1;
             }
         }
+        self.set_windows(work, &windows);
+        self.in_place(work, way, &operands);
+    }
+    /// Gives the op other windows.
+    fn set_windows(&mut self, work: &ByRule, windows: &[WindowDim]) {
         let attrs = [
-            ("window_strides", array_of(&windows, |window| window.stride)),
+            ("window_strides", array_of(windows, |window| window.stride)),
             (
                 "padding",
                 pairs_attr(&windows.iter().map(|window| window.padding).collect::<Vec<_>>()),
             ),
-            ("base_dilations", array_of(&windows, |window| window.base_dilation)),
+            ("base_dilations", array_of(windows, |window| window.base_dilation)),
         ];
         for (name, text) in attrs {
             self.emit.program.set_attr(work.op, name, &text);
         }
-        self.in_place(work, way, &operands);
     }
 }
