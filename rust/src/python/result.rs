@@ -167,10 +167,10 @@ impl PyPropagationResult {
         let completed = self.completed(py)?.get().program(py)?;
         self.request(py)?.complete_inlined(py, &completed)
     }
-    /// The program completed as XLA does, which inlines calls and gives ops another order, and the originals of what is
-    /// inlined; computed once. With `keep_ports` arguments and results are sharded as in this result, otherwise as under
-    /// XLA, which may differ where they have no annotation.
-    fn _as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Py<PyTuple>> {
+    /// The program completed as XLA does, and the originals of what is inlined; computed once. Arguments and results without
+    /// annotation are sharded as under XLA, or with `keep_ports` as in this result.
+    #[pyo3(name = "_as_xla")]
+    fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Py<PyTuple>> {
         let make = || {
             if let Origin::Replay(replay) = &self.origin {
                 if let Some(made) = replay.as_xla(py, keep_ports)? {
@@ -182,7 +182,7 @@ impl PyPropagationResult {
                 return request.complete_as_xla(py, None);
             }
             let completed = self.completed(py)?.get().program(py)?;
-            request.keep_ports(py, self._as_xla(py, false)?, &completed)
+            request.keep_ports(py, self.as_xla(py, false)?, &completed)
         };
         let once = &self.as_xla[usize::from(keep_ports)];
         once.get(py, "the program of this result as XLA completes it", make)
