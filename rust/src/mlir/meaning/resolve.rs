@@ -18,7 +18,7 @@ impl Notes<'_> {
         let problems = region_problems(program, &self.region_ops);
         let is_unreadable = !problems.is_empty();
         let properties = self.properties.clone();
-        let findings = Findings { problems, is_unreadable, properties, ..Findings::default() };
+        let findings = Findings { problems, properties, is_unreadable, ..Findings::default() };
         let mut resolver = Resolver::new(self, program, findings);
         if resolver.read_meshes() {
             resolver.read_targets();
