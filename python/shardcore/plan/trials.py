@@ -207,8 +207,9 @@ class Trials:
             found = self.confirmed(trial)
             if found is trial:
                 return trial
+            if key(found) != key(trial):
+                ahead = min(ahead * 2, _MOST_AHEAD)
             heapq.heapreplace(queue, (key(found), place, found))
-            ahead = min(ahead * 2, _MOST_AHEAD)
         return None
 
     def _look_ahead(self, trials: Sequence[Trial]) -> None:
