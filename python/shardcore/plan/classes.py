@@ -86,7 +86,7 @@ class DimClasses:
             unnamed: the arguments without paths.
             trips: the iterations of each loop, in program order.
         """
-        self._module: Module = result._as_xla(True)[0]
+        self._module: Module = result._as_xla(keep_ports=True)[0]
         self._start: dict[Value, int] = {}
         self._parents: list[int] = []
         self._filled: set[int | None] = set()

@@ -305,7 +305,7 @@ class Planner:
         if self._wanted.minimize == "slowest-link":
             return 0.0
         wanted = self._wanted
-        module = _plain(self._sessions[wanted.meshes[0]])._as_xla(True)[0]
+        module = _plain(self._sessions[wanted.meshes[0]])._as_xla(keep_ports=True)[0]
         seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
         return bounds.least(module, self._alone, wanted.meshes, wanted.limit, seconds)
 
@@ -314,7 +314,7 @@ class Planner:
         given, mesh = self._program.given, self._program.mesh
         if not given.annotations or mesh is None:
             return None
-        [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.counting)
+        [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.options)
         return self._trials.trial(mesh, (None,) * len(self._roles), row)
 
     def _given_by_role(self) -> tuple[Mesh, Shardings] | None:

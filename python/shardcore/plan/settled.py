@@ -57,7 +57,7 @@ def mismatches(session: Session) -> Iterator[tuple[Mismatch, ...]]:
     """Yield what is not settled: for each, the ports to annotate, any of which would do."""
     completed = session.result
     result: Result = completed if isinstance(completed, Result) else completed.result
-    in_xla = result._as_xla(False)[0]
+    in_xla = result._as_xla(keep_ports=False)[0]
     arguments, results = result.arguments(), result.results()
     for is_argument, ports, others in (
         (True, arguments, in_xla.arguments()),

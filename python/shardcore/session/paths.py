@@ -52,6 +52,15 @@ def _split(step: str) -> list[str]:
     return [part for part in re.split(r"(\*\*)", step) if part]
 
 
+def port_of(ports: Sequence[Port], name: str) -> Port | None:
+    """Return the first of ``ports`` whose path in the user's program, or name, is ``name``."""
+    exact = next((port for port in ports if name in (port.label, port.name)), None)
+    if exact is not None or name.startswith(("%", "@")):
+        return exact
+    wanted = steps(name)
+    return next((port for port in ports if port.label and steps(port.label) == wanted), None)
+
+
 def port_called(arguments: Sequence[Port], results: Sequence[Port], path: str) -> Port | None:
     """Return the argument or result whose path in the user's program, or name, is ``path``.
 
@@ -59,11 +68,7 @@ def port_called(arguments: Sequence[Port], results: Sequence[Port], path: str) -
         KeyError: there is none, but others are nearly called that.
     """
     ports = [*arguments, *results]
-    exact = next((port for port in ports if path in (port.label, port.name)), None)
-    if exact is not None:
-        return exact
-    wanted = steps(path)
-    found = next((port for port in ports if port.label and steps(port.label) == wanted), None)
+    found = port_of(ports, path)
     if found is None:
         near = near_paths(ports, path)
         if near:

@@ -184,8 +184,12 @@ class Session:
         Raises:
             ShardcoreError: as for :func:`shardcore.cost`.
         """
-        make = lambda: self._propagated().cost(hardware, **options)  # noqa: E731 - it is passed on
-        return self._remembered.cost(self._edits, hardware, options, make)
+        return self._remembered.cost(
+            self._edits,
+            hardware,
+            options,
+            lambda: self._propagated().cost(hardware, **options),
+        )
 
     def evaluate(
         self,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from shardcore._core import TensorSharding, Value
 from shardcore.errors import Diagnostic, LocationError
-from shardcore.session.paths import near_paths, steps
+from shardcore.session.paths import near_paths, port_of
 
 if TYPE_CHECKING:
-    from shardcore._core import Port, Result
+    from shardcore._core import Result
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def find(result: Result, asked: Value | str) -> Found:
         return value(result, asked.qualified_name, None, number)
     if not isinstance(asked, str):
         raise TypeError(f"a value is a Value or a name, not a {type(asked).__name__}")
-    port = _port(result, asked)
+    ports = [*result.arguments(), *result.results()]
+    port = port_of(ports, asked)
     if port is not None:
         if port.name.startswith("%"):
             number = explainer.find(port.name)
@@ -62,7 +63,7 @@ def find(result: Result, asked: Value | str) -> Found:
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
         if not name.startswith("%") and function is None:
-            near = near_paths([*result.arguments(), *result.results()], name)
+            near = near_paths(ports, name)
             hint = f"did you mean {', '.join(near)}?" if near else hint
         message = f"the completed program has no value {asked}"
         raise LocationError(Diagnostic("unknown-location", message, hint))
@@ -74,15 +75,3 @@ def value(result: Result, name: str, label: str | None, number: int) -> Found:
     found = result._explainer.describe(number)
     sharding, rank = found or (None, None)
     return Found(name, label, sharding, number, rank)
-
-
-def _port(result: Result, name: str) -> Port | None:
-    """The argument or result with this name or path."""
-    ports = [*result.arguments(), *result.results()]
-    for port in ports:
-        if name in (port.label, port.name):
-            return port
-    if name.startswith(("%", "@")):
-        return None
-    wanted = steps(name)
-    return next((port for port in ports if port.label and steps(port.label) == wanted), None)

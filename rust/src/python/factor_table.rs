@@ -13,6 +13,7 @@ use crate::rule::OpShardingRule;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rustc_hash::FxHashSet;
 
 /// The tensor x factor table of one op, before and after one visit.
 #[pyclass(name = "FactorTable", module = "shardcore", frozen)]
@@ -58,12 +59,14 @@ impl PyFactorTable {
         Ok(Self::new(&program, op, table))
     }
     fn new(program: &Program, op: OpId, table: FactorTable) -> Self {
+        let mut seen = FxHashSet::default();
         let name = |(index, row): (usize, &Row)| {
             let name = program.value_name(row.value);
-            if table.rows[..index].iter().any(|other| other.value == row.value) {
-                return format!("{name} (operand {index})");
+            if seen.insert(row.value) {
+                name
+            } else {
+                format!("{name} (operand {index})")
             }
-            name
         };
         let names = table.rows.iter().enumerate().map(name).collect();
         Self { op: program.op_name(op).to_owned(), names, table }
