@@ -5,8 +5,9 @@
 //!
 //! Source: XLA's `CopyInsertion`, which runs before kernels have an order.
 
-use super::copies::{self, readers, Reader, Write};
+use super::copies;
 use super::graph::{Graph, Read, NONE};
+use super::readers::{are_read_apart, Write};
 
 /// `graph` with copies of those arguments that need one, where results take the memory of `donated` arguments.
 pub fn with_copies(graph: Graph, donated: &[(usize, u32)]) -> Graph {
@@ -34,14 +35,11 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(u32, u32)> {
     });
     let pairs: Vec<Pair> = pairs.collect();
     let writes: Vec<Write> = pairs.iter().map(|pair| pair.write).collect();
+    let are_apart = are_read_apart(graph, &writes, |at, read| is_in_place(graph, pairs[at], read));
     let mut is_copied = vec![false; graph.items.len()];
-    readers(graph, &writes, |Reader { write, kernel, read, is_needed }| {
-        let pair = pairs[write];
-        let is_own = kernel == pair.write.kernel;
-        if !(if is_own { is_in_place(graph, pair, read) } else { is_needed }) {
-            is_copied[pair.write.over as usize] = true;
-        }
-    });
+    for (write, is_apart) in writes.iter().zip(are_apart) {
+        is_copied[write.over as usize] |= is_apart;
+    }
     let mut copied = Vec::new();
     for kernel in 0..graph.kernels.len() as u32 {
         for read in graph.reads(kernel) {

@@ -2,7 +2,8 @@
 //!
 //! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`]); [`layouts`]: which operands are copied.
 //! 2. [`graph`]: the kernels of a block, what each reads and makes, as [`builder`] finds them; [`combined`]: the all-reduces that run as one;
-//!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`]; [`hoisted`]: what is moved out of loops.
+//!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
+//!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
 //! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
@@ -26,6 +27,7 @@ pub mod lifetimes;
 mod liveness;
 mod order;
 mod paths;
+mod readers;
 mod rows;
 mod storage;
 mod updated;

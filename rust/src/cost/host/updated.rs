@@ -3,9 +3,11 @@
 //! Zeros that two scatters add to are one value with a copy for each; so are those that loops begin with. The copies are made as
 //! soon as the values are there. Source: XLA's `CopyInsertion`, which runs before kernels have an order.
 
-use super::copies::{self, readers, Write};
+use super::copies;
 use super::graph::{Graph, Item, Read, NONE};
+use super::readers::{are_read_apart, Write};
 use crate::ir::{OpKind, Program};
+use rustc_hash::FxHashSet;
 
 /// An item that a kernel makes in the memory of another.
 #[derive(Clone, Copy)]
@@ -37,17 +39,15 @@ fn updates(program: &Program, graph: &Graph) -> Vec<Update> {
     items.map(update).collect()
 }
 
-/// Whether an argument is updated whose memory the result is given.
-fn is_given(graph: &Graph, update: Update, given: &[(usize, u32)]) -> bool {
-    given.iter().any(|&(result, argument)| {
-        let item = graph.returned.get(result).copied().unwrap_or(NONE);
-        argument == update.write.over && item != NONE && graph.stored_as(item) == update.made
-    })
-}
-
 /// Those of `updates` that need a copy.
 fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Vec<Update> {
-    updates.retain(|update| !is_given(graph, *update, given));
+    // The arguments that are updated, with the results whose memory they are given to.
+    let given = given.iter().filter_map(|&(result, argument)| {
+        let item = graph.returned.get(result).filter(|&&item| item != NONE)?;
+        Some((argument, graph.stored_as(*item)))
+    });
+    let given: FxHashSet<(u32, u32)> = given.collect();
+    updates.retain(|update| !given.contains(&(update.write.over, update.made)));
     let mut is_returned = vec![false; graph.items.len()];
     for &item in graph.returned.iter().filter(|&&item| item != NONE) {
         is_returned[graph.stored_as(item) as usize] = true;
@@ -55,10 +55,10 @@ fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Ve
     let writes: Vec<Write> = updates.iter().map(|update| update.write).collect();
     let is_argument = |over: u32| graph.items[over as usize].made_by == NONE;
     let is_kept = |write: &Write| is_argument(write.over) || is_returned[write.over as usize];
-    let mut is_shared: Vec<bool> = writes.iter().map(is_kept).collect();
-    readers(graph, &writes, |reader| is_shared[reader.write] |= !reader.is_needed);
-    let mut kept = is_shared.into_iter();
-    updates.into_iter().filter(|_| kept.next() == Some(true)).collect()
+    let are_apart = are_read_apart(graph, &writes, |_, _| true);
+    let mut is_shared =
+        writes.iter().zip(are_apart).map(|(write, is_apart)| is_apart || is_kept(write));
+    updates.into_iter().filter(|_| is_shared.next() == Some(true)).collect()
 }
 
 /// `graph` with a copy for each of `updates`, before its kernel.

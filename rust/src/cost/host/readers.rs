@@ -1,0 +1,316 @@
+//! Whether all that read an item have run before a kernel writes over it, in whatever order kernels run.
+//!
+//! That is so if the kernel needs them. Most answers follow from the depths of kernels, from a few kernels that many paths lead
+//! through, or from a search of a few steps, so that all take time as the block does; what is left is walked over the block.
+
+use super::graph::{Graph, Read, NONE};
+use super::order::breadth_first;
+
+/// How many writes are looked at in one walk, and how many kernels are [`Hubs`].
+const CHUNK: usize = u128::BITS as usize;
+
+/// The most kernels that a search visits.
+const MAX_VISITED: usize = 64;
+
+/// An item that a kernel writes over.
+#[derive(Clone, Copy)]
+pub struct Write {
+    pub kernel: u32,
+    pub over: u32,
+}
+
+/// For each of `writes` whether some kernel reads what it writes over and need not have run by then: one that the writing kernel
+/// does not need; or the writing kernel itself, unless `is_in_place` says of the write and the read that it may.
+pub fn are_read_apart(
+    graph: &Graph,
+    writes: &[Write],
+    is_in_place: impl Fn(usize, Read) -> bool,
+) -> Vec<bool> {
+    let mut are_apart = vec![false; writes.len()];
+    if writes.is_empty() {
+        return are_apart;
+    }
+    let readers = Readers::of(graph, writes);
+    let mut needs = Needs::new(graph);
+    let mut left = Vec::new();
+    let mut kernels: Vec<u32> = Vec::new();
+    for (at, write) in writes.iter().enumerate() {
+        kernels.clear();
+        for &(kernel, read) in readers.of_item(write.over) {
+            if kernel != write.kernel {
+                kernels.push(kernel);
+            } else if !is_in_place(at, read) {
+                are_apart[at] = true;
+            }
+        }
+        if are_apart[at] {
+            continue;
+        }
+        match needs.all(write.kernel, &mut kernels) {
+            Some(are_needed) => are_apart[at] = !are_needed,
+            None => left.push(at),
+        }
+    }
+    for chunk in left.chunks(CHUNK) {
+        let needed_by = needs.needed_by(chunk.iter().map(|&at| writes[at].kernel));
+        for (bit, &at) in chunk.iter().enumerate() {
+            let mut kernels = readers.of_item(writes[at].over).iter();
+            are_apart[at] =
+                kernels.any(|&(kernel, _)| needed_by[kernel as usize] & (1 << bit) == 0);
+        }
+    }
+    are_apart
+}
+
+/// The kernels that read the items that are written over.
+struct Readers {
+    /// The row of each item; [`NONE`] for those that nothing writes over.
+    row_of: Vec<u32>,
+    rows: Vec<Vec<(u32, Read)>>,
+}
+
+impl Readers {
+    fn of(graph: &Graph, writes: &[Write]) -> Self {
+        let mut row_of = vec![NONE; graph.items.len()];
+        let mut rows: Vec<Vec<(u32, Read)>> = Vec::with_capacity(writes.len());
+        for write in writes {
+            let row = &mut row_of[write.over as usize];
+            if *row == NONE {
+                *row = rows.len() as u32;
+                rows.push(Vec::new());
+            }
+        }
+        for kernel in 0..graph.kernels.len() as u32 {
+            for &read in graph.reads(kernel) {
+                let row = row_of[graph.stored_as(read.item) as usize];
+                if let Some(row) = rows.get_mut(row as usize) {
+                    row.push((kernel, read));
+                }
+            }
+        }
+        Self { row_of, rows }
+    }
+    fn of_item(&self, item: u32) -> &[(u32, Read)] {
+        &self.rows[self.row_of[item as usize] as usize]
+    }
+}
+
+/// Which kernels need which.
+struct Needs<'g> {
+    graph: &'g Graph,
+    order: &'g [u32],
+    /// The number of kernels on the longest path that leads to each.
+    depths: Vec<u32>,
+    hubs: Option<Hubs>,
+    /// The last search that visited each kernel.
+    visited_by: Vec<u32>,
+    num_searches: u32,
+    /// The kernels that a search has yet to visit; a field to reuse its memory.
+    stack: Vec<u32>,
+}
+
+/// Kernels at depths where there are few others: whatever is needed far away is likely to be needed by way of one.
+struct Hubs {
+    /// The hubs that need each kernel, or are it.
+    before: Vec<u128>,
+    /// The hubs that each kernel needs, or is.
+    after: Vec<u128>,
+}
+
+impl<'g> Needs<'g> {
+    fn new(graph: &'g Graph) -> Self {
+        let order = breadth_first(graph);
+        let mut depths = vec![0; graph.kernels.len()];
+        for &kernel in order {
+            let depth = needs(graph, kernel).map(|by| depths[by as usize] + 1).max();
+            depths[kernel as usize] = depth.unwrap_or(0);
+        }
+        let visited_by = vec![0; graph.kernels.len()];
+        Self { graph, order, depths, hubs: None, visited_by, num_searches: 0, stack: Vec::new() }
+    }
+    /// Whether `kernel` needs all of `others`, of which some are removed; `None` if that takes too long to find out.
+    fn all(&mut self, kernel: u32, others: &mut Vec<u32>) -> Option<bool> {
+        let depth = self.depths[kernel as usize];
+        if others.iter().any(|&other| self.depths[other as usize] >= depth) {
+            return Some(false);
+        }
+        if others.is_empty() {
+            return Some(true);
+        }
+        let hubs = self.hubs.get_or_insert_with(|| Hubs::of(self.graph, self.order, &self.depths));
+        let after = hubs.after[kernel as usize];
+        others.retain(|&other| hubs.before[other as usize] & after == 0);
+        self.search(kernel, others)
+    }
+    /// As [`Needs::all`], by a search from `kernel`.
+    fn search(&mut self, kernel: u32, others: &[u32]) -> Option<bool> {
+        let Some(least) = others.iter().map(|&other| self.depths[other as usize]).min() else {
+            return Some(true);
+        };
+        self.num_searches += 1;
+        self.stack.clear();
+        self.stack.push(kernel);
+        let mut count = 0;
+        while let Some(at) = self.stack.pop() {
+            for by in needs(self.graph, at) {
+                if self.depths[by as usize] < least {
+                    continue;
+                }
+                let seen = &mut self.visited_by[by as usize];
+                if std::mem::replace(seen, self.num_searches) == self.num_searches {
+                    continue;
+                }
+                count += 1;
+                if count > MAX_VISITED {
+                    return None;
+                }
+                self.stack.push(by);
+            }
+        }
+        Some(others.iter().all(|&other| self.visited_by[other as usize] == self.num_searches))
+    }
+    /// For each kernel which of `kernels`, at most [`CHUNK`], need it or are it.
+    fn needed_by(&self, kernels: impl Iterator<Item = u32>) -> Vec<u128> {
+        needed_by(self.graph, self.order, kernels)
+    }
+}
+
+impl Hubs {
+    /// Of the kernels at depths where there are fewest, evenly spread.
+    fn of(graph: &Graph, order: &[u32], depths: &[u32]) -> Self {
+        let most = order.last().map_or(0, |&last| depths[last as usize]);
+        let mut widths = vec![0_usize; most as usize + 1];
+        for &depth in depths {
+            widths[depth as usize] += 1;
+        }
+        let mut sorted = widths.clone();
+        sorted.sort_unstable();
+        let mut sum = 0;
+        let is_within = |width: &&usize| {
+            sum += **width;
+            sum <= CHUNK
+        };
+        let width = sorted.iter().take_while(is_within).last().or(sorted.first());
+        let width = width.copied().unwrap_or(0);
+        let narrow =
+            order.iter().filter(|&&kernel| widths[depths[kernel as usize] as usize] <= width);
+        let narrow: Vec<u32> = narrow.copied().collect();
+        let count = narrow.len().min(CHUNK);
+        let hubs = (0..count).map(|at| narrow[at * narrow.len() / count]);
+        let before = needed_by(graph, order, hubs.clone());
+        let mut after = vec![0_u128; graph.kernels.len()];
+        for (hub, bit) in hubs.zip(0..) {
+            after[hub as usize] |= 1 << bit;
+        }
+        for &kernel in order {
+            let all = needs(graph, kernel).fold(0, |all, by| all | after[by as usize]);
+            after[kernel as usize] |= all;
+        }
+        Self { before, after }
+    }
+}
+
+/// The kernels that make what `kernel` reads.
+fn needs(graph: &Graph, kernel: u32) -> impl Iterator<Item = u32> + '_ {
+    let made_by = |read: &Read| graph.items[read.item as usize].made_by;
+    graph.reads(kernel).iter().map(made_by).filter(|&by| by != NONE)
+}
+
+/// For each kernel of `graph`, which run in `order`, which of `kernels`, at most [`CHUNK`], need it or are it.
+fn needed_by(graph: &Graph, order: &[u32], kernels: impl Iterator<Item = u32>) -> Vec<u128> {
+    let mut needed_by = vec![0_u128; graph.kernels.len()];
+    for (kernel, bit) in kernels.zip(0..) {
+        needed_by[kernel as usize] |= 1 << bit;
+    }
+    for &kernel in order.iter().rev() {
+        let mask = needed_by[kernel as usize];
+        if mask != 0 {
+            for by in needs(graph, kernel) {
+                needed_by[by as usize] |= mask;
+            }
+        }
+    }
+    needed_by
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::{Item, Kernel};
+    use super::*;
+    use crate::index::{Id, OpId, ValueId};
+
+    /// A graph of `count` kernels, each of which makes one item and reads those that the `edges` lead from.
+    fn graph(count: u32, edges: &[(u32, u32)]) -> Graph {
+        let op = OpId::from_index(0);
+        let kernel = Kernel { op, is_elementwise: false, is_op: true };
+        let item = |made_by| {
+            let value = ValueId::from_index(made_by as usize);
+            Item { value, bytes: 1, made_by, name_of: NONE, over: NONE }
+        };
+        let read = |&(from, to): &(u32, u32)| (to, Read { item: from, is_elementwise: false });
+        let reads: Vec<(u32, Read)> = edges.iter().map(read).collect();
+        let kernels = vec![kernel; count as usize];
+        Graph::new(kernels, Vec::new(), (0..count).map(item).collect(), Vec::new(), &reads)
+    }
+
+    /// Numbers that look random.
+    fn numbers(mut state: u64) -> impl FnMut(u32) -> u32 {
+        move |below| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % u64::from(below)) as u32
+        }
+    }
+
+    /// A random graph: in a chain of `chains` chains, with some edges among them.
+    fn random(count: u32, reach: u32, per_kernel: u32, next: &mut impl FnMut(u32) -> u32) -> Graph {
+        let mut edges = Vec::new();
+        for to in 1..count {
+            for _ in 0..next(per_kernel + 1) {
+                edges.push((to - 1 - next(reach.min(to)), to));
+            }
+        }
+        graph(count, &edges)
+    }
+
+    #[test]
+    fn reads_that_a_writer_does_not_need_are_found() {
+        let mut next = numbers(7);
+        let (mut apart, mut total) = (0, 0);
+        for round in 0..60 {
+            let count = 2 + next(if round % 3 == 0 { 900 } else { 60 });
+            let graph = random(count, 1 + next(40), 1 + next(3), &mut next);
+            let write = |_| Write { kernel: next(count), over: next(count) };
+            let writes: Vec<Write> = (0..200).map(write).collect();
+            let found = are_read_apart(&graph, &writes, |at, _| at % 2 == 0);
+            let order = breadth_first(&graph);
+            for (at, write) in writes.iter().enumerate() {
+                let needed = needed_by(&graph, order, std::iter::once(write.kernel));
+                let is_apart = (0..count).any(|kernel| {
+                    let reads = graph.reads(kernel).iter().any(|read| read.item == write.over);
+                    let is_own = kernel == write.kernel;
+                    reads && if is_own { at % 2 == 1 } else { needed[kernel as usize] == 0 }
+                });
+                assert_eq!(found[at], is_apart, "round {round}, write {at}");
+                apart += usize::from(is_apart);
+                total += 1;
+            }
+        }
+        assert!(apart > total / 20 && apart < total * 19 / 20, "{apart} of {total}");
+    }
+
+    #[test]
+    fn what_is_needed_far_away_is_found_by_way_of_hubs() {
+        // Sixty inputs into one chain, out of which sixty others come.
+        let mut edges: Vec<(u32, u32)> = (0..60).map(|from| (from, 60)).collect();
+        edges.extend((60..1000).map(|from| (from, from + 1)));
+        edges.extend((1001..1060).map(|to| (1000, to)));
+        let graph = graph(1060, &edges);
+        let mut needs = Needs::new(&graph);
+        for (from, to) in (0..60).zip(1001..1060) {
+            assert_eq!(needs.all(to, &mut vec![from, 500]), Some(true));
+        }
+        assert_eq!(needs.all(1001, &mut vec![1002]), Some(false));
+    }
+}
