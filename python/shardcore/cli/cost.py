@@ -52,6 +52,12 @@ def add(commands: Any) -> None:
         "merge-equal-collectives, fuse-reshards [none]",
     )
     parser.add_argument(
+        "--keep-ports",
+        action="store_true",
+        help="under xla, keep arguments and results without annotation as the completed program "
+        "has them, not as XLA shards them",
+    )
+    parser.add_argument(
         "--by",
         choices=("scope", "line"),
         help="show what the scopes of the program cost, as those of jax.named_scope, by pass; "
@@ -182,7 +188,8 @@ def _paths(options: argparse.Namespace) -> list[str]:
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options of a cost besides the chip and the policy."""
-    return {**cost_options(options), "combine": options.combine, "improve": options.improve}
+    own = {name: getattr(options, name) for name in ("combine", "improve", "keep_ports")}
+    return {**cost_options(options), **own}
 
 
 def _costs(options: argparse.Namespace, result: shardcore.Result) -> list[shardcore.Cost]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 import shardcore
+from shardcore.cli import main
 
 from tests.shardy.xla.compiled import compiled
 from tests.shardy.xla.model_rows import as_all_reduce, sent_by_kind
@@ -48,3 +51,19 @@ def test_a_session_counts_as_a_run_does() -> None:
     assert row.comm_bytes == run.cost().rows.sent_bytes
     assert kept.output_bytes == run.cost(keep_ports=True).output_bytes
     assert kept.comm_bytes == run.partition("xla").sent_bytes
+
+
+def test_the_command_line_keeps_the_results_of_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "program.mlir"
+    path.write_text(decoder())
+
+    def output_bytes(*flags: str) -> object:
+        assert main(["cost", str(path), "--json", *flags]) == 0
+        return json.loads(capsys.readouterr().out)["output_bytes"]
+
+    result = shardcore.Module.parse(decoder()).propagate()
+    assert output_bytes() == result.cost().output_bytes
+    assert output_bytes("--keep-ports") == result.cost(keep_ports=True).output_bytes
+    assert result.cost().output_bytes != result.cost(keep_ports=True).output_bytes
