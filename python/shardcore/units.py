@@ -29,6 +29,17 @@ def format_bytes(count: float, digits: int = 1) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.{digits}f} {unit}"
 
 
+def format_bytes_up(count: float, digits: int = 2) -> str:
+    """Return ``count`` bytes as :func:`format_bytes` does, never less than they are:
+    ``format_bytes_up(2**30 + 1) == "1.01 GiB"``.
+    """
+    text = format_bytes(count, digits)
+    if (parse_bytes(text) or 0) >= count:
+        return text
+    number, unit = text.split()
+    return f"{float(number) + 10**-digits:.{digits}f} {unit}"
+
+
 def format_bytes_apart(count: float, other: float) -> tuple[str, str]:
     """Return both with as few digits as tell them apart:
     ``format_bytes_apart(2**30, 2**30 + 2**24) == ("1.00 GiB", "1.02 GiB")``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from shardcore.report.fits import fit_text
-from shardcore.units import format_bytes_apart
+from shardcore.units import format_bytes_apart, format_bytes_up, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,22 @@ def test_two_numbers_of_bytes_that_differ_look_different(
     count: int, other: int, expected: tuple[str, str]
 ) -> None:
     assert format_bytes_apart(count, other) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (2**30, "1.00 GiB"),
+        (2**30 + 1, "1.01 GiB"),
+        (2**20 * 200 + 1024 * 6, "200.01 MiB"),
+        (2**30 - 1, "1024.00 MiB"),
+        (1023, "1023 B"),
+        (0, "0 B"),
+    ],
+)
+def test_what_is_rounded_up_is_never_less(count: int, expected: str) -> None:
+    assert format_bytes_up(count) == expected
+    assert (parse_bytes(expected) or 0) >= count
 
 
 def test_a_peak_just_above_the_limit() -> None:

@@ -99,9 +99,10 @@ def plan(
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
     from shardcore.plan.meshes import meshes
-    from shardcore.plan.planner import Planner, Wanted, links
+    from shardcore.plan.planner import Planner
     from shardcore.plan.program import read
     from shardcore.plan.trials import OBJECTIVES
+    from shardcore.plan.wanted import Wanted, links
 
     if minimize not in OBJECTIVES:
         raise ValueError(f"minimize is one of {', '.join(OBJECTIVES)}, not {shown(minimize)}")

@@ -20,6 +20,9 @@ from shardcore.costs import Cost
 from shardcore.plan.products import products
 from shardcore.plan.relaxation import BYTES, Prices, least_extra
 
+_SHARE = 0.9
+"""The part of a device's share of what one device has at its peak that plans take at least: ops are
+fused and ordered a little differently once they are divided."""
 _MOST_AXES = 4
 """More axes than that are taken to divide every dim."""
 
@@ -55,6 +58,14 @@ def least_bytes(ports: Sequence[Port], meshes: Iterable[Mesh]) -> int:
         sum(_bytes(port, shards) for port, shards in zip(ports, _shards(ports, mesh), strict=True))
         for mesh in meshes
     )
+
+
+def likely_bytes(alone: Cost, ports: Sequence[Port], meshes: Sequence[Mesh]) -> float:
+    """Return bytes that it is not likely that a plan over one of ``meshes`` is below: its
+    arguments, and its share of what else ``alone``, the program on one device, has at its peak."""
+    inside = alone.peak_bytes - alone.argument_bytes
+    devices = max(mesh.num_devices for mesh in meshes)
+    return least_bytes(ports, meshes) + inside / devices * _SHARE
 
 
 def _bytes(port: Port, shards: int) -> int:

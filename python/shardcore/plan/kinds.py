@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.plan.classes import NO_CLASS, Work, class_bytes
 from shardcore.plan.layouts import Layout
-from shardcore.plan.roles import Role
+from shardcore.plan.roles import Role, bytes_of
 
 if TYPE_CHECKING:
     from shardcore.plan.trials import Trial
@@ -30,6 +30,8 @@ _LEAST_SHARE = 0.02
 _AS_MANY = 0.95
 """The part of the bytes that most values have of one class, from which on others may be the batch:
 in a cache all dims have as many, and weights have those of its heads too."""
+_SMALL = 500
+"""Roles of less than this part of the bytes of all follow from others by propagation."""
 MOST_CLASSES = 10
 """The classes that are considered."""
 
@@ -204,3 +206,23 @@ def _spatial(work: Mapping[Work, int], batch: int) -> set[int]:
         for number in op.operands[0].classes
         if number not in (batch, NO_CLASS)
     }
+
+
+def large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
+    """Return whether each role is more than a small part of all, has a batch, or is the largest
+    that has some class."""
+    total = bytes_of(roles)
+    most: dict[int, int] = {}
+    for role in roles:
+        if role.what == "next":
+            continue
+        for number in role.classes:
+            most[number] = max(most.get(number, 0), role.bytes)
+    return [
+        role.is_value
+        or role.is_integer
+        or meanings.batch in role.classes
+        or role.bytes * _SMALL >= total
+        or any(role.bytes == most.get(n) for n in role.classes if n in meanings.considered)
+        for role in roles
+    ]

@@ -7,6 +7,7 @@ their width: fully sharded data parallelism. ``model: (hidden, heads)`` is tenso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,3 +69,25 @@ def _entry(axes: tuple[str, ...]) -> str:
         return "None"
     quoted = [repr(axis) for axis in axes]
     return quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
+
+
+def or_none(dims: Dims) -> Dims | None:
+    """Return ``dims``; ``None`` if they have no axes."""
+    return dims if any(dims) else None
+
+
+def without_axis(dims: Dims, axis: str) -> Dims | None:
+    """Return ``dims`` without ``axis``; ``None`` if no axis is left."""
+    return or_none(tuple(tuple(a for a in axes if a != axis) for axes in dims))
+
+
+def with_axis(dims: Dims, shape: Sequence[int], mesh: Mesh, axis: str, dim: int) -> Dims | None:
+    """Return ``dims`` with ``axis`` on ``dim``; ``None`` if it does not divide."""
+    if axis in dims[dim]:
+        return dims
+    sizes = mesh.shape
+    rest = tuple(tuple(a for a in axes if a != axis) for axes in dims)
+    axes = tuple(sorted((*rest[dim], axis), key=list(sizes).index))
+    if shape[dim] % math.prod(sizes[name] for name in axes):
+        return None
+    return (*rest[:dim], axes, *rest[dim + 1 :])

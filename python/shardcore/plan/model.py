@@ -8,7 +8,7 @@ Times are those of :mod:`shardcore.costs`, from the figures of the same chip.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import AxisRef, Mesh
@@ -55,6 +55,8 @@ class Model:
         for op, count in _heavy(work).items():
             self._groups.setdefault(frozenset(_classes(op)), []).append((op, count))
         self._known_groups: dict[tuple[object, ...], tuple[float, float]] = {}
+        self._known_dims: dict[tuple[object, ...], Dims] = {}
+        self._known_shards: dict[tuple[object, ...], int] = {}
         inside = sum(sum(t.bytes for t in op.results) * count for op, count in work.items())
         self._arguments = sum(role.bytes for role in roles)
         self._live = max(peak_bytes - self._arguments, 0) / max(inside, 1.0)
@@ -66,18 +68,33 @@ class Model:
         sizes = layout.mesh.shape
         for classes, ops in self._groups.items():
             # Only the classes that the ops have make a difference to them.
-            axes = tuple(tuple(c for c in wanted if c in classes) for wanted in layout.axes)
+            axes = _only(layout, classes)
             key = (classes, layout.mesh, axes)
             found = self._known_groups.get(key)
             if found is None:
-                found = self._known_groups[key] = self._group(ops, layout, sizes)
+                found = self._group(ops, Layout(layout.mesh, axes), sizes)
+                self._known_groups[key] = found
             seconds += found[0]
             live += found[1]
-        held = sum(
-            role.bytes / _shards(layout.of(role.classes, role.shape, even=True), sizes)
-            for role in self._roles
-        )
+        held = sum(role.bytes / self._shards_of(role, layout) for role in self._roles)
         return Estimate(seconds, held + live * self._live)
+
+    def _shards_of(self, role: Role, layout: Layout) -> int:
+        """In how many parts the arguments of ``role`` are stored."""
+        key = (role.classes, role.shape, layout.mesh, _only(layout, role.classes))
+        found = self._known_shards.get(key)
+        if found is None:
+            dims = layout.of(role.classes, role.shape, even=True)
+            found = self._known_shards[key] = _shards(dims, layout.mesh.shape)
+        return found
+
+    def _dims(self, tensor: Tensor, layout: Layout) -> Dims:
+        """The axes of each dim of an operand or result."""
+        key = (tensor.classes, tensor.sizes, layout)
+        found = self._known_dims.get(key)
+        if found is None:
+            found = self._known_dims[key] = layout.of(tensor.classes, tensor.sizes)
+        return found
 
     def _group(
         self, ops: Sequence[tuple[Work, int]], layout: Layout, sizes: Mapping[str, int]
@@ -143,7 +160,7 @@ class Model:
     ) -> float:
         """The seconds until an operand is sharded as the op needs it."""
         seconds = 0.0
-        for dim, axes in enumerate(layout.of(tensor.classes, tensor.sizes)):
+        for dim, axes in enumerate(self._dims(tensor, layout)):
             for axis in axes:
                 factor = chosen.get(axis, -1)
                 if factor >= 0 and factor == tensor.factors[dim]:
@@ -165,7 +182,7 @@ class Model:
     ) -> float:
         """The seconds until a result is summed over the axes that shard reduced factors."""
         seconds = 0.0
-        dims = layout.of(tensor.classes, tensor.sizes)
+        dims = self._dims(tensor, layout)
         for axis, factor in chosen.items():
             if factor not in work.reduction:
                 continue
@@ -207,6 +224,12 @@ def _classes(work: Work) -> Iterator[int]:
 def _cut(tensor: Tensor, shards: Sequence[int]) -> int:
     """How many blocks a tensor is computed in whose factors are in ``shards`` parts."""
     return math.prod(shards[factor] for factor in tensor.factors if factor >= 0)
+
+
+def _only(layout: Layout, classes: Container[int]) -> tuple[tuple[int, ...], ...]:
+    """The classes of each axis of ``layout``, of those in ``classes``: only these matter to what
+    has no others."""
+    return tuple(tuple(c for c in wanted if c in classes) for wanted in layout.axes)
 
 
 def _shards(dims: Dims, sizes: Mapping[str, int]) -> int:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any
 
 from shardcore._core import Mesh, Result
-from shardcore.calculus.collective_time import TimeOptions
-from shardcore.calculus.hardware import Hardware
-from shardcore.calculus.slices import networked
 from shardcore.costs import Cost
-from shardcore.costs.links import Links
 from shardcore.errors import Diagnostic, PlanError
 from shardcore.plan import bounds
 from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
-from shardcore.plan.candidates import candidates
+from shardcore.plan.candidates import Candidate, candidates
 from shardcore.plan.classes import DimClasses
 from shardcore.plan.fewest import fewest, patterns, same_as
 from shardcore.plan.kinds import Meanings
@@ -27,64 +20,30 @@ from shardcore.plan.layouts import Dims
 from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions
+from shardcore.plan.refusal import refusal
 from shardcore.plan.relaxation import seconds_of
 from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
 from shardcore.plan.routed import routed
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
-from shardcore.plan.trials import Shardings, Stop, Trial, Trials, dims_of
+from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, dims_of
+from shardcore.plan.wanted import Wanted
 from shardcore.session import Session
-from shardcore.units import format_bytes, format_bytes_apart, format_seconds
+from shardcore.units import format_bytes, format_seconds
 
 _RANKING_SHARE = 0.4
 """The part of the time after which no more meshes are ranked by the model."""
 _FINALISTS = 3
 """The best that are evaluated on the whole program after a search on fewer layers."""
-_SHOWN = 3
-"""The values that an error about memory lists."""
-
-
+_LEAN_OPS = 300_000
+"""The ops of all programs that a search for the least memory evaluates, where nothing fits."""
+_LEAN_TRIALS = (40, 300)
+"""The fewest and the most programs that it evaluates."""
+_LEANER = 0.5
+"""The part of what it finds that no longer search is taken to find."""
 _SEARCH_SHARE = 0.75
 """The part of the time after which the search ends, and annotations are removed."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a plan is for."""
-
-    meshes: tuple[Mesh, ...]
-    chip: Hardware
-    limit: float
-    """Bytes that a device has."""
-    minimize: str
-    seconds: float
-    executor: Executor | None
-    options: Mapping[str, Any]
-    """Those of :func:`shardcore.cost`."""
-    progress: Callable[[str, float], object] | None
-
-    @property
-    def counting(self) -> dict[str, Any]:
-        """Those by which plans are compared: with arguments and results as Shardy completes them,
-        since what XLA would shard otherwise is annotated at the end."""
-        return {**self.options, "keep_ports": True}
-
-    def links(self) -> Links:
-        """Return the links of the chip."""
-        return links(self.chip, self.options)
-
-
-def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
-    """Return the links of ``chip`` under options of :func:`shardcore.cost`."""
-    timed = TimeOptions(
-        options.get("exact", False),
-        options.get("efficiency", 1.0),
-        options.get("one_way", False),
-    )
-    chip = networked(chip, options.get("dcn"))
-    topology, mapping = options.get("topology"), options.get("mapping")
-    return Links(chip, topology, mapping, timed, options.get("slices"))
 
 
 class Planner:
@@ -98,30 +57,48 @@ class Planner:
         self._sessions = Sessions(program)
         self._alone = self._unannotated()
         self._roles, self._meanings, self._model = self._read()
+        self._lean: Trial | None = None
+        self._rows: dict[bool, Rows] = {False: {}, True: {}}
+        self._scorers = self._scored()
+        self._whole, self._trials = self._started(wanted.limit, wanted.minimize, self._report)
+        if bounds.least_bytes(self._ports, wanted.meshes) > wanted.limit:
+            raise self._too_large(self._leanest(), "done")
+        likely = bounds.likely_bytes(self._alone, self._ports, wanted.meshes)
+        if likely > wanted.limit:
+            self._doubt(likely)
         self._bound = self._least()
-        whole = Whole(self._sessions, wanted.chip, wanted.executor, wanted.counting)
-        self._whole = self._trials = self._started(whole, wanted.seconds * _SEARCH_SHARE)
-        fewer = None
-        if self._whole.fraction < 1:
-            mesh, options = wanted.meshes[0], wanted.counting
-            fewer = fewer_layers(program, mesh, self._alone, wanted.chip, wanted.executor, options)
-        if fewer is not None:
-            self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE, self._whole)
+
+    def _scored(self) -> tuple[Whole, Fewer | None]:
+        """What evaluates on the whole program, and on fewer layers where that does."""
+        wanted, program = self._wanted, self._program
+        where = wanted.chip, wanted.executor, wanted.counting
+        whole = Whole(self._sessions, *where)
+        if time.monotonic() - self._start >= wanted.seconds * _SEARCH_SHARE:
+            return whole, None
+        return whole, fewer_layers(program, wanted.meshes[0], self._alone, *where)
 
     def _started(
-        self, scorer: Whole | Fewer, seconds: float, whole: Trials | None = None
-    ) -> Trials:
-        wanted = self._wanted
-        return Trials(
-            scorer,
-            self._roles,
-            wanted.limit,
-            wanted.minimize,
-            whole=whole,
-            start=self._start,
-            seconds=seconds,
-            report=self._report,
-        )
+        self, limit: float, minimize: str, report: Callable[[Trial | None, float], object]
+    ) -> tuple[Trials, Trials]:
+        """Evaluations on the whole program, and those that a search makes: the same, or on fewer
+        layers."""
+
+        def of(scorer: Whole | Fewer, whole: Trials | None = None) -> Trials:
+            return Trials(
+                scorer,
+                self._roles,
+                limit,
+                minimize,
+                rows=self._rows[whole is None],
+                whole=whole,
+                start=self._start,
+                seconds=self._wanted.seconds * _SEARCH_SHARE,
+                report=report,
+            )
+
+        own, fewer = self._scorers
+        whole = of(own)
+        return whole, whole if fewer is None else of(fewer, whole)
 
     def plan(self) -> Plan:
         """Search, and return the best.
@@ -225,15 +202,13 @@ class Planner:
         """Search, and return why it ended."""
         wanted = self._wanted
         try:
-            ranked = candidates(
-                wanted.meshes,
-                self._model,
-                self._meanings,
-                0.0 if wanted.minimize == "memory" else wanted.limit,
-                lambda: self._trials.fraction > _RANKING_SHARE,
-            )
+            limit = 0.0 if wanted.minimize == "memory" else wanted.limit
             search = Search(self._trials, self._roles, self._meanings)
-            search.start(ranked, self._given_by_role())
+            search.start(self._ranked(limit), self._given_by_role(), self._doubt)
+            best = self._trials.best
+            if best is not None and not best.fits:
+                lean = self._leanest()
+                self._trials.run(lean.mesh, [lean.shardings])
             search.improve()
             if self._trials.is_refuted():
                 search.improve()
@@ -245,27 +220,25 @@ class Planner:
             return "interrupted"
         return "done"
 
+    def _ranked(self, limit: float) -> list[Candidate]:
+        """Layouts, the best by the model within ``limit`` first."""
+        return candidates(
+            self._wanted.meshes,
+            self._model,
+            self._meanings,
+            limit,
+            lambda: self._trials.fraction > _RANKING_SHARE,
+        )
+
     def _check_arguments(self) -> None:
-        """Check that there is something to shard, and that the arguments alone fit.
+        """Check that there is something to shard.
 
         Raises:
-            PlanError: there is not, or they do not.
+            PlanError: there is not.
         """
         if not any(port.shape for port in self._ports if port.index not in self._program.kept):
             message = "no argument of the program has dims that could be sharded"
             raise PlanError(Diagnostic("nothing-to-plan", message, "plan a function of arrays"))
-        least = bounds.least_bytes(self._ports, self._wanted.meshes)
-        if least > self._wanted.limit:
-            taken, has = format_bytes_apart(least, self._wanted.limit)
-            message = (
-                f"the arguments alone take {taken} of each device however they are sharded, and it "
-                f"has {has}"
-            )
-            largest = sorted(self._ports, key=lambda port: -(port.bytes or 0))[:_SHOWN]
-            raise _does_not_fit(
-                message,
-                [(port.label or port.name, port.bytes or 0) for port in largest],
-            )
 
     def _unannotated(self) -> Cost:
         """The cost of the program without annotations, also those that are kept."""
@@ -341,19 +314,53 @@ class Planner:
             what = "nothing fits yet"
         self._wanted.progress(f"{what}, tried {len(self._trials.all)}", fraction)
 
-    def _too_large(self, best: Trial, stopped: str) -> PlanError:
-        """The error that ``best``, which takes least memory, does not fit."""
-        if best.row.error is not None:
-            raise best.row.error
-        session = self._sessions[best.mesh]._copy(self._trials.edit(best.shardings))
-        cost = session.cost(self._wanted.chip, **self._wanted.counting)
-        taken, has = format_bytes_apart(cost.peak_bytes, self._wanted.limit)
-        message = f"no plan that was found takes less than {taken} of each device, and it has {has}"
-        labels = {port.name: port.label or port.name for port in self._ports}
-        largest = sorted(cost.live_at_peak, key=lambda each: -each.bytes)[:_SHOWN]
-        return _does_not_fit(
-            message,
-            [(labels.get(each.name, each.name), each.bytes) for each in largest],
+    def _doubt(self, likely: float = math.inf) -> None:
+        """Check that it is not in vain to search for a plan that fits.
+
+        Args:
+            likely: bytes that it is not likely that a plan is below.
+
+        Raises:
+            PlanError: a short search for the least memory finds far more than the limit, or more if
+                that is below ``likely`` bytes (``does-not-fit``).
+        """
+        least = self._leanest()
+        peak = least.row.peak_bytes
+        if peak is not None and peak * (1 if likely <= peak else _LEANER) > self._wanted.limit:
+            raise self._too_large(least, "done")
+
+    def _leanest(self) -> Trial:
+        """What takes least memory, by a short search that is the same for every limit, so that
+        planning within as much finds it again."""
+        if self._lean is None:
+            _, trials = self._started(math.inf, "memory", lambda best, fraction: None)
+            fewest, most = _LEAN_TRIALS
+            count = min(max(_LEAN_OPS // self._program.module.num_ops, fewest), most)
+            try:
+                search = Search(trials, self._roles, self._meanings)
+                search.leanest(self._ranked(0.0), self._given_by_role(), count)
+            except Stop:
+                pass
+            assert trials.best is not None, "the first evaluation is always made"
+            self._lean = trials.best
+        return self._lean
+
+    def _too_large(self, found: Trial, stopped: str) -> PlanError:
+        """The error that nothing fits: ``found`` takes least of all, or what a search for the least
+        memory found, which planning within as much finds again."""
+        least, wanted = self._leanest(), self._wanted
+        if stopped != "done" and (found.row.peak_bytes or math.inf) < (
+            least.row.peak_bytes or math.inf
+        ):
+            least = found
+        if least.row.error is not None:
+            raise least.row.error
+        session = self._sessions[least.mesh]._copy(self._trials.edit(least.shardings))
+        return refusal(
+            session.cost(wanted.chip, **wanted.counting),
+            wanted.limit,
+            bounds.least_bytes(self._ports, wanted.meshes),
+            self._ports,
             "devices, memory or seconds" if stopped == "seconds" else "devices or memory",
         )
 
@@ -361,11 +368,3 @@ class Planner:
 def _plain(session: Session) -> Result:
     result = session.result
     return result if isinstance(result, Result) else result.result
-
-
-def _does_not_fit(
-    message: str, largest: list[tuple[str, int]], more: str = "devices or memory"
-) -> PlanError:
-    listed = ", ".join(f"{name} {format_bytes(num_bytes)}" for name, num_bytes in largest)
-    hint = f"the largest values: {listed}; give more {more}"
-    return PlanError(Diagnostic("does-not-fit", message, hint))

@@ -61,6 +61,12 @@ class Role:
         return self.patterns[0]
 
 
+def bytes_of(roles: Iterable[Role]) -> int:
+    """Return the bytes of all of ``roles``, but for next states, which take the place of
+    arguments."""
+    return sum(role.bytes for role in roles if role.what != "next")
+
+
 def layers(ports: Sequence[Port]) -> list[list[int]]:
     """Return the arguments whose paths differ only in numbers, and that have the same type."""
     found: dict[tuple[str, str], list[int]] = {}

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from shardcore._core import Mesh
 from shardcore.plan.candidates import Candidate, chosen
-from shardcore.plan.kinds import Meanings
-from shardcore.plan.layouts import Dims, Layout
-from shardcore.plan.roles import Role
-from shardcore.plan.trials import Shardings, Trial, Trials
+from shardcore.plan.kinds import Meanings, large
+from shardcore.plan.layouts import Dims, Layout, or_none, with_axis, without_axis
+from shardcore.plan.roles import Role, bytes_of
+from shardcore.plan.trials import Shardings, Trial, Trials, apart, price_of
 
-_SMALL = 500
-"""Roles of less than this part of the bytes of all follow from others by propagation."""
 _STARTS = 2
 """The best evaluations that local search starts from."""
 _STARTS_BY_BYTES = 3
@@ -33,6 +31,8 @@ _MUCH = 0.2
 """How much better than the best that is."""
 _STARTS_OVER = 3
 """Those that it starts from that are better than the best, but do not fit."""
+_STARTS_LEAN = 4
+"""The layouts that a search for the least memory starts from."""
 _CANDIDATES_SHARE = 0.5
 """The part of the time after which local search starts, if something that people write fits."""
 
@@ -42,37 +42,49 @@ class Search:
 
     def __init__(self, trials: Trials, roles: Sequence[Role], meanings: Meanings) -> None:
         self._trials, self._roles, self._meanings = trials, roles, meanings
-        self._large = _large(roles, meanings)
+        self._large = large(roles, meanings)
         """Whether a role is worth an annotation; others follow by propagation."""
         small = (role for role, large in zip(roles, self._large, strict=True) if not large)
-        self._small_bytes = _bytes(small)
+        self._small_bytes = bytes_of(small)
         self._last: tuple[Trial, list[Dims]] | None = None
 
-    def start(self, ranked: Sequence[Candidate], given: tuple[Mesh, Shardings] | None) -> None:
+    def start(
+        self,
+        ranked: Sequence[Candidate],
+        given: tuple[Mesh, Shardings] | None,
+        doubt: Callable[[], object],
+    ) -> None:
         """Evaluate what local search starts from.
 
         Args:
             ranked: layouts, as the model ranks them.
             given: annotations beside them.
+            doubt: called once if the first take several times the limit; it may raise.
 
         Raises:
             Stop: the time is up.
         """
         if given is not None:
             self._run(given[0], [given[1]])
-        for candidate in chosen(ranked, self._meanings):
+        for count, candidate in enumerate(chosen(ranked, self._meanings)):
             best = self._trials.best
+            if count == _STARTS_LEAN and best is not None and best.is_far:
+                doubt()
             is_late = self._trials.fraction > _CANDIDATES_SHARE
             if best is not None and is_late and (best.fits or not candidate.is_usual):
                 break
-            layout = candidate.layout
-            plain = self.shardings(candidate)
-            pinned = self._pinned(plain, candidate)
-            along = self._pinned(plain, candidate, along_all=True)
-            exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
-            tried = self._run(layout.mesh, [plain, pinned, along, *exchanged])
-            if self._trials.is_lean or not any(trial.fits for trial in tried):
-                self._run(layout.mesh, [self._lean(plain, layout)])
+            self._evaluate(candidate)
+
+    def _evaluate(self, candidate: Candidate) -> None:
+        """Evaluate a layout, and what people add to it."""
+        layout = candidate.layout
+        plain = self.shardings(candidate)
+        pinned = self._pinned(plain, candidate)
+        along = self._pinned(plain, candidate, along_all=True)
+        exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
+        tried = self._run(layout.mesh, [plain, pinned, along, *exchanged])
+        if self._trials.is_lean or not any(trial.fits for trial in tried):
+            self._run(layout.mesh, [self._lean(plain, layout)])
 
     def improve(self) -> None:
         """Search from the best of what has been evaluated until nothing better is found.
@@ -81,7 +93,7 @@ class Search:
             Stop: the time is up.
         """
         enough = _STARTS if self._trials.is_timed else _STARTS_BY_BYTES
-        starts = _apart(self._trials.all)
+        starts = apart(self._trials.all)
         for count, start in enumerate(starts[:_MOST_STARTS]):
             best = self._trials.best
             if count >= enough and best is not None and (best.fits or best.is_hopeless):
@@ -94,6 +106,34 @@ class Search:
                 self._improve(start)
         if self._trials.best is not best:
             self._slim_better()
+
+    def leanest(
+        self,
+        ranked: Sequence[Candidate],
+        given: tuple[Mesh, Shardings] | None,
+        most: int,
+    ) -> None:
+        """Search for the least memory with about ``most`` evaluations: of ``given`` and the layouts
+        that take least by the model, of those that people write and of all, then of others, then
+        from the best of them.
+
+        Raises:
+            Stop: the time is up.
+        """
+        trials = self._trials
+        if given is not None:
+            self._run(given[0], [given[1]])
+        usual = [each for each in ranked if each.is_usual]
+        first = (each for both in itertools.zip_longest(usual, ranked) for each in both if each)
+        starts = dict.fromkeys(
+            (*itertools.islice(first, 2 * _STARTS_LEAN), *chosen(ranked, self._meanings))
+        )
+        for count, candidate in enumerate(starts):
+            if count >= _STARTS_LEAN and 2 * trials.evaluations >= most:
+                break
+            self._evaluate(candidate)
+        for start in apart(trials.all)[:_STARTS_BY_BYTES]:
+            self._improve(start, most - trials.evaluations)
 
     def _slim_better(self) -> None:
         """Slim what is better than the best, but does not fit."""
@@ -118,7 +158,7 @@ class Search:
         if best is None or not best.fits:
             return []
         better = (trial for trial in self._trials.all if trial.rank[1] < best.rank[1])
-        return _apart(trial for trial in better if not trial.fits)
+        return apart(trial for trial in better if not trial.fits)
 
     def _run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
         """Evaluate each of ``wanted``, with results sharded as the arguments whose memory they
@@ -134,7 +174,7 @@ class Search:
     def shardings(self, candidate: Candidate) -> Shardings:
         """Return the annotations of a layout: those of roles that it shards."""
         return tuple(
-            _or_none(candidate.layout.of(role.classes, role.shape, even=True))
+            or_none(candidate.layout.of(role.classes, role.shape, even=True))
             if large and role.what == "argument"
             else None
             for role, large in zip(self._roles, self._large, strict=True)
@@ -154,9 +194,7 @@ class Search:
         axes = ((batch,) if batch in c else c if along_all else () for c in layout.axes)
         whole = Layout(layout.mesh, tuple(axes))
         return tuple(
-            _or_none(whole.of(role.classes, role.shape, even=True))
-            if role.what == "begun"
-            else dims
+            or_none(whole.of(role.classes, role.shape, even=True)) if role.what == "begun" else dims
             for role, dims in zip(self._roles, shardings, strict=True)
         )
 
@@ -176,7 +214,7 @@ class Search:
             "returned": Layout(layout.mesh, tuple(back)),
         }
         return tuple(
-            _or_none(layouts[role.what].of(role.classes, role.shape, even=True))
+            or_none(layouts[role.what].of(role.classes, role.shape, even=True))
             if role.what in layouts
             else dims
             for role, dims in zip(self._roles, shardings, strict=True)
@@ -192,7 +230,7 @@ class Search:
                 if dims is None or any(axis.name in axes for axes in dims):
                     continue
                 for dim in sorted(range(len(dims)), key=lambda dim: len(dims[dim])):
-                    moved = _moved(dims, role, layout.mesh, axis.name, dim)
+                    moved = with_axis(dims, role.shape, layout.mesh, axis.name, dim)
                     if moved is not None:
                         found[index] = moved
                         break
@@ -223,16 +261,18 @@ class Search:
 
         def price(trial: Trial) -> float:
             is_leaner = trial.rank[0] < current.rank[0] and trial.rank[1] < best.rank[1]
-            return _price(current, trial) if is_leaner else math.inf
+            return price_of(current, trial) if is_leaner else math.inf
 
         found = self._trials.first((t for t in tried if price(t) < math.inf), price)
         return None if found is None or price(found) == math.inf else found
 
-    def _improve(self, start: Trial) -> None:
-        """Change one thing at a time until no change of what is best by then makes it better."""
+    def _improve(self, start: Trial, most: float = math.inf) -> None:
+        """Change one thing at a time until no change of what is best by then makes it better, or
+        ``most`` changes have been evaluated."""
         current = self._trials.confirmed(start)
+        most += self._trials.evaluations
         failed: set[str | int] = set()
-        while True:
+        while self._trials.evaluations < most:
             what = next((each for each in self._parts(current) if each not in failed), None)
             if what is None:
                 return
@@ -286,7 +326,7 @@ class Search:
 
     def _is_heavy(self, index: int) -> bool:
         """Whether a role without annotation is worth an attempt of its own."""
-        return self._roles[index].bytes * 50 >= _bytes(self._roles)
+        return self._roles[index].bytes * 50 >= bytes_of(self._roles)
 
     def _on_class(
         self, trial: Trial, completed: Sequence[Dims], axis: str, number: int
@@ -296,7 +336,9 @@ class Search:
         for index, role in enumerate(self._roles):
             if self._large[index] and number in role.classes and role.what == "argument":
                 dim = role.classes.index(number)
-                moved = _moved(found[index] or completed[index], role, trial.mesh, axis, dim)
+                moved = with_axis(
+                    found[index] or completed[index], role.shape, trial.mesh, axis, dim
+                )
                 if moved is not None:
                     found[index] = moved
         return tuple(found)
@@ -310,7 +352,7 @@ class Search:
                 axis in axes and known == number
                 for axes, known in zip(dims, role.classes, strict=True)
             ):
-                found[index] = _without(dims, axis)
+                found[index] = without_axis(dims, axis)
         return tuple(found)
 
     def _on_role(self, trial: Trial, completed: Dims, axis: str, index: int) -> Iterator[Shardings]:
@@ -321,72 +363,13 @@ class Search:
         options: list[Dims | None] = [
             moved
             for dim in range(len(role.shape))
-            if (moved := _moved(start, role, trial.mesh, axis, dim)) not in (None, completed)
+            if (moved := with_axis(start, role.shape, trial.mesh, axis, dim))
+            not in (None, completed)
         ]
         if any(axis in axes for axes in start):
-            options.append(_without(start, axis))
+            options.append(without_axis(start, axis))
             if options[-1] is None:
                 options.append(((),) * len(start))
         for each in options:
             if each != dims:
                 yield (*trial.shardings[:index], each, *trial.shardings[index + 1 :])
-
-
-def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
-    """Whether each role is more than a small part of all, has a batch, or is the largest that has
-    some class."""
-    total = _bytes(roles)
-    most: dict[int, int] = {}
-    for role in roles:
-        if role.what == "next":
-            continue
-        for number in role.classes:
-            most[number] = max(most.get(number, 0), role.bytes)
-    return [
-        role.is_value
-        or role.is_integer
-        or meanings.batch in role.classes
-        or role.bytes * _SMALL >= total
-        or any(role.bytes == most.get(n) for n in role.classes if n in meanings.considered)
-        for role in roles
-    ]
-
-
-def _bytes(roles: Iterable[Role]) -> int:
-    """The bytes of all of ``roles``, but for next states, which take the place of arguments."""
-    return sum(role.bytes for role in roles if role.what != "next")
-
-
-def _price(current: Trial, leaner: Trial) -> float:
-    """What a change costs for each byte over the limit that it saves."""
-    return (leaner.rank[1] - current.rank[1]) / (current.rank[0] - leaner.rank[0])
-
-
-def _apart(trials: Iterable[Trial]) -> list[Trial]:
-    """The best trial of each set of figures, the best first: annotations that propagation completes
-    alike are the same start."""
-    found: dict[object, Trial] = {}
-    for trial in sorted(trials, key=lambda trial: trial.rank):
-        found.setdefault(trial.rank[:3], trial)
-    return list(found.values())
-
-
-def _or_none(dims: Dims) -> Dims | None:
-    return dims if any(dims) else None
-
-
-def _without(dims: Dims, axis: str) -> Dims | None:
-    """``dims`` without ``axis``; ``None`` if no axis is left."""
-    return _or_none(tuple(tuple(a for a in axes if a != axis) for axes in dims))
-
-
-def _moved(dims: Dims, role: Role, mesh: Mesh, axis: str, dim: int) -> Dims | None:
-    """``dims`` with ``axis`` on ``dim``; ``None`` if it does not divide."""
-    if axis in dims[dim]:
-        return dims
-    sizes = mesh.shape
-    rest = tuple(tuple(a for a in axes if a != axis) for axes in dims)
-    axes = tuple(sorted((*rest[dim], axis), key=list(sizes).index))
-    if role.shape[dim] % math.prod(sizes[name] for name in axes):
-        return None
-    return (*rest[:dim], axes, *rest[dim + 1 :])

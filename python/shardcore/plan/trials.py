@@ -18,11 +18,17 @@ from shardcore.session import Evaluation, Session
 Shardings = tuple[Dims | None, ...]
 """The annotation of each role; ``None`` for none."""
 
+Rows = dict[tuple[Mesh, Shardings], Evaluation]
+"""What annotations over a mesh lead to."""
+
 _WORTHWHILE = 1e-3
 """Smaller improvements are not worth more annotations."""
 
 _HOPELESS = 0.1
 """The part of a peak that is over the limit, of which further local search saves less."""
+
+_MUCH = 0.5
+"""The part of a peak that is over the limit, of which no search saves more."""
 
 _FAR = 0.5
 """The part of the limit up to which a peak that follows from fewer layers is taken to fit until the
@@ -62,6 +68,12 @@ class Trial:
         peak = self.row.peak_bytes
         return peak is not None and self.rank[0] > peak * _HOPELESS
 
+    @property
+    def is_far(self) -> bool:
+        """Whether it takes several times the limit."""
+        peak = self.row.peak_bytes
+        return peak is not None and self.rank[0] > peak * _MUCH
+
     def is_better_than(self, other: Trial) -> bool:
         """Whether it fits better, or the objective, or what decides among equals, is smaller by
         enough to be worth a change."""
@@ -92,6 +104,7 @@ class Trials:
         limit: float,
         objective: str,
         *,
+        rows: Rows,
         whole: Trials | None = None,
         start: float,
         seconds: float,
@@ -104,12 +117,13 @@ class Trials:
             roles: what is annotated.
             limit: bytes that a device has.
             objective: a key of :data:`OBJECTIVES`.
+            rows: what ``scorer`` has evaluated, which others with it may share.
             whole: those of the whole program, where ``scorer`` evaluates on fewer layers.
             start: when planning began, as ``time.monotonic()`` says.
             seconds: after so many from there, evaluations raise :class:`Stop`.
             report: called after each evaluation with the best and the fraction of the time.
         """
-        self._scorer, self._roles, self._whole = scorer, roles, whole
+        self._scorer, self._roles, self._rows, self._whole = scorer, roles, rows, whole
         self._limit, self._figure = limit, OBJECTIVES[objective]
         self._start = start
         self._seconds = seconds
@@ -136,6 +150,11 @@ class Trials:
         return list(self._known.values())
 
     @property
+    def evaluations(self) -> int:
+        """How many programs were evaluated, with all layers or fewer."""
+        return len(self._known) + (self._whole.evaluations if self._whole else 0)
+
+    @property
     def fraction(self) -> float:
         """The part of the time that is gone."""
         return min((time.monotonic() - self._start) / max(self._seconds, 1e-9), 1.0)
@@ -148,13 +167,15 @@ class Trials:
         """
         listed = list(dict.fromkeys(wanted))
         missing = [each for each in listed if (mesh, each) not in self._known]
-        edits = [self.edit(each) for each in missing]
+        edits = [self.edit(each) for each in missing if (mesh, each) not in self._rows]
         rows = self._scorer.rows(mesh, edits)
         for shardings in missing:
             if self.best is not None and self.fraction >= 1:
                 rows.close()  # type: ignore[attr-defined]
                 raise Stop
-            self._keep(mesh, shardings, next(rows))
+            if (mesh, shardings) not in self._rows:
+                self._rows[mesh, shardings] = next(rows)
+            self._keep(mesh, shardings, self._rows[mesh, shardings])
         return [self._known[mesh, each] for each in listed]
 
     def confirmed(self, trial: Trial) -> Trial:
@@ -294,3 +315,17 @@ def dims_of(sharding: TensorSharding | None, role: Role) -> Dims:
     if sharding is None:
         return ((),) * len(role.shape)
     return tuple(tuple(axis.name for axis in dim.axes if axis.is_full) for dim in sharding.dims)
+
+
+def price_of(current: Trial, leaner: Trial) -> float:
+    """Return what a change costs for each byte over the limit that it saves."""
+    return (leaner.rank[1] - current.rank[1]) / (current.rank[0] - leaner.rank[0])
+
+
+def apart(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the best trial of each set of figures, the best first: annotations that propagation
+    completes alike are the same start."""
+    found: dict[object, Trial] = {}
+    for trial in sorted(trials, key=lambda trial: trial.rank):
+        found.setdefault(trial.rank[:3], trial)
+    return list(found.values())

@@ -1,0 +1,52 @@
+"""What a plan is for: devices, a chip, a limit, and how costs are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from shardcore._core import Mesh
+from shardcore.calculus.collective_time import TimeOptions
+from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.slices import networked
+from shardcore.costs.links import Links
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a plan is for."""
+
+    meshes: tuple[Mesh, ...]
+    chip: Hardware
+    limit: float
+    """Bytes that a device has."""
+    minimize: str
+    seconds: float
+    executor: Executor | None
+    options: Mapping[str, Any]
+    """Those of :func:`shardcore.cost`."""
+    progress: Callable[[str, float], object] | None
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """Those by which plans are compared: with arguments and results as Shardy completes them,
+        since what XLA would shard otherwise is annotated at the end."""
+        return {**self.options, "keep_ports": True}
+
+    def links(self) -> Links:
+        """Return the links of the chip."""
+        return links(self.chip, self.options)
+
+
+def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
+    """Return the links of ``chip`` under options of :func:`shardcore.cost`."""
+    timed = TimeOptions(
+        options.get("exact", False),
+        options.get("efficiency", 1.0),
+        options.get("one_way", False),
+    )
+    chip = networked(chip, options.get("dcn"))
+    topology, mapping = options.get("topology"), options.get("mapping")
+    return Links(chip, topology, mapping, timed, options.get("slices"))
