@@ -18,7 +18,12 @@ __all__ = ["in_dialect", "is_hlo", "read", "text"]
 
 
 def is_hlo(data: bytes | str) -> bool:
-    """Whether ``data`` starts as HLO text does."""
+    """Whether ``data`` starts as HLO text does.
+
+    Raises:
+        TypeError: it is neither text nor bytes.
+    """
+    expect(data, str, bytes)
     if isinstance(data, str):
         return data[:4096].lstrip().startswith("HloModule")
     return data[:4096].lstrip().startswith(b"HloModule")

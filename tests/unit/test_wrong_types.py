@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 import shardcore
-from shardcore import HloSharding, Module, ShardcoreError
+from shardcore import HloSharding, Module, ShardcoreError, expect
 from shardcore.calculus import hardware
+from shardcore.diagnose import diagnostics
+from shardcore.gspmd import TileAssignment
+from shardcore.hlo import is_hlo
+from shardcore.partition import partition
+from shardcore.why import why, why_not
 
 RESULT = Module.parse("func.func @main(%a: tensor<8xf32>) { return }").propagate()
 WRONG = [0, 1.5, b"x", (), {}, range(10**12), itertools.repeat("x"), itertools.count(), object()]
@@ -18,6 +23,11 @@ TAKERS: list[Callable[[Any], object]] = [
     hardware,
     shardcore.cost,
     lambda value: shardcore.compare(value, value),
+    lambda value: expect.check(value, {}),
+    lambda value: diagnostics(value),
+    lambda value: partition(value),
+    lambda value: why(value, "%a"),
+    lambda value: why_not(value, "%a", 0, "x"),
     HloSharding.from_sharding,
     HloSharding.parse("{replicated}").to_sharding,
     ShardcoreError,
@@ -32,3 +42,15 @@ def test_other_types_are_refused(number: int, value: Any) -> None:
         value = [value]
     with pytest.raises(TypeError):
         taker(value)
+
+
+@pytest.mark.parametrize("value", [None, (), [b"HloModule"], object()])
+def test_hlo_is_text_or_bytes(value: Any) -> None:
+    with pytest.raises(TypeError):
+        is_hlo(value)
+
+
+@pytest.mark.parametrize("order", [(1,), (0, 0), (0, 2), (-1, 0), (0, 1, 2)])
+def test_the_order_of_an_iota_is_a_permutation(order: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="is no permutation of 2 dims"):
+        TileAssignment.iota((2, 4), (2, 4), order)

@@ -18,15 +18,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shardcore._core import Result
 from shardcore.bounded import items, shown
 from shardcore.diagnose.annotations import annotation_diagnostics
 from shardcore.diagnose.ops import op_diagnostics
 from shardcore.diagnose.traffic import traffic_diagnostics
 from shardcore.diagnose.values import value_diagnostics
 from shardcore.errors import Diagnostic
+from shardcore.expected import expect
 
 if TYPE_CHECKING:
-    from shardcore._core import Result
     from shardcore.calculus.hardware import Hardware
 
 __all__ = ["DIAGNOSTICS", "diagnostics"]
@@ -55,6 +56,7 @@ def diagnostics(
     hardware_file: str | Path | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Return what a person should look at; see :meth:`shardcore.Result.diagnostics`."""
+    expect(result, Result)
     ignored = {ignore} if isinstance(ignore, str) else set(items(ignore, "codes"))
     unknown = ignored - DIAGNOSTICS.keys()
     if unknown:

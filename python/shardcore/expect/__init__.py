@@ -22,14 +22,14 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from shardcore import files
+from shardcore import expected, files
+from shardcore._core import Result
 from shardcore.errors import Diagnostic, ExpectationError, Place
 from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.report import Check, Failure
 from shardcore.expect.toml_places import Places, places
 
 if TYPE_CHECKING:
-    from shardcore._core import Result
     from shardcore.expect.compare import Comparison
 
 if sys.version_info >= (3, 11):
@@ -53,7 +53,9 @@ def check(
     Raises:
         ExpectationError: the expectations are malformed; ``.diagnostics`` has all mistakes.
         OSError: the file cannot be read or written.
+        TypeError: ``result`` is no :class:`shardcore.Result`.
     """
+    expected.expect(result, Result)
     if isinstance(expect, Mapping):
         if update:
             message = "only a file of expectations can be updated"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from shardcore.bounded import items
+from shardcore.bounded import items, shown
 from shardcore.gspmd.cursor import invalid
 
 __all__ = ["MAX_LISTED", "Digit", "TileAssignment", "digits_of_list", "split_digits"]
@@ -97,9 +97,16 @@ class TileAssignment:
     def iota(
         dims: tuple[int, ...], reshape: tuple[int, ...], perm: tuple[int, ...] | None = None
     ) -> TileAssignment:
-        """Return the iota in its canonical form, with the fewest dims in ``reshape``."""
+        """Return the iota in its canonical form, with the fewest dims in ``reshape``.
+
+        Raises:
+            ValueError: ``perm`` is no permutation of the dims of ``reshape``.
+        """
         reshape = items(reshape, "dims")
-        order = perm or tuple(range(len(reshape)))
+        identity = tuple(range(len(reshape)))
+        order = items(perm, "dims") if perm else identity
+        if tuple(sorted(order)) != identity:
+            raise ValueError(f"{shown(order)} is no permutation of {len(reshape)} dims")
         runs: list[list[int]] = []
         for axis in (axis for axis in order if reshape[axis] > 1):
             skipped = reshape[runs[-1][-1] + 1 : axis] if runs else ()

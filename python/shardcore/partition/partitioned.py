@@ -20,6 +20,7 @@ from shardcore._core import (
     program_figures,
 )
 from shardcore.bounded import shown
+from shardcore.expected import expect
 from shardcore.rules.costs import cost_estimates
 from shardcore.rules.shards import shard_rules
 from shardcore.units import plural
@@ -249,8 +250,10 @@ def partition(
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
+        TypeError: ``result`` is no :class:`shardcore.Result`.
         ValueError: there is no such policy.
     """
+    expect(result, Result)
     if policy not in POLICIES:
         raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {shown(policy)}")
     lower = partial(

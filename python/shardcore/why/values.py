@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from shardcore._core import TensorSharding, Value
+from shardcore._core import Result, TensorSharding, Value
 from shardcore.errors import Diagnostic, LocationError
+from shardcore.expected import expect
 from shardcore.session.paths import near_paths, port_of
-
-if TYPE_CHECKING:
-    from shardcore._core import Result
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,9 @@ def find(result: Result, asked: Value | str) -> Found:
 
     Raises:
         LocationError: nothing is called that (``unknown-location``).
-        TypeError: it is neither a value nor a name.
+        TypeError: it is neither a value nor a name, or ``result`` is none.
     """
+    expect(result, Result)
     explainer = result._explainer
     if isinstance(asked, Value):
         number = explainer.number(asked)
