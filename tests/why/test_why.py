@@ -194,7 +194,7 @@ def test_a_value_without_axes_says_how_to_ask_for_one(
         "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {\n  return %a : tensor<8xf32>\n}"
     )
     assert main(["why", str(path), "%a"]) == 0
-    assert capsys.readouterr().out.endswith("\n   --axis NAME says why it has not that axis\n")
+    assert capsys.readouterr().out.endswith("\n   --axis data says why it is not there\n")
     assert main(["why", str(path), "%a", "--axis", "data"]) == 0
     assert "(never-arrived)" in capsys.readouterr().out
 

@@ -6,7 +6,14 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from shardcore.cli.options import print_json, print_text, progress_bar, read_module, warn
+from shardcore.cli.options import (
+    PROGRAM_HELP,
+    print_json,
+    print_text,
+    progress_bar,
+    read_module,
+    warn,
+)
 from shardcore.errors import Diagnostic, ExpectationError
 
 
@@ -20,7 +27,7 @@ def add(commands: Any) -> None:
         "expectations hold, and 1 with the difference printed if not.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument(
         "--expect", required=True, metavar="FILE", help="the expectations; see docs/check.md"
     )

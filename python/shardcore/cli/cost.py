@@ -7,7 +7,15 @@ from typing import Any
 
 import shardcore
 from shardcore.cli.diagnosed import add_ignore, show_diagnostics
-from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
+from shardcore.cli.options import (
+    PROGRAM_HELP,
+    count,
+    print_json,
+    progress_bar,
+    read_module,
+    warn,
+    write,
+)
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.partition.partitioned import POLICIES
 
@@ -23,7 +31,7 @@ def add(commands: Any) -> None:
         "under two policies, show the differences by line.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument(
         "other", metavar="FILE", nargs="?", help="a second program to compare with the first"
     )

@@ -28,6 +28,11 @@ _MAX_INDENTED_ROWS = 1000
 _MAX_DIGITS = 18
 _MAX_COUNT = 2**63 - 1
 
+PROGRAM_HELP = (
+    "the program: MLIR text, - is standard input; or model.py:build, a Python function that "
+    "returns a function and its arguments"
+)
+"""The help of ``FILE``, the program of a command."""
 JSON_SCHEMA = 1
 """The version of the JSON of all commands: raised when a key goes, or changes its meaning."""
 PROGRESS_AFTER_SECONDS = 1.0

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
+from shardcore.cli.options import (
+    PROGRAM_HELP,
+    count,
+    print_json,
+    progress_bar,
+    read_module,
+    warn,
+    write,
+)
 
 
 def add(commands: Any) -> None:
@@ -18,7 +26,7 @@ def add(commands: Any) -> None:
         "computed and what is sent.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where the local program goes; - is standard output"
     )

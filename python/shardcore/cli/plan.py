@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import shardcore
-from shardcore.cli.options import print_json, progress_bar, read_module
+from shardcore.cli.options import PROGRAM_HELP, print_json, progress_bar, read_module
 from shardcore.cli.where import add_hardware, cost_options, mesh
 from shardcore.units import parse_bytes
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
         "--keep names them. Ctrl-C prints the best so far.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument(
         "--memory", type=_memory, metavar="16GiB", help="the memory of a device [the chip's]"
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from shardcore.cli.diagnosed import add_ignore, show_diagnostics
 from shardcore.cli.options import (
+    PROGRAM_HELP,
     count,
     print_fitted,
     print_json,
@@ -28,7 +29,7 @@ def add(commands: Any) -> None:
         "the source; then how much is sharded, and over which axes.",
     )
     propagate.set_defaults(command=run, parser=propagate)
-    propagate.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    propagate.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     propagate.add_argument(
         "-o", "--output", metavar="FILE", help="write the program here (- is standard output)"
     )

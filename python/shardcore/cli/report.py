@@ -6,7 +6,15 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import count, print_text, progress_bar, read_module, warn, write
+from shardcore.cli.options import (
+    PROGRAM_HELP,
+    count,
+    print_text,
+    progress_bar,
+    read_module,
+    warn,
+    write,
+)
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.partition.partitioned import POLICIES
 
@@ -24,7 +32,7 @@ def add(commands: Any) -> None:
         "where their axes come from, the predicted timeline, and the memory over it.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument("-o", "--output", metavar="FILE", help="where the page goes: out.html")
     parser.add_argument(
         "--trace",

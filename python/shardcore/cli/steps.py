@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from shardcore.cli.options import (
+    PROGRAM_HELP,
     count,
     print_fitted,
     print_json,
@@ -28,7 +29,7 @@ def add(commands: Any) -> None:
         "line, and each tensor with its sharding before and after.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument("--priority", type=count, metavar="N", help="this user priority only")
     parser.add_argument(
         "--value",

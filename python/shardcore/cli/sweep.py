@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import count, print_json, progress_bar, read_module
+from shardcore.cli.options import PROGRAM_HELP, count, print_json, progress_bar, read_module
 from shardcore.cli.where import add_hardware, cost_options, mesh
 
 
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
         "starts with the shortest step.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument(
         "--set",
         action="append",

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import (
+    PROGRAM_HELP,
     count,
     print_fitted,
     print_json,
-    print_text,
     progress_bar,
     read_module,
     warn,
 )
 from shardcore.cli.where import add_hardware, cost_options
-from shardcore.why import absences
+from shardcore.why import Why, WhyNot, absences
 from shardcore.why.text import collective_tree
 
 if TYPE_CHECKING:
-    from shardcore import Result
+    from shardcore import Result, Value
     from shardcore.costs import CollectiveCost
+
+_PLACE = re.compile(r"[^%@\s][^\s]*:\d+")
+"""A line of a source file, ``model.py:42``."""
 
 
 def add(commands: Any) -> None:
@@ -34,12 +39,13 @@ def add(commands: Any) -> None:
         "and which edit of one removes them.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
     parser.add_argument(
         "value",
         metavar="VALUE",
         nargs="?",
-        help="the path of an argument or result, params['w'], or a value, %%12 or '@helper %%12'",
+        help="the path of an argument or result, params['w'], a value, %%12 or '@helper %%12', "
+        "or a line of the source, model.py:42: the values that it made",
     )
     parser.add_argument("--dim", type=count, metavar="N", help="this dim only")
     parser.add_argument(
@@ -73,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     warn(result)
     if options.collectives is not None:
         return _collectives(options, result)
+    if _PLACE.fullmatch(options.value):
+        return _line(options, result)
     axis = options.axis
     missing = [] if axis is None else absences(result, options.value, axis, options.dim)
     if missing:
@@ -87,8 +95,43 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print_fitted(found)
     if not found.axes:
-        print_text("   --axis NAME says why it has not that axis")
+        names = sorted({name for mesh in result.module.meshes.values() for name in mesh.axis_names})
+        if names:
+            asked = " or ".join(f"--axis {name}" for name in names)
+            print_fitted(f"   {asked} says why it is not there")
     return 0
+
+
+def _line(options: argparse.Namespace, result: Result) -> int:
+    """Explain the values that a line of the source made: those that have the axis, if one is asked
+    for, or else of each why it has not.
+    """
+    values = [value for value in result.at(options.value) if value.shape]
+    axis, dim = options.axis, options.dim
+    whys: list[Why | WhyNot] = []
+    for value in values:
+        if dim is not None and dim >= len(value.shape or ()):
+            continue
+        missing = [] if axis is None else absences(result, value, axis, dim)
+        whys += missing or [result.why(value, axis, dim) if axis else _of_dim(result, value, dim)]
+    if options.json:
+        records = [(isinstance(each, WhyNot), each.record()) for each in whys]
+        print_json(
+            {
+                "values": [record for is_missing, record in records if not is_missing],
+                "why_not": [record for is_missing, record in records if is_missing],
+            }
+        )
+        return 0
+    print_fitted("\n".join(map(str, whys)) or f"{options.value} made no value with dims")
+    return 0
+
+
+def _of_dim(result: Result, value: Value, dim: int | None) -> Why:
+    """Where the axes of ``value`` come from, of one dim if ``dim`` is given; it may have none."""
+    found = result.why(value)
+    kept = (axis for axis in found.axes if dim in (None, axis.dim))
+    return replace(found, axes=tuple(kept))
 
 
 def _collectives(options: argparse.Namespace, result: Result) -> int:

@@ -33,8 +33,7 @@ def remark(result: Result) -> str | None:
             return None
         return (
             "the program has no mesh and no annotation, so there is nothing to propagate\n"
-            '  lower it with some: shardcore.jax.lower(f, *args, mesh={"data": 8}, '
-            'in_shardings=P("data"))\n'
+            '  annotate: shardcore.jax.lower(f, x, mesh={"data": 8}, in_shardings=P("data"))\n'
             "  or let them be found: shardcore plan FILE --devices 8 --hardware tpu-v5e"
         )
     mesh = max(meshes, key=lambda mesh: mesh.num_devices)

@@ -31,7 +31,7 @@ def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Part
     count = plural(len(partitioned.collectives), "collective")
     yield paragraph(
         f"{plural(partitioned.num_devices, 'device')}, policy {partitioned.policy}: a device sends "
-        f"{format_bytes(partitioned.sent_bytes)} in {count}; "
+        f"{format_bytes(partitioned.sent_bytes)} in {count}\n"
         f"ops: {ops or 'none'}"
     )
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])

@@ -38,8 +38,11 @@ def format_sharding(value: Value | Port) -> str:
     """The sharding without its mesh, ``[{"data"}, {}]``."""
     if value.sharding is None:
         return ""
-    text = str(value.sharding)
-    return text[text.index(", [{") + 2 : -1] if ", [{" in text else text
+    text, mesh = str(value.sharding), value.sharding.mesh
+    is_on_one_device = mesh is not None and mesh.is_maximal
+    if is_on_one_device or ", [" not in text:
+        return text
+    return text[text.index(", [") + 2 : -1]
 
 
 def cells(value: Value) -> list[str]:
@@ -140,7 +143,8 @@ def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:
     for axis in after["axes"]:
         lines.append(
             f'axis "{axis["name"]}"={axis["size"]} of @{axis["mesh"]} shards '
-            f"{plural(axis['values'], 'value')}, {axis['arguments']} of them arguments"
+            f"{plural(axis['values'], 'value')}, {axis['arguments']} of them "
+            f"{'an argument' if axis['arguments'] == 1 else 'arguments'}"
         )
     if before["is_saturated"] or after["is_saturated"]:
         lines.append("some of these bytes are 2^128 or more, and not counted beyond that")

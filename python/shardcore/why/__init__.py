@@ -298,6 +298,9 @@ def _check_known(result: Result, axis: AxisRef) -> None:
     from shardcore.calculus.mistakes import choices
 
     known = {name for mesh in result.module.meshes.values() for name in mesh.axis_names}
+    if not known:
+        hint = "annotate it: lower it with in_shardings=, or constrain a value"
+        raise _mistake(f"the program has no mesh, and so no axis {axis.name}", hint)
     if axis.name not in known:
         raise _mistake(f"no mesh of the program has an axis {axis.name}", choices(axis.name, known))
 

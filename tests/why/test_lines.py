@@ -1,0 +1,78 @@
+"""Why, of the values that a line of the source made; and what a program without a mesh says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shardcore import LocationError, Module
+from shardcore.cli import main
+
+MESH = 'sdy.mesh @mesh = <["x"=2, "y"=2]>\n'
+TENSOR = "tensor<12x2xf32>"
+
+LINES = (
+    f"{MESH}func.func @main(%a: {TENSOR} "
+    '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<12x2xf32> {\n'
+    f'  %0 = stablehlo.tanh %a : {TENSOR} loc("model.py":12:8)\n'
+    f'  %1 = stablehlo.exponential %0 : {TENSOR} loc("model.py":12:3)\n'
+    f"  return %1 : {TENSOR}\n}}\n"
+)
+
+
+def test_the_values_that_a_line_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(LINES)
+    result = Module.parse(LINES).propagate()
+    wanted = [str(result.why(name)) for name in ("%0", "%1")]
+    assert main(["why", str(path), "model.py:12"]) == 0
+    assert capsys.readouterr().out == "\n".join(wanted) + "\n"
+    assert main(["why", str(path), "model.py:12", "--dim", "0", "--axis", "x"]) == 0
+    assert capsys.readouterr().out == "\n".join(wanted) + "\n"
+    assert main(["why", str(path), "model.py:12", "--axis", "y"]) == 0
+    missing = [str(result.why_not(name, dim, "y")) for name in ("%0", "%1") for dim in (0, 1)]
+    assert capsys.readouterr().out == "\n".join(missing) + "\n"
+    assert main(["why", str(path), "model.py:12", "--dim", "1"]) == 0
+    assert capsys.readouterr().out.count("no dim has an axis") == 2
+    assert main(["why", str(path), "model.py:13"]) == 1
+    assert "no value comes from model.py:13" in capsys.readouterr().err
+
+
+def test_records_of_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(LINES)
+    assert main(["why", str(path), "model.py:12", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [each["value"] for each in record["values"]] == ["%0", "%1"]
+    assert record["why_not"] == []
+    assert main(["why", str(path), "model.py:12", "--axis", "y", "--dim", "1", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [(each["value"], each["dim"]) for each in record["why_not"]] == [("%0", 1), ("%1", 1)]
+
+
+def test_a_program_without_a_mesh_has_no_axis() -> None:
+    bare = f"func.func @main(%a: {TENSOR}) -> {TENSOR} {{\n  return %a : {TENSOR}\n}}\n"
+    with pytest.raises(LocationError, match="the program has no mesh, and so no axis x"):
+        Module.parse(bare).propagate().why_not("%a", 0, "x")
+
+
+def test_a_scalar_is_shown_without_its_mesh(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        f"{MESH}func.func @main(%a: tensor<f32> {{sdy.sharding = #sdy.sharding<@mesh, []>}})"
+        " -> tensor<f32> {\n  return %a : tensor<f32>\n}\n"
+    )
+    assert main(["propagate", str(path)]) == 0
+    assert "<@mesh" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["propagate", "why", "cost", "check", "report", "plan"])
+def test_help_says_that_a_program_may_be_python(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert "model.py:build" in capsys.readouterr().out
