@@ -4,16 +4,19 @@ They are written as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in J
 ``P("data", None)``. An open dim allows further axes: ``{?}`` any axes, ``{"data", ?}`` any after
 ``data``. A spec that is shorter than the value's rank has no axes in the remaining dims. GSPMD's
 notation is taken too, ``{devices=[2,1,4]<=[8] last_tile_dim_replicate}``, alone or as JAX prints
-it, ``GSPMDSharding({replicated})``.
+it, ``GSPMDSharding({replicated})``, and so is the text of a whole sharding,
+``<@mesh, [{"data"}]>``, whose mesh is not compared. In Python ``PartitionSpec``s and shardings
+are taken, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.bounded import shown
-from shardcore.calculus.partition_spec import from_spec, parse_spec
+from shardcore.calculus.partition_spec import Spec, from_spec, parse_spec
 from shardcore.calculus.pasted import unwrap
 from shardcore.errors import ShardcoreError
 from shardcore.gspmd import HloSharding
@@ -107,28 +110,48 @@ class ExpectedSharding:
 
 
 def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
-    """Parse ``text``; return a message and a hint if it is no sharding."""
-    if not isinstance(text, str):
-        return f"{shown(text)} is no sharding", _HINT
-    stripped = text.strip()
+    """Parse ``text``, or take a sharding, a ``PartitionSpec`` or what has one as ``spec``.
+
+    Returns a message and a hint if it is none.
+    """
     try:
-        stripped = unwrap(stripped).text
+        if not isinstance(text, str):
+            return _of_object(text)
+        stripped = unwrap(text.strip()).text
         if stripped.startswith(("P(", "PartitionSpec(")):
             spec = parse_spec(stripped)
             if spec is None:
                 return f"{shown(text)} is no PartitionSpec", _HINT
-            array = from_spec(spec)
-            dims = tuple(DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims)
-            return ExpectedSharding(stripped, dims, array.unreduced, is_spec=True)
+            return _of_spec(spec, stripped)
         if stripped.startswith("{"):
             hlo = HloSharding.parse(stripped)
             return ExpectedSharding(stripped, (), (), is_spec=False, hlo=hlo)
-        if not stripped.startswith("["):
-            return f"{shown(text)} is no sharding", _HINT
-        sharding = TensorSharding.parse(f"<@mesh, {stripped}>")
+        if stripped.startswith("["):
+            return _of_sharding(TensorSharding.parse(f"<@mesh, {stripped}>"), stripped)
+        if stripped.startswith(("<", "#sdy.sharding<")):
+            return _of_sharding(TensorSharding.parse(stripped), stripped)
     except ShardcoreError as error:
         return f"{shown(text)} is no sharding: {error.message}", error.hint or _HINT
-    return ExpectedSharding(stripped, sharding.dims, sharding.unreduced, is_spec=False)
+    return f"{shown(text)} is no sharding", _HINT
+
+
+def _of_object(given: object) -> ExpectedSharding | tuple[str, str]:
+    if isinstance(given, TensorSharding):
+        return _of_sharding(given, str(given))
+    spec: Any = getattr(given, "spec", given)
+    if isinstance(spec, Spec) or hasattr(spec, "partitions"):
+        return _of_spec(spec, str(spec))
+    return f"{shown(given)} is no sharding", _HINT
+
+
+def _of_spec(spec: Any, text: str) -> ExpectedSharding:
+    array = from_spec(spec)
+    dims = tuple(DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims)
+    return ExpectedSharding(text, dims, array.unreduced, is_spec=True)
+
+
+def _of_sharding(sharding: TensorSharding, text: str) -> ExpectedSharding:
+    return ExpectedSharding(text, sharding.dims, sharding.unreduced, is_spec=False)
 
 
 def device_alone(sharding: TensorSharding | None) -> int | None:
