@@ -235,7 +235,7 @@ def test_every_axis_of_random_modules_has_a_source() -> None:
             missing += check(value, why)
             axes += len(why.axes)
     # Some axes of reshards that the export inserts come from no tensor nearby.
-    assert missing <= axes // 500
+    assert missing <= axes // 2000
 
 
 @pytest.mark.parametrize("name", registry.names() if IS_DEEP else sorted(registry.names())[::9])

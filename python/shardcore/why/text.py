@@ -23,7 +23,8 @@ WHY_NOT = {
     "closed": "the dim is closed",
     "blocked": "the sharding rule of the op blocks propagation along this factor",
     "direction": "the op propagates in the other direction only",
-    "other-mesh": "the tensors of the op are over different meshes",
+    "other-mesh": "the mesh of the tensor has no such axis, or the tensors of the op are over "
+    "different meshes",
     "other-factor": "another factor of the op has the axis",
     "no-factor": "another tensor of the op has the axis, on a dim that corresponds to none here",
     "priority": "what won propagates at an earlier user priority",

@@ -19,6 +19,7 @@ mod names;
 mod source;
 mod tensors;
 
+use crate::cost::calls::Calls;
 use crate::index::{Id, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, OpKind, Program};
 use crate::propagation::explain::{AxisName, Explanation, Neighbours, Path, Place};
@@ -46,7 +47,13 @@ pub struct AxisSource {
 }
 
 /// A program whose propagation can be explained.
-pub struct Explained(Tensors, Option<Neighbours>);
+pub struct Explained {
+    tensors: Tensors,
+    /// The ops around each tensor, from the first absence on that is explained.
+    around: Option<Neighbours>,
+    /// The functions of the completed program.
+    calls: Calls,
+}
 
 impl Explained {
     /// The explanation of `done`, which was made from `given`, and of which `result` is the completed program.
@@ -56,7 +63,8 @@ impl Explained {
         explanation: Explanation,
         result: &Program,
     ) -> Self {
-        Self(Tensors::new(given, done, explanation, result), None)
+        let tensors = Tensors::new(given, done, explanation, result);
+        Self { tensors, around: None, calls: Calls::new(result) }
     }
     /// Where the axes of `value` of `result`, the completed program, come from.
     pub fn value(&mut self, result: &Program, value: ValueId) -> Vec<AxisSource> {
@@ -83,10 +91,10 @@ impl Explained {
         axis: &AxisName,
     ) -> Option<Missing> {
         let value = before_reshards(result, value);
-        if value.index() >= self.0.done.num_value_ids() {
+        if value.index() >= self.tensors.done.num_value_ids() {
             return None;
         }
-        let slot = self.0.explanation.slot_of(value)?;
+        let slot = self.tensors.explanation.slot_of(value)?;
         Some(self.missing_at(Place { slot, dim }, axis))
     }
     /// Why `axis` is not on dim `dim` of a result of the entry function.
@@ -96,32 +104,32 @@ impl Explained {
         dim: usize,
         axis: &AxisName,
     ) -> Option<Missing> {
-        let func = self.0.done.entry_function()?;
+        let func = self.tensors.done.entry_function()?;
         Some(self.missing_at(Place { slot: Slot::FuncResult(func, index), dim }, axis))
     }
     /// All greedy runs, in order, with what each visit changed. Shardings are those of [`Explained::sharding_text`].
     pub fn frames(&self) -> Vec<Frame> {
-        self.0.frames()
+        self.tensors.frames()
     }
     /// The text of a sharding of the propagated program; `None` for no sharding.
     pub fn sharding_text(&self, sharding: ShardingId) -> Option<String> {
-        self.0.sharding_text(sharding)
+        self.tensors.sharding_text(sharding)
     }
     /// The tensors of the op of the program given that `op` of `program` is or was cloned from; `None` if there is none.
     pub fn around(&self, program: &Program, op: OpId) -> Option<Around> {
-        self.0.around(program, op)
+        self.tensors.around(program, op)
     }
     /// What is written on `value` itself in the program given, if anything is.
     pub fn annotation(&self, value: ValueId) -> Option<Source> {
-        self.0.annotation(value)
+        self.tensors.annotation(value)
     }
     /// The name of `value` in the program given.
     pub fn name(&self, value: ValueId) -> String {
-        self.0.names.of(&self.0.given, &self.0.done, value)
+        self.tensors.names.of(&self.tensors.given, &self.tensors.done, value)
     }
     fn missing_at(&mut self, place: Place, axis: &AxisName) -> Missing {
-        let around = self.1.get_or_insert_with(|| self.0.explanation.neighbours());
-        self.0.missing(around, place, axis)
+        let around = self.around.get_or_insert_with(|| self.tensors.explanation.neighbours());
+        self.tensors.missing(around, place, axis)
     }
     /// Where `axis` of a result of the entry function comes from, if the export copied it from the returned value.
     fn returned(
@@ -148,14 +156,14 @@ impl Explained {
     ) -> Option<(Source, Vec<Step>)> {
         let known = self.known(value, axis);
         let Some((source, mut chain)) = known else { return self.resharded(result, value, axis) };
-        let to = self.0.names.of(&self.0.given, &self.0.done, value);
+        let to = self.tensors.names.of(&self.tensors.given, &self.tensors.done, value);
         let last = chain.last().map_or(&source.name, |step| &step.value);
         if *last != to {
             // The value shares the sharding of the owner of a data-flow edge.
             let from = last.clone();
-            let op = self.0.owner_op(value);
+            let op = self.tensors.owner_op(value);
             let direction = Direction::Both;
-            let (name, line) = (self.0.op_name(op).0, self.0.line(op));
+            let (name, line) = (self.tensors.op_name(op).0, self.tensors.line(op));
             chain.push(Step::made(from, to, &name, line, direction));
         }
         Some((source, chain))
@@ -163,10 +171,10 @@ impl Explained {
 
     /// Where `axis` of a value comes from that has it by propagation.
     fn known(&mut self, value: ValueId, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
-        if value.index() >= self.0.done.num_value_ids() {
+        if value.index() >= self.tensors.done.num_value_ids() {
             return None;
         }
-        let slot = self.0.explanation.slot_of(value)?;
+        let slot = self.tensors.explanation.slot_of(value)?;
         self.slot(slot, axis)
     }
 
@@ -186,7 +194,9 @@ impl Explained {
         let mut next = 0;
         while let Some(&op) = near.get(next).filter(|_| next < MOST) {
             next += 1;
-            let tensors: Vec<ValueId> = result.operands(op).chain(result.op_results(op)).collect();
+            let mut tensors: Vec<ValueId> =
+                result.operands(op).chain(result.op_results(op)).collect();
+            tensors.extend(self.in_callee(result, op, value));
             for tensor in tensors {
                 let tensor = before_reshards(result, tensor);
                 if tensor != value {
@@ -194,7 +204,7 @@ impl Explained {
                         let last = chain.last().map_or(&source.name, |step| &step.value).clone();
                         let to = self.result_name(result, value);
                         let (name, line) =
-                            (result.op_name(near[0]), self.0.calls.op_location(result, op));
+                            (result.op_name(near[0]), self.tensors.calls.op_location(result, op));
                         chain.push(Step::made(last, to, name, line, Direction::Both));
                         return Some((source, chain));
                     }
@@ -207,10 +217,26 @@ impl Explained {
         None
     }
 
+    /// The values of the function that `op` calls that are `value`, an operand or a result of the call: calls that share
+    /// a function have its shardings.
+    fn in_callee(&self, result: &Program, op: OpId, value: ValueId) -> Vec<ValueId> {
+        let callee = self.calls.callee(result, op);
+        let Some(body) = callee.and_then(|func| result.func_body(func).get()) else {
+            return Vec::new();
+        };
+        let is_value = |&(_, tensor): &(usize, ValueId)| tensor == value;
+        let passed = result.operands(op).enumerate().filter(is_value);
+        let arguments = passed.map(|(index, _)| result.block_arg(body, index));
+        let made = result.op_results(op).enumerate().filter(is_value);
+        let returned = result.last_op(body).get();
+        let results = made.filter_map(|(index, _)| result.operands(returned?).nth(index));
+        arguments.chain(results).collect()
+    }
+
     /// The name of `value` of the completed program: in the given one, if it is there.
     fn result_name(&self, result: &Program, value: ValueId) -> String {
-        if value.index() < self.0.done.num_value_ids() {
-            self.0.names.of(&self.0.given, &self.0.done, value)
+        if value.index() < self.tensors.done.num_value_ids() {
+            self.tensors.names.of(&self.tensors.given, &self.tensors.done, value)
         } else {
             result.value_name(value)
         }
@@ -218,11 +244,11 @@ impl Explained {
 
     /// Where `axis` of `slot` comes from.
     fn slot(&mut self, slot: Slot, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
-        let path = self.0.explanation.path(&mut self.0.done, slot, axis)?;
+        let path = self.tensors.explanation.path(&mut self.tensors.done, slot, axis)?;
         let Path { source: start, axis, sharding, steps } = path;
-        let (source, first) = self.0.source(start, &axis, sharding);
+        let (source, first) = self.tensors.source(start, &axis, sharding);
         // The chain goes on from the tensor as the steps call it.
-        let name = self.0.slot_name(start);
+        let name = self.tensors.slot_name(start);
         let first = match first {
             Some(step) => Some(Step { value: name, ..step }),
             None if source.name == name => None,
@@ -230,7 +256,8 @@ impl Explained {
                 Some(Step::made(source.name.clone(), name, "func.call", None, Direction::Forward))
             }
         };
-        let chain = first.into_iter().chain(steps.iter().map(|step| self.0.step(step))).collect();
+        let chain =
+            first.into_iter().chain(steps.iter().map(|step| self.tensors.step(step))).collect();
         Some((source, chain))
     }
 }

@@ -124,8 +124,10 @@ impl Names {
         let known = by_text.or_else(|| self.by_result.get(&result_name(done, op)?));
         let known = *known?;
         let is_call = given.kind(known) == OpKind::Call;
+        let kinds = (given.kind(known), done.kind(op));
         let is_same = done.op_name(op) == given.op_name(known)
-            || (is_call && done.kind(op) == OpKind::NamedComputation);
+            || kinds == (OpKind::Constant, OpKind::SdyConstant)
+            || (is_call && kinds.1 == OpKind::NamedComputation);
         is_same.then_some(known)
     }
 }

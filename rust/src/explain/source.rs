@@ -77,20 +77,42 @@ impl Tensors {
         if let Some(found) = self.callee_result(owner, sharding) {
             return found;
         }
-        match self.group(value, owner) {
+        if let Some(found) = known.and_then(|known| self.constrained_as_given(value, known, axis)) {
+            return found;
+        }
+        match self.group(value, owner, axis) {
             Some(group) => self.grouped(slot, group, sharding),
             None => self.of(slot, Kind::Op, sharding),
         }
     }
 
-    /// The sharding group that `value`, whose owner is `owner`, is in with others.
-    fn group(&self, value: ValueId, owner: ValueId) -> Option<i64> {
-        let others = self.explanation.group_of(value)?;
-        let members = others.iter().chain([&value, &owner]).filter(|_| others.len() > 1);
-        let users = members.flat_map(|&member| self.done.users(member));
-        users.into_iter().find_map(|op| match self.done.payload(op) {
-            Some(&Payload::ShardingGroup(id)) => Some(id),
-            _ => None,
+    /// The sharding group, as the program given numbers it, that `value`, whose owner is `owner`, is in with others: import
+    /// merges groups that have a value in common. Where it is in several, one with another member that has `axis`.
+    fn group(&self, value: ValueId, owner: ValueId, axis: &AxisName) -> Option<i64> {
+        let members = self.explanation.group_of(value).filter(|members| members.len() > 1)?;
+        let ids_of = |value: ValueId| {
+            let given = self.names.given_value(&self.given, &self.done, value);
+            let users = given.into_iter().flat_map(|given| self.given.users(given));
+            users.filter_map(|op| match self.given.payload(op) {
+                Some(&Payload::ShardingGroup(id)) => Some(id),
+                _ => None,
+            })
+        };
+        let own: Vec<i64> = [value, owner].into_iter().flat_map(ids_of).collect();
+        let others = || members.iter().filter(|&&member| member != value && member != owner);
+        let annotated: Vec<i64> = others()
+            .filter(|&&member| self.is_annotated(member, axis))
+            .flat_map(|&member| ids_of(member))
+            .collect();
+        let any = || others().flat_map(|&member| ids_of(member)).next();
+        let with_axis = own.iter().copied().find(|id| annotated.contains(id));
+        with_axis.or(own.first().copied()).or_else(any)
+    }
+
+    /// Whether the program given has `axis` on `value`, or on a constraint of it.
+    fn is_annotated(&self, value: ValueId, axis: &AxisName) -> bool {
+        self.names.given_value(&self.given, &self.done, value).is_some_and(|given| {
+            self.own_kind(given, axis).is_some() || self.written_constraint(given, axis).is_some()
         })
     }
 
@@ -160,6 +182,34 @@ impl Tensors {
         let to = self.slot_name(Slot::Value(value));
         let (name, line) = (self.done.op_name(op).to_owned(), self.line(op));
         let step = Step::made(source.name.clone(), to, &name, line, Direction::Backward);
+        Some((source, Some(step)))
+    }
+
+    /// The constraint on `value` of the program given that has `axis`, and its sharding.
+    fn written_constraint(&self, value: ValueId, axis: &AxisName) -> Option<(OpId, ShardingId)> {
+        let users = self.given.users(value);
+        let mut constraints = users.filter(|&op| self.given.kind(op) == OpKind::ShardingConstraint);
+        constraints.find_map(|op| {
+            let sharding = self.given.sharding(self.given.result(op, 0));
+            part_in(&self.given, sharding, axis)?;
+            Some((op, sharding))
+        })
+    }
+
+    /// The constraint that the program given has on `known`, which `value` is, if it has `axis`: what propagation puts
+    /// on members of a group takes their other uses.
+    fn constrained_as_given(
+        &self,
+        value: ValueId,
+        known: ValueId,
+        axis: &AxisName,
+    ) -> Option<(Source, Option<Step>)> {
+        let (op, sharding) = self.written_constraint(known, axis)?;
+        let result = self.given.result(op, 0);
+        let source = self.own(self.explanation.slot_of(result)?, result, sharding);
+        let to = self.slot_name(Slot::Value(value));
+        let (name, line) = (self.given.op_name(op), self.calls.op_location(&self.given, op));
+        let step = Step::made(source.name.clone(), to, name, line, Direction::Backward);
         Some((source, Some(step)))
     }
 

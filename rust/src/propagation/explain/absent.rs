@@ -136,6 +136,9 @@ impl Explanation {
             return Some((Code::Taken, (other, self.axes(program, other))));
         }
         let sharding = program.shardings().get(id)?;
+        if program.mesh(sharding.mesh).axis_by_name(&axis.name).is_none() {
+            return Some((Code::OtherMesh, (place, self.axes(program, place))));
+        }
         let mut kept = sharding.replicated.iter().chain(&sharding.unreduced);
         if kept.any(|&kept| name_of(program, sharding.mesh, kept).overlaps(axis)) {
             return Some((Code::Replicated, (place, self.axes(program, place))));

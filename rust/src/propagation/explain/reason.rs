@@ -17,7 +17,7 @@ pub enum Code {
     Blocked,
     /// The op propagates in the other direction only.
     Direction,
-    /// The tensors of the op are over different meshes.
+    /// The mesh of the tensor has no such axis, or the tensors of the op are over different meshes.
     OtherMesh,
     /// Another factor of the op has the axis.
     OtherFactor,

@@ -17,6 +17,7 @@ use crate::propagation::plan::Plan;
 use crate::propagation::state::Finished;
 use crate::propagation::visit::{Subset, VisitInput};
 use crate::sharding::TensorSharding;
+use rustc_hash::FxHashMap;
 
 /// An axis, or a part of it, by its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,21 +73,29 @@ pub struct Path {
 pub struct Explanation {
     pub(super) plan: Plan,
     groups: ShardingGroups,
+    /// The group of what holds the sharding of a member: of a target of a data-flow edge its owner.
+    groups_by_slot: FxHashMap<Slot, usize>,
     pub(super) trace: Trace,
 }
 
 impl Explanation {
     /// The explanation of a run.
     pub(in crate::propagation) fn new(finished: Finished, trace: Trace) -> Self {
-        Self { plan: finished.plan, groups: finished.groups, trace }
+        let Finished { plan, groups, .. } = finished;
+        let held = groups.all().filter_map(|(group, member)| {
+            holder_slot(&plan.edges, member).map(|slot| (slot, group))
+        });
+        let groups_by_slot = held.collect();
+        Self { plan, groups, groups_by_slot, trace }
     }
     /// What holds the sharding of `value`; `None` if nothing does.
     pub fn slot_of(&self, value: ValueId) -> Option<Slot> {
         self.plan.edges.holder_of(value).map(Slot::Value)
     }
-    /// The group that `value` is in.
+    /// The members of the group that what holds the sharding of `value` is in.
     pub fn group_of(&self, value: ValueId) -> Option<&[ValueId]> {
-        self.groups.group_of(value).map(|group| self.groups.members(group))
+        let group = self.groups_by_slot.get(&self.slot_of(value)?)?;
+        Some(self.groups.members(*group))
     }
     /// How `axis` came to `slot` of `program`, which was propagated; `None` if it is not there.
     pub fn path(&self, program: &mut Program, slot: Slot, axis: &AxisName) -> Option<Path> {
@@ -252,9 +261,8 @@ impl Explanation {
 
     /// Whether two tensors are one, or members of one group.
     fn are_alike(&self, one: Slot, other: Slot) -> bool {
-        let (Slot::Value(a), Slot::Value(b)) = (one, other) else { return one == other };
-        a == b
-            || self.groups.group_of(a).is_some_and(|group| self.groups.group_of(b) == Some(group))
+        let group = |slot| self.groups_by_slot.get(&slot);
+        one == other || group(one).is_some_and(|known| group(other) == Some(known))
     }
 
     /// The sharding of `value`, whatever holds it, at `time`.

@@ -75,6 +75,11 @@ impl ShardingGroups {
     fn range(&self, group: usize) -> Range<usize> {
         group.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[group]
     }
+    /// The members of all groups, each with its group.
+    pub fn all(&self) -> impl Iterator<Item = (usize, ValueId)> + '_ {
+        (0..self.ends.len())
+            .flat_map(|group| self.members(group).iter().map(move |&it| (group, it)))
+    }
     /// The groups of `program`, whose members have the same shardings then, see
     /// [`ShardingGroups::synchronise`].
     pub fn synchronised(program: &mut Program, rules: &dyn RuleSource) -> Result<Self> {
