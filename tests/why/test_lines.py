@@ -76,3 +76,43 @@ def test_help_says_that_a_program_may_be_python(
     with pytest.raises(SystemExit):
         main([command, "--help"])
     assert "model.py:build" in capsys.readouterr().out
+
+
+def test_a_closed_dim_says_what_closes_it_and_how_to_open_it() -> None:
+    result = Module.parse(LINES).propagate()
+    found = result.why_not("%a", 0, "y")
+    assert found.code == "closed"
+    assert found.closed_by is not None
+    assert (found.closed_by.name, found.record()["closed_by"]["kind"]) == ("%a", "argument")
+    assert str(found).endswith(
+        '\n  by %a [{"x"}, {}] (the argument is annotated)\n  open it: {"x", ?} as dim 0'
+    )
+    # What is said to open it does.
+    opened = LINES.replace('[{"x"}, {}]', '[{"x", ?}, {}]')
+    assert Module.parse(opened).propagate().why_not("%a", 0, "y").code != "closed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "a.mlir", "--hardwear", "x"], "usage: shardcore compare"),
+        (["why", "a.mlir", "--colectives=2"], "did you mean --collectives?"),
+        (["cost", "a.mlir", "b.mlir", "c.mlir"], "unrecognized arguments: c.mlir"),
+    ],
+)
+def test_an_unknown_option_shows_the_usage_of_its_command(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_help_fits_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import shardcore
 from shardcore.cli.options import HelpFormatter, Parser
@@ -19,31 +20,40 @@ from shardcore.errors import PipelineError, ShardcoreError
 
 EXAMPLES = """\
 examples:
-  shardcore propagate model.mlir                     a table of all values
-  shardcore propagate model.mlir --json -o done.mlir JSON; the program to a file
+  shardcore propagate model.mlir                  a table of all values
+  shardcore propagate model.mlir --json -o done.mlir
+                                                  JSON; the program to a file
   shardcore opt model.mlir --sdy-propagation-pipeline
-  shardcore opt --help                               the passes
-  shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
-  shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
+  shardcore opt --help                            the passes
+  shardcore cost model.mlir --hardware tpu-v5p    time, memory, collectives
+  shardcore cost old.mlir new.mlir --hardware h100
+                                                  what changed, by line
   shardcore compare model.mlir --strategy basic,aggressive
-  shardcore partition model.mlir --prove             the program of one device, proven by running it
-  shardcore report model.mlir -o out.html            a page for a browser
-  shardcore why model.mlir '%12'                      where its axes come from
-  shardcore steps model.mlir                          which visit changed which sharding
-  shardcore graph model.mlir -o out.svg               the computation graph, drawn
-  shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' --hardware tpu-v5e
-  shardcore plan model.mlir --devices 32 --hardware tpu-v5e    the best shardings, found
+  shardcore partition model.mlir --prove          the program of one device,
+                                                  proven by running it
+  shardcore report model.mlir -o out.html         a page for a browser
+  shardcore why model.mlir '%12'                  where its axes come from
+  shardcore why model.mlir model.py:42            those of what a line made
+  shardcore steps model.mlir                      which visit changed what
+  shardcore graph model.mlir -o out.svg           the computation graph, drawn
+  shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' \\
+      --hardware tpu-v5e
+  shardcore plan model.mlir --devices 32 --hardware tpu-v5e
+                                                  the best shardings, found
   shardcore check model.mlir --expect expected.toml
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
-  shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y --mesh X=8,Y=4 \\
+  shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y \\
+      --mesh X=8,Y=4 --hardware tpu-v5e
+  shardcore matmul 'A[I, J_X] * B[J, K] -> C[I, K]' \\
+      --sizes I=128,J=8192,K=32768 --dtype bf16 --mesh X=4,Y=4 \\
       --hardware tpu-v5e
-  shardcore matmul 'A[I, J_X] * B[J, K] -> C[I, K]' --sizes I=128,J=8192,K=32768 \\
-      --dtype bf16 --mesh X=4,Y=4 --hardware tpu-v5e
 
-A program is StableHLO text as jax.jit(f, in_shardings=...).lower(...).as_text() gives it, or
-model.py:build, a function without arguments that returns a function and its arguments:
-(step, (state, batch), {"mesh": {"data": 8}}), with the options of shardcore.jax.lower.
+A program is StableHLO text, as given by
+jax.jit(f, in_shardings=...).lower(...).as_text(), or model.py:build, a function
+without arguments that returns a function and its arguments:
+(step, (state, batch), {"mesh": {"data": 8}}), with the options of
+shardcore.jax.lower.
 """
 
 
@@ -87,22 +97,40 @@ def _run(arguments: list[str]) -> int:
     parser = _parser()
     if arguments and not arguments[0].startswith("-"):
         check_command(parser, arguments[0])
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        _refuse(_commands(parser).choices.get(arguments[0], parser), unknown)
     command: Callable[[argparse.Namespace], int] = options.command
     return command(options)
 
 
+def _refuse(parser: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
+    """Leave with exit code 2, the usage of the command, and the option that was meant."""
+    from shardcore.calculus.mistakes import close_names
+
+    message = f"unrecognized arguments: {' '.join(unknown)}"
+    name = next((each.partition("=")[0] for each in unknown if each.startswith("--")), "")
+    near = close_names(name, parser._option_string_actions, 1) if name else []
+    parser.error(f"{message}: did you mean {near[0]}?" if near else message)
+
+
 def check_command(parser: Parser, name: str) -> None:
     """Leave with exit code 2 and the command that was meant unless ``name`` is one."""
-    [commands] = [
-        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
-    ]
+    commands = _commands(parser)
     if name not in commands.choices:
         # The calculus is not imported with the command line.
         from shardcore.bounded import shown
         from shardcore.calculus.mistakes import choices
 
         parser.error(f"no command is called {shown(name)}: {choices(name, commands.choices)}")
+
+
+def _commands(parser: Parser) -> argparse._SubParsersAction[Parser]:
+    """The commands of ``parser``."""
+    [commands] = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
+    return commands
 
 
 def _not_utf8(error: UnicodeError) -> str:
@@ -135,7 +163,7 @@ def _parser() -> Parser:
 
     parser = Parser(
         prog="shardcore",
-        description="Complete the sharding of every value of a tensor program, as Shardy does; "
+        description="Complete the sharding of every value of a tensor program, as Shardy does;\n"
         "compute costs of programs, collectives and sharded products.",
         epilog=EXAMPLES,
         formatter_class=HelpFormatter,

@@ -165,6 +165,8 @@ class WhyNot:
     """Whether the export removed axes of what won afterwards, from an input or output."""
     winner: AxisWhy | None = None
     """Where what won comes from: that of the axis itself if the dim has it, else of the first."""
+    closed_by: Source | None = None
+    """The annotation that closes the dim, if that is the reason and it is on the tensor itself."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -179,6 +181,7 @@ class WhyNot:
             "location": self.location,
             "op": self.op,
             "at": {"value": self.at[0], "dim": self.at[1]},
+            "closed_by": self.closed_by and dict(vars(self.closed_by)),
             "instead": instead
             and {
                 "value": instead[0],
@@ -235,7 +238,25 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
         instead,
         is_trimmed,
         winner,
+        written(result, row["at"][0]) if row["code"] == "closed" else None,
     )
+
+
+def written(result: Result, tensor: Found | str) -> Source | None:
+    """Return the annotation that is written on ``tensor`` itself, a name or what was found."""
+    if isinstance(tensor, str):
+        try:
+            tensor = find(result, tensor)
+        except LocationError:
+            return None
+    if tensor.number is not None:
+        row = result._explainer.annotation(tensor.number)
+        return None if row is None else Source(**row)
+    ports = result._annotated()[1]
+    port = ports[tensor.index] if tensor.index < len(ports) else None
+    if port is None or port.sharding is None:
+        return None
+    return Source(port.name, "result", port.label, None, str(port.sharding))
 
 
 def absences(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.errors import Diagnostic, LocationError
-from shardcore.why import AxisWhy, Source, of_axes
+from shardcore.why import AxisWhy, Source, of_axes, written
 from shardcore.why.remedy import Remedy, Search, remedy
 from shardcore.why.text import collective_tree
 from shardcore.why.values import Found, find, value
@@ -174,9 +174,9 @@ def _absent(
     result: Result, explainer: Explainer, tensor: Found, axes: tuple[AxisRef, ...]
 ) -> list[Side]:
     """What keeps ``axes`` away from ``tensor``: what is written on it, or other axes."""
-    written = _written(result, explainer, tensor)
-    if written is not None:
-        return [Side(tensor.name, str(tensor.sharding or ""), written, None)]
+    own = written(result, tensor)
+    if own is not None:
+        return [Side(tensor.name, str(tensor.sharding or ""), own, None)]
     number, is_result = (tensor.index, True) if tensor.number is None else (tensor.number, False)
     for axis in axes:
         for dim in range(tensor.rank or 0):
@@ -188,19 +188,7 @@ def _absent(
             won = [each for each in of_axes(explainer, winner) if each.dim == place]
             if won:
                 return [_side(winner, each) for each in won]
-            written = _written(result, explainer, winner)
-            if written is not None:
-                return [Side(winner.name, str(winner.sharding or ""), written, None)]
+            own = written(result, winner)
+            if own is not None:
+                return [Side(winner.name, str(winner.sharding or ""), own, None)]
     return []
-
-
-def _written(result: Result, explainer: Explainer, tensor: Found) -> Source | None:
-    """The annotation that is written on ``tensor`` itself."""
-    if tensor.number is not None:
-        row = explainer.annotation(tensor.number)
-        return None if row is None else Source(**row)
-    ports = result._annotated()[1]
-    port = ports[tensor.index] if tensor.index < len(ports) else None
-    if port is None or port.sharding is None:
-        return None
-    return Source(port.name, "result", port.label, None, str(port.sharding))

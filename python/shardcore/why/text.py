@@ -58,7 +58,13 @@ def absence(record: dict[str, Any]) -> str:
     if instead:
         axes = ", ".join(f'"{axis}"' for axis in instead["axes"]) or "no axis"
         has = f"had {axes}, until the export removed it" if instead["is_trimmed"] else f"has {axes}"
-        lines.append(f"  dim {instead['dim']} of {instead['value']} {has}{_won(instead)}")
+        if record["closed_by"] is None:
+            lines.append(f"  dim {instead['dim']} of {instead['value']} {has}{_won(instead)}")
+    if record["closed_by"]:
+        lines.append(f"  by {source_text(record['closed_by'])}")
+        names = (axis.partition(":") for axis in (instead or {}).get("axes", ()))
+        opened = ", ".join([*(f'"{name}"{colon}{part}' for name, colon, part in names), "?"])
+        lines.append(f"  open it: {{{opened}}} as dim {at['dim']}")
     return "\n".join(lines)
 
 
