@@ -46,6 +46,26 @@ def test_functions_of_manual_computations_ask_for_the_device(policy: str) -> Non
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_edges_that_propagation_needed_have_no_say(policy: str) -> None:
+    """With priorities an edge may have an axis twice, until what does not divide is cut off."""
+    result = shardcore.Module.parse("""
+sdy.mesh @mesh = <["a"=2, "b"=3]>
+func.func @main(%a: tensor<8x9xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"b"}]>})
+    -> tensor<8x9xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"a", "b"}p3, {?}p0]>]
+      out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={} (%b: tensor<8x9xf32>) {
+    %1 = stablehlo.abs %b : tensor<8x9xf32>
+    sdy.return %1 : tensor<8x9xf32>
+  } : (tensor<8x9xf32>) -> tensor<8x9xf32>
+  return %0 : tensor<8x9xf32>
+}""").propagate()
+    found = result.partition(policy)
+    given = np.arange(72, dtype=np.float32).reshape(8, 9) - 30
+    np.testing.assert_array_equal(found.simulate(given)[0], np.abs(given))
+    assert not result.cost(hardware="tpu-v5e", policy=policy).collectives
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_functions_that_ask_for_the_device_are_not_called_elsewhere(policy: str) -> None:
     module = asking("""%5 = func.call @asks() : () -> tensor<4x3xi32>
   %6 = stablehlo.concatenate %5, %5, dim = 0

@@ -5,8 +5,18 @@ use super::placement::Placement;
 use crate::attribute::print_sharding;
 use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::ShardingId;
-use crate::ir::Program;
+use crate::index::{ShardingId, ValueId};
+use crate::ir::{Program, ValueDef};
+
+/// Whether `value` is a result of an op, or an argument of a block, that was not erased: edges that propagation needed may
+/// have had other shardings.
+fn is_in_program(program: &Program, value: ValueId) -> bool {
+    let op = match program.def(value) {
+        ValueDef::Result(op) => Some(op),
+        ValueDef::Arg(block) => program.block_region(block).get().map(|id| program.region_op(id)),
+    };
+    op.is_some_and(|op| !program.is_erased(op))
+}
 
 /// The shardings of values, and of arguments and results of functions.
 pub(super) fn used_shardings(program: &Program) -> BitSet<ShardingId> {
@@ -16,7 +26,8 @@ pub(super) fn used_shardings(program: &Program) -> BitSet<ShardingId> {
             used.insert(id);
         }
     };
-    program.value_ids().for_each(|value| add(program.sharding(value)));
+    let values = program.value_ids().filter(|&value| is_in_program(program, value));
+    values.for_each(|value| add(program.sharding(value)));
     for func in program.func_ids() {
         (0..program.func_args(func).len())
             .for_each(|index| add(program.func_arg_sharding(func, index)));
