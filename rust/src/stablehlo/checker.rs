@@ -89,8 +89,9 @@ impl<'p> Checker<'p> {
     /// The op name `name` and its definition.
     fn definition(&mut self, name: StrId) -> (&'p str, Option<&'static Definition>) {
         if self.definitions.len() <= name.index() {
-            self.definitions.resize(name.index() + 1, Lookup::NotYet);
-            self.plain_types.resize(name.index() + 1, TypeId::NONE);
+            let len = self.program.strings().len().max(name.index() + 1);
+            self.definitions.resize(len, Lookup::NotYet);
+            self.plain_types.resize(len, TypeId::NONE);
         }
         let known = &mut self.definitions[name.index()];
         if let Lookup::Found(name, definition) = *known {

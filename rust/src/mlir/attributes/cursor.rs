@@ -34,6 +34,7 @@ static WORD: [bool; 256] = {
     table
 };
 
+#[inline]
 fn is_word(byte: u8) -> bool {
     WORD[byte as usize]
 }
@@ -78,7 +79,10 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     #[inline]
     pub fn eat(&mut self, token: &str) -> bool {
         // Most tokens differ in their first bytes.
-        let found = self.peek() == token.bytes().next() && self.rest().starts_with(token);
+        if self.peek() != token.bytes().next() {
+            return false;
+        }
+        let found = token.len() == 1 || self.rest().starts_with(token);
         if found {
             self.place += token.len();
         }
@@ -95,8 +99,12 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn word(&mut self) -> Option<&'a str> {
         self.peek();
         let rest = self.rest();
-        let mut len = rest.bytes().position(|byte| !is_word(byte)).unwrap_or(rest.len());
-        if rest.as_bytes().get(len) == Some(&b'>') && rest[..len].ends_with('-') {
+        let bytes = rest.as_bytes();
+        let mut len = 0;
+        while bytes.get(len).is_some_and(|&byte| is_word(byte)) {
+            len += 1;
+        }
+        if bytes.get(len) == Some(&b'>') && bytes[..len].last() == Some(&b'-') {
             len -= 1;
         }
         self.place += len;
@@ -121,7 +129,27 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     /// An integer in decimal or hexadecimal.
     pub fn int(&mut self) -> Option<i64> {
         self.peek();
-        parse_int(self.number())
+        self.short_decimal().or_else(|| parse_int(self.number()))
+    }
+    /// A decimal integer of at most 18 digits, which is what most are. If something else comes next, the cursor stays where
+    /// it is.
+    #[inline]
+    fn short_decimal(&mut self) -> Option<i64> {
+        let bytes = self.text.as_bytes();
+        let is_negative = bytes.get(self.place) == Some(&b'-');
+        let start = self.place + usize::from(is_negative);
+        let (mut end, mut value) = (start, 0_i64);
+        while let Some(byte) = bytes.get(end).filter(|byte| byte.is_ascii_digit()) {
+            value = value.wrapping_mul(10).wrapping_add(i64::from(byte - b'0'));
+            end += 1;
+        }
+        let goes_on =
+            bytes.get(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'.');
+        if goes_on || !(1..=18).contains(&(end - start)) {
+            return None;
+        }
+        self.place = end;
+        Some(if is_negative { -value } else { value })
     }
     pub(super) fn number(&mut self) -> &'a str {
         let rest = self.rest();
