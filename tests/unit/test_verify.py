@@ -255,3 +255,28 @@ def test_a_comma_may_end_the_window_of_a_convolution() -> None:
 
 def test_parse_errors_come_first() -> None:
     assert isinstance(error("func.func @f( {"), ParseError)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ("", None),
+        ("^bb0:", None),
+        ('"a.b"() : () -> ()\n^bb1:\n"a.c"() : () -> ()', None),
+        ("^bb0: ^bb1:", "empty block: expect at least a terminator"),
+        ('"a.b"() : () -> () ^bb1:', "empty block: expect at least a terminator"),
+        (
+            '"a.b"() : () -> ()\n^bb1:\n%1 = stablehlo.abs %x : tensor<f32>',
+            "block with no terminator",
+        ),
+    ],
+)
+def test_blocks_of_ops_of_other_dialects_end_with_terminators(
+    blocks: str, message: str | None
+) -> None:
+    """Where there are several."""
+    text = f'func.func @f(%x: tensor<f32>) {{ "a.z"() ({{{blocks}}}) : () -> () return }}'
+    if message is None:
+        Module.parse(text)
+        return
+    assert message in error(text).message

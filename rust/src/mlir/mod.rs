@@ -19,9 +19,10 @@ mod reader;
 mod tests;
 
 pub use attributes::{
-    attributes, element_bytes, op_attribute, op_attributes, signature_attributes, AttrValue, Fields,
+    attributes, element_bytes, op_attribute, op_attributes, past_space, signature_attributes,
+    text_is_of, AttrValue, Fields,
 };
 pub use locations::{is_installed, CallSites, Origin};
-pub use meaning::{misfit, wrong_count};
+pub use meaning::{misfit, wrong_count, wrong_visibility};
 pub use print::{print, print_in_pieces};
 pub use reader::{parse, parse_shared, read, Parsed};

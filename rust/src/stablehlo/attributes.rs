@@ -3,7 +3,7 @@
 use super::element::Element;
 use crate::index::OpId;
 use crate::ir::{OpTraits, Program, Span};
-use crate::mlir::{attributes, AttrValue, Fields};
+use crate::mlir::{attributes, past_space, text_is_of, AttrValue, Fields};
 use std::cell::OnceCell;
 
 /// An attribute of an op.
@@ -60,23 +60,6 @@ impl<'a> Attribute<'a> {
         let Some(text) = self.text else { return true };
         text_is_of(text, dialect, name)
     }
-}
-
-/// `text` without the white space and the comments at its start.
-fn past_space(text: &str) -> &str {
-    let mut rest = text.trim_start();
-    while let Some(comment) = rest.strip_prefix("//") {
-        rest = comment.split_once('\n').map_or("", |(_, after)| after.trim_start());
-    }
-    rest
-}
-
-/// Whether `text` is `#dialect.name<...>` or `#dialect<name ...>`.
-pub fn text_is_of(text: &str, dialect: &str, name: &str) -> bool {
-    let rest = text.trim_start().strip_prefix('#').and_then(|text| text.strip_prefix(dialect));
-    let rest = rest.and_then(|rest| rest.strip_prefix(['.', '<']));
-    let rest = rest.and_then(|rest| past_space(rest).strip_prefix(name));
-    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
 }
 
 /// The sizes and the element type in the text of a tensor type without unknown sizes.

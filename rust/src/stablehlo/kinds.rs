@@ -1,8 +1,8 @@
 //! Kinds of attributes: the values that an attribute of an op may have, and MLIR's name for them.
 
-use super::attributes::{text_is_of, Attribute};
+use super::attributes::Attribute;
 use super::element::{Element, Float, Sign};
-use crate::mlir::AttrValue;
+use crate::mlir::{text_is_of, AttrValue};
 
 /// A kind of attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,8 +2,14 @@
 
 use super::Verifier;
 use crate::error::Code;
-use crate::index::{FuncId, OpId};
-use crate::ir::{Attr, OpKind, OpTraits};
+use crate::index::{BlockId, FuncId, OpId};
+use crate::ir::{Attr, OpKind, OpTraits, Program};
+use crate::mlir::wrong_visibility;
+
+/// The visibility of `op` that is written as an attribute.
+fn visibility(program: &Program, op: OpId) -> Option<&str> {
+    program.attr(op, "sym_visibility").map(|text| program.resolved_alias(text).trim_matches('"'))
+}
 
 impl Verifier<'_> {
     /// Checks `op` if it is a function, a call or a terminator, and the terminators of blocks in it.
@@ -12,6 +18,7 @@ impl Verifier<'_> {
             self.terminators(op);
         }
         match self.program.kind(op) {
+            OpKind::ManualComputation | OpKind::NamedComputation => self.ends_with_return(op),
             OpKind::Func => {
                 if let Some(id) = self.program.function_of(op).get() {
                     self.function(op, id);
@@ -23,6 +30,7 @@ impl Verifier<'_> {
                 if !parent.is_some_and(|parent| self.program.kind(parent) == OpKind::Module) {
                     self.report_with_name(op, "expects parent op 'builtin.module'");
                 }
+                self.visibility(op);
             }
             OpKind::FuncReturn => {
                 let parent = self.program.parent_op(op);
@@ -42,20 +50,43 @@ impl Verifier<'_> {
         self.report(op, problem);
     }
     /// Checks that the blocks in `op` end with ops that may be terminators. The parser has checked those of
-    /// Shardy's ops and of functions.
+    /// Shardy's ops and of functions; a region of an unknown op may have no terminator if it has one block.
     fn terminators(&mut self, op: OpId) {
-        if !self.program.op_name(op).starts_with("stablehlo.") {
+        let program = self.program;
+        let name = program.op_name(op);
+        let is_unknown = !OpTraits::of_name(name).has(OpTraits::KNOWN);
+        if !is_unknown && !name.starts_with("stablehlo.") {
             return;
         }
-        let regions = self.program.op_regions(op);
-        let blocks: Vec<_> =
-            regions.flat_map(|region| self.program.region_blocks(region)).collect();
-        for block in blocks {
-            let Some(last) = self.program.last_op(block).get() else { continue };
-            let traits = OpTraits::of_name(self.program.op_name(last));
-            if traits.has(OpTraits::KNOWN) && !traits.has(OpTraits::TERMINATOR) {
-                self.bare(last, "block with no terminator, has this op at its end".to_owned());
+        for region in program.op_regions(op) {
+            let blocks: Vec<BlockId> = program.region_blocks(region).collect();
+            if is_unknown && blocks.len() < 2 {
+                continue;
             }
+            for block in blocks {
+                let Some(last) = program.last_op(block).get() else {
+                    if is_unknown {
+                        self.bare(op, "empty block: expect at least a terminator".to_owned());
+                    }
+                    continue;
+                };
+                let traits = OpTraits::of_name(program.op_name(last));
+                if traits.has(OpTraits::KNOWN) && !traits.has(OpTraits::TERMINATOR) {
+                    self.bare(last, "block with no terminator, has this op at its end".to_owned());
+                }
+            }
+        }
+    }
+    /// Checks that the region of `op`, a computation of Shardy, ends with `sdy.return` where it ends with a terminator.
+    fn ends_with_return(&mut self, op: OpId) {
+        let program = self.program;
+        let Some(last) = program.region_terminator(op, 0) else { return };
+        let name = program.op_name(last);
+        let traits = OpTraits::of_name(name);
+        let may_end = traits.has(OpTraits::TERMINATOR) || !traits.has(OpTraits::KNOWN);
+        if may_end && program.kind(last) != OpKind::SdyReturn {
+            let message = format!("expects regions to end with 'sdy.return', found '{name}'");
+            self.report_with_name(op, &message);
         }
     }
     /// Checks that `op`, a terminator, is the last op of its block.
@@ -64,23 +95,19 @@ impl Verifier<'_> {
             self.report_with_name(op, "must be the last operation in the parent block");
         }
     }
+    /// Checks the visibility of `op`, a symbol.
+    pub(super) fn visibility(&mut self, op: OpId) {
+        if let Some(message) = visibility(self.program, op).and_then(wrong_visibility) {
+            self.report_with_name(op, &message);
+        }
+    }
     fn function(&mut self, op: OpId, id: FuncId) {
         let module = self.program.parent_op(op);
         if module.is_some_and(|module| self.program.kind(module) != OpKind::Module) {
             self.report_with_name(op, "symbol's parent must have the SymbolTable trait");
         }
-        let visibility = self.program.attr(op, "sym_visibility").map(|text| text.trim_matches('"'));
-        let visibility = visibility.map(str::to_owned);
-        if let Some(other) =
-            visibility.as_deref().filter(|text| !["public", "private", "nested"].contains(text))
-        {
-            let message = format!(
-                "visibility expected to be one of [\"public\", \"private\", \"nested\"], but got \
-                 \"{other}\""
-            );
-            self.report_with_name(op, &message);
-        }
-        let is_public = visibility.is_none_or(|text| text == "public");
+        self.visibility(op);
+        let is_public = visibility(self.program, op).is_none_or(|text| text == "public");
         if self.program.func_body(id).is_none() && is_public && !self.program.is_private(id) {
             self.report_with_name(op, "symbol declaration cannot have public visibility");
         }

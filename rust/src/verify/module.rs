@@ -14,8 +14,16 @@ impl Verifier<'_> {
         if let Some(message) = problem(self.program, op) {
             let problem = self.problem(op, Code::InvalidOp, &message);
             self.report(op, problem);
+        } else if is_named(self.program, op) {
+            self.visibility(op);
         }
     }
+}
+
+/// Whether module `op`, in custom syntax, has a name. The parser checks modules in generic form.
+fn is_named(program: &Program, op: OpId) -> bool {
+    let after_keyword = program.name_span(op).map(|name| program.text().tail(name.end));
+    after_keyword.is_some_and(|text| text.trim_start().starts_with('@'))
 }
 
 /// What is wrong with module `op`.

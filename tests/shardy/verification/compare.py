@@ -13,7 +13,10 @@ NUMBERED = re.compile(r"(?<=for key '\w)_\d+'")
 """A context numbers resources of one name, and the reference is asked all in one context."""
 CPP = re.compile(r"::mlir::\w+::")
 """Enumerations are called by their names in C++."""
-FOLLOWS = re.compile(r"failed to parse \w+ parameter|failed parsing .* attribute|expected a param")
+FOLLOWS = re.compile(
+    r"(custom op '[\w.]+' )?"
+    r"(failed to parse \w+ parameter|failed parsing .* attribute|expected a param)"
+)
 """What the parser of a structure adds to what is wrong within it."""
 
 

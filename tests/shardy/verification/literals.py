@@ -10,7 +10,7 @@ NUMBERS = [
     "inf", "+1",
 ]  # fmt: skip
 TYPES = [
-    "i1", "i2", "i8", "ui8", "si8", "i32", "i64", "ui64", "i65", "i128", "f16", "bf16", "f32",
+    "i0", "i1", "i2", "i8", "ui8", "si8", "i32", "i64", "ui64", "i65", "i128", "f16", "bf16", "f32",
     "f64", "f8E4M3FN", "f4E2M1FN", "tf32", "f80", "f128", "index", "complex<f32>", "complex<i32>",
     "none", "!stablehlo.token",
 ]  # fmt: skip

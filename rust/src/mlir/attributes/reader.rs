@@ -25,6 +25,16 @@ impl<'a> AttrCursor<'_, 'a> {
         let value = if self.eat("=") { self.value()? } else { AttrValue::Unit };
         Some((name, value))
     }
+    /// A case of an enumeration, as a word or in quotes.
+    pub fn case(&mut self) -> Option<AttrValue<'a>> {
+        if self.peek()? != b'"' {
+            return self.word().map(AttrValue::Keyword);
+        }
+        Some(match self.string()? {
+            Cow::Borrowed(word) => AttrValue::Keyword(word),
+            word @ Cow::Owned(_) => AttrValue::Str(word),
+        })
+    }
     /// Any attribute, with the type that may follow it.
     pub fn value(&mut self) -> Option<AttrValue<'a>> {
         if self.depth >= MAX_DEPTH {

@@ -152,6 +152,9 @@ impl Number {
         let (Self::Integer(is_negative, value) | Self::Hex(is_negative, value)) = self else {
             return false;
         };
+        if bits == 0 {
+            return !is_negative && value == 0;
+        }
         // Wider integers than the numbers that are read here are not checked.
         let half = bits.checked_sub(1).filter(|_| bits < 128).map(|bits| 1_u128 << bits);
         let is_below = |end: Option<u128>| end.is_none_or(|end| value < end);

@@ -17,5 +17,5 @@ pub(super) use notes::{axes_attribute, Annotations, Notes, NotesMark};
 pub(super) use symbols::symbol_name;
 pub use target::misfit;
 pub(super) use target::Target;
-pub use wording::wrong_count;
 pub(super) use wording::{in_own_syntax, plural};
+pub use wording::{wrong_count, wrong_visibility};

@@ -35,3 +35,13 @@ pub fn wrong_count(noun: &str, needs: usize, has: usize) -> Option<String> {
         _ => format!("expected {needs} {noun}s"),
     })
 }
+
+/// What MLIR says of a symbol whose visibility is `text`, without quotes, if it is none.
+pub fn wrong_visibility(text: &str) -> Option<String> {
+    let is_one = matches!(text, "public" | "private" | "nested");
+    (!is_one).then(|| {
+        format!(
+            "visibility expected to be one of [\"public\", \"private\", \"nested\"], but got \"{text}\""
+        )
+    })
+}

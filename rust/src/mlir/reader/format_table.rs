@@ -20,7 +20,7 @@ pub(super) enum Part {
     Ints,
     /// `1`
     Int,
-    /// `true` or `false`.
+    /// `true`, `false`, or an integer of one bit.
     Bool,
     /// `"text"`
     Str,
@@ -171,15 +171,7 @@ fn stablehlo(op: &str) -> &'static [Part] {
 
 fn chlo(op: &str) -> &'static [Part] {
     match op {
-        "top_k" => &[
-            Byte(b'('),
-            Operand,
-            COMMA,
-            Key("k"),
-            Int,
-            Optional(&[Key("is_stable"), Bool]),
-            Byte(b')'),
-        ],
+        "top_k" => &[Byte(b'('), Operand, COMMA, Key("k"), Int, Byte(b')')],
         "broadcast_select" => THREE,
         "next_after" | "polygamma" | "zeta" | "mulhi" => TWO,
         _ if op.starts_with("broadcast_") => TWO,

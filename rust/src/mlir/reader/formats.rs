@@ -7,17 +7,21 @@ use super::format_table::Part::{
 };
 use super::parser::Parser;
 use crate::error::Result;
+use crate::index::StrId;
+use crate::mlir::attributes::{AttrValue, OwnKind};
+use crate::mlir::cursor::syntax;
 use crate::mlir::grammar::{cases, Grammar};
+use crate::mlir::meaning::in_own_syntax;
 
 impl Parser<'_> {
     /// Reads the parts of a format.
-    pub(super) fn parse_format(&mut self, parts: &'static [Part]) -> Result<()> {
+    pub(super) fn parse_format(&mut self, op: StrId, parts: &'static [Part]) -> Result<()> {
         for part in parts {
-            self.parse_part(*part)?;
+            self.parse_part(op, *part)?;
         }
         Ok(())
     }
-    fn parse_part(&mut self, part: Part) -> Result<()> {
+    fn parse_part(&mut self, op: StrId, part: Part) -> Result<()> {
         match part {
             Operand => self.parse_operand(),
             Operands => {
@@ -42,7 +46,7 @@ impl Parser<'_> {
             }
             Byte(byte) => self.cursor.expect(byte),
             Key(word) => self.parse_key(word),
-            Int => self.parse_integer_attribute(),
+            Int => self.attribute_or(op, OwnKind::Number("i64"), |mut grammar| grammar.int()),
             Symbol => self.cursor.symbol().map(|_| ()),
             Str => {
                 if self.cursor.next_byte() != b'"' {
@@ -52,7 +56,7 @@ impl Parser<'_> {
             }
             Optional(parts) => {
                 if self.eat_comma() {
-                    return self.parse_format(parts);
+                    return self.parse_format(op, parts);
                 }
                 Ok(())
             }
@@ -73,10 +77,13 @@ impl Parser<'_> {
                 Ok(())
             }
             PrecisionAndAlgorithm => self.parse_precision_and_algorithm(),
-            Case(name) => self.parse_case(name),
-            Ints => self.attribute_or(|mut grammar| grammar.ints()),
-            Bool => self.attribute_or(|mut grammar| grammar.case("bool", &["true", "false"])),
-            ConvDims => self.attribute_or(|mut grammar| grammar.conv_dims()),
+            Case(name) => self.parse_case(op, name),
+            Ints => self.attribute_or(op, OwnKind::Ints, |mut grammar| grammar.ints()),
+            Bool => match self.cursor.next_byte() {
+                b'0'..=b'9' | b'-' => bit(&mut self.grammar()),
+                _ => self.own_attribute(op, OwnKind::Number("i1")),
+            },
+            ConvDims => self.grammar().conv_dims(),
             Window => window(&mut self.grammar()),
             FloatFormat => self.parse_float_format(),
         }
@@ -94,19 +101,34 @@ impl Parser<'_> {
         self.cursor.expect_keyword(word)?;
         self.cursor.expect(b'=')
     }
-    /// An attribute that starts with `#`, or what `read` reads.
-    fn attribute_or(&mut self, read: impl FnOnce(Grammar<'_, '_>) -> Result<()>) -> Result<()> {
+    /// An attribute of this kind of the op called `op` that starts with `#`, or what `read` reads.
+    fn attribute_or(
+        &mut self,
+        op: StrId,
+        kind: OwnKind,
+        read: impl FnOnce(Grammar<'_, '_>) -> Result<()>,
+    ) -> Result<()> {
         if self.cursor.next_byte() == b'#' {
-            return self.grammar().attribute();
+            return self.own_attribute(op, kind);
         }
         read(self.grammar())
     }
-    fn parse_integer_attribute(&mut self) -> Result<()> {
-        self.attribute_or(|mut grammar| grammar.int())
+    /// An attribute of this kind of the op called `op`.
+    fn own_attribute(&mut self, op: StrId, kind: OwnKind) -> Result<()> {
+        let start = self.cursor.pos;
+        self.grammar().attribute()?;
+        let span = self.cursor.span_since(start);
+        let problem = kind.problem(self.program.resolved_alias(self.text_at(span)));
+        let Some(problem) = problem else { return Ok(()) };
+        // Types are compared by MLIR's parser, which does not name the op.
+        let names_op = !problem.starts_with("attribute type");
+        let problem = syntax(span, problem).into();
+        Err(if names_op { in_own_syntax(self.program.str(op), problem) } else { problem })
     }
-    fn parse_case(&mut self, name: &str) -> Result<()> {
+    fn parse_case(&mut self, op: StrId, name: &'static str) -> Result<()> {
         let (own, cases) = cases(name).unwrap_or_default();
-        self.attribute_or(|mut grammar| grammar.case(own, cases))
+        self.attribute_or(op, OwnKind::Of(name), |mut grammar| grammar.case(own, cases))
+            .map_err(|error| in_own_syntax(self.program.str(op), error))
     }
     /// `key = [0] x [1]`.
     fn parse_dot_dims(&mut self, key: &str) -> Result<()> {
@@ -149,6 +171,19 @@ impl Parser<'_> {
         self.cursor.pos = start;
         Err(self.cursor.expected("a format such as e5m10"))
     }
+}
+
+/// An integer of one bit.
+fn bit(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    grammar.cursor.skip_space();
+    let start = grammar.cursor.pos;
+    grammar.int()?;
+    let span = grammar.cursor.span_since(start);
+    let value = AttrValue::parse(&grammar.cursor.text()[start..grammar.cursor.pos]);
+    if matches!(value, AttrValue::Int(-1..=1)) {
+        return Ok(());
+    }
+    Err(syntax(span, "integer constant out of range for attribute").into())
 }
 
 /// `start:limit`, `start:limit:stride`.

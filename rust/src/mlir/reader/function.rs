@@ -28,16 +28,17 @@ impl Parser<'_> {
         self.cursor.symbol().map_err(|error| in_own_syntax("func.func", error))?;
         let name = self.cursor.span_since(start);
         self.name_function(&pending, name)?;
-        self.parse_function_args(id)?;
+        let has_arg_attrs = self.parse_function_args(id)?;
         let end = self.cursor.pos as u32;
         self.program.set_results_text(id, Span::new(end, end));
-        if self.cursor.eat_str("->") {
-            self.parse_function_results(id)?;
+        let has_result_attrs = if self.cursor.eat_str("->") {
+            self.parse_function_results(id)?
         } else {
             self.cursor.pos = end as usize;
-        }
+            false
+        };
         pending.syntax = self.cursor.span_since(pending.syntax.start as usize);
-        self.parse_function_attributes(&mut pending)?;
+        self.parse_function_attributes(&mut pending, [has_arg_attrs, has_result_attrs])?;
         let end = self.cursor.pos;
         if self.cursor.next_byte() == b'{' && self.cursor.byte(self.cursor.pos + 1) != b'-' {
             self.check_named_args(&pending)?;
@@ -47,8 +48,13 @@ impl Parser<'_> {
         self.cursor.pos = end;
         self.finish(pending)
     }
-    /// Reads `attributes {...}` if that is next, which has none of what is written elsewhere.
-    fn parse_function_attributes(&mut self, pending: &mut PendingOp) -> Result<()> {
+    /// Reads `attributes {...}` if that is next, which has none of what is written elsewhere. `has_attrs` says whether
+    /// arguments, and whether results, have attributes.
+    fn parse_function_attributes(
+        &mut self,
+        pending: &mut PendingOp,
+        has_attrs: [bool; 2],
+    ) -> Result<()> {
         let mut look = self.cursor.clone();
         look.skip_space();
         let place = look.here();
@@ -56,13 +62,23 @@ impl Parser<'_> {
         self.parse_optional_attributes(pending)?;
         let given = &self.parts.attrs[base..];
         let is_given = |name: &&str| given.iter().any(|attr| self.program.str(attr.name) == *name);
-        match ["sym_visibility", "sym_name", "function_type"].into_iter().find(is_given) {
+        if let Some(name) =
+            ["sym_visibility", "sym_name", "function_type"].into_iter().find(is_given)
+        {
+            let message = format!(
+                "'{name}' is an inferred attribute and should not be specified in the explicit attribute dictionary"
+            );
+            return Err(in_own_syntax("func.func", syntax(place, message).into()));
+        }
+        let lists = ["arg_attrs", "res_attrs"].into_iter().zip(has_attrs);
+        let mut twice = lists.filter(|(name, has_attrs)| *has_attrs && is_given(name));
+        match twice.next() {
             None => Ok(()),
-            Some(name) => {
-                let message = format!(
-                    "'{name}' is an inferred attribute and should not be specified in the explicit attribute dictionary"
-                );
-                Err(in_own_syntax("func.func", syntax(place, message).into()))
+            Some((name, _)) => {
+                let message =
+                    format!("attribute '{name}' occurs more than once in the attribute list");
+                let problem = syntax(self.name_span(pending), message);
+                Err(in_own_syntax("func.func", problem.into()))
             }
         }
     }
@@ -77,28 +93,42 @@ impl Parser<'_> {
         self.program.name_function(pending.function, symbol, name);
         Ok(())
     }
-    /// Reads `(%a: type {attrs} loc(...), ...)`, or without names in a declaration.
-    fn parse_function_args(&mut self, id: FuncId) -> Result<()> {
+    /// Reads `(%a: type {attrs} loc(...), ...)`, or without names in a declaration. Whether any has attributes.
+    fn parse_function_args(&mut self, id: FuncId) -> Result<bool> {
         self.cursor.expect(b'(')?;
+        let mut has_attrs = false;
         if self.cursor.eat(b')') {
-            return Ok(());
+            return Ok(has_attrs);
         }
+        let are_named = self.cursor.next_byte() == b'%';
         loop {
             self.cursor.skip_space();
             let offset = self.cursor.pos as u32;
             let mut name = "";
-            if self.cursor.peek() == b'%' {
+            let is_named = self.cursor.peek() == b'%';
+            if is_named != are_named {
+                let says = if is_named {
+                    "expected type instead of SSA identifier"
+                } else {
+                    "expected SSA identifier"
+                };
+                let problem = syntax(self.cursor.here(), says);
+                return Err(in_own_syntax("func.func", problem.into()));
+            }
+            if is_named {
                 name = self.parse_ssa_name()?;
                 self.cursor.expect(b':')?;
             }
             let ty = self.parse_type()?;
             let (span, attrs, sharding) = self.parse_value_attrs()?;
+            has_attrs |= attrs.len > 0 || sharding.is_some();
             let port = Port { attrs, ..Port::of_type(ty) };
             self.add_function_arg(id, port, span, sharding);
             self.skip_argument_location()?;
             self.parts.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
-                return self.cursor.expect(b')');
+                self.cursor.expect(b')')?;
+                return Ok(has_attrs);
             }
         }
     }
@@ -113,10 +143,11 @@ impl Parser<'_> {
         let dict = self.parse_dict()?;
         Ok((dict.span, self.flush_attrs(base), dict.sharding))
     }
-    /// Reads `type` or `(type {attrs}, ...)`.
-    fn parse_function_results(&mut self, id: FuncId) -> Result<()> {
+    /// Reads `type` or `(type {attrs}, ...)`. Whether any has attributes.
+    fn parse_function_results(&mut self, id: FuncId) -> Result<bool> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
+        let mut has_attrs = false;
         if !self.cursor.eat(b'(') {
             let ty = self.parse_type()?;
             self.add_function_result(id, ty, AttrRange::default(), None);
@@ -124,6 +155,7 @@ impl Parser<'_> {
             loop {
                 let ty = self.parse_type()?;
                 let (_, attrs, sharding) = self.parse_value_attrs()?;
+                has_attrs |= attrs.len > 0 || sharding.is_some();
                 self.add_function_result(id, ty, attrs, sharding);
                 if !self.cursor.eat(b',') {
                     self.cursor.expect(b')')?;
@@ -132,7 +164,7 @@ impl Parser<'_> {
             }
         }
         self.program.set_results_text(id, self.cursor.span_since(start));
-        Ok(())
+        Ok(has_attrs)
     }
     fn add_function_arg(&mut self, id: FuncId, port: Port, dict: Span, sharding: Option<Span>) {
         if let Some(sharding) = sharding {

@@ -2,9 +2,9 @@
 //! attributes in it that are fields of an op in the program.
 
 use super::parser::{After, Parser, PendingOp};
-use crate::error::{Code, Diagnostic, Result, Span};
+use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::ir::{OpKind, OpTraits};
-use crate::mlir::meaning::{axes_attribute, Target};
+use crate::mlir::meaning::{axes_attribute, wrong_visibility, Target};
 
 impl Parser<'_> {
     /// Parses an op from its operands on; the name has been read.
@@ -125,13 +125,46 @@ impl Parser<'_> {
         let message = format!("'{op}' op attribute '{name}' failed to satisfy constraint: {kind}");
         Err(Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into())
     }
+    /// Checks that the region of a module has a block: without ops or a label there is none.
+    fn require_block(&self, pending: &PendingOp) -> Result<()> {
+        let region = self.program.op_regions(pending.op).next();
+        let blocks = region.map(|region| self.program.region_blocks(region));
+        let mut blocks = blocks.into_iter().flatten();
+        let first = blocks.next();
+        if blocks.next().is_some()
+            || first.is_none_or(|block| self.program.first_op(block).is_some())
+        {
+            return Ok(());
+        }
+        let message = "region #0 ('bodyRegion') failed to verify constraint: region with 1 blocks";
+        Err(self.wrong(pending, message))
+    }
+    /// Checks that the visibility of a symbol, if it is written, is one.
+    fn check_visibility(&self, pending: &PendingOp) -> Result<()> {
+        let mut attrs = self.parts.attrs[pending.base.attrs..].iter();
+        let given = attrs.find(|attr| self.program.str(attr.name) == "sym_visibility");
+        let text = given.map(|attr| self.program.resolved_alias(self.text_at(attr.value)));
+        // Other kinds of attributes are refused later.
+        let text = text.and_then(|text| text.strip_prefix('"')?.strip_suffix('"'));
+        match text.and_then(wrong_visibility) {
+            None => Ok(()),
+            Some(message) => Err(self.wrong(pending, &message)),
+        }
+    }
+    /// An error in an op with MLIR's message, without the name of the op.
+    fn wrong(&self, pending: &PendingOp, message: &str) -> Error {
+        let message = format!("'{}' op {message}", self.program.str(pending.name.id));
+        Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
+    }
     /// Moves the attributes of an op in generic form that are fields in the program to these fields.
     pub(super) fn take_inherent(&mut self, pending: &mut PendingOp) -> Result<()> {
         match pending.name.kind {
             OpKind::Module => {
+                self.require_block(pending)?;
                 if let Some(name) = self.take_attr(pending, "sym_name") {
                     self.require_start(pending, ("sym_name", name), '"', "string attribute")?;
                     self.notes.define_symbol(&mut self.program, pending.op, name)?;
+                    self.check_visibility(pending)?;
                 }
             }
             OpKind::Func => return self.take_function(pending),

@@ -28,10 +28,9 @@ impl<'a> OpNames<'a> {
         if let Some(&known) = self.known.get(name) {
             return known;
         }
-        let full = match name {
-            "module" | "unrealized_conversion_cast" => format!("builtin.{name}"),
-            _ if is_short(name) => format!("func.{name}"),
-            _ => name.to_owned(),
+        let full = match dialect_of_short(name) {
+            Some(dialect) => format!("{dialect}.{name}"),
+            None => name.to_owned(),
         };
         let info = OpInfo::by_name(&full);
         let made = OpName {
@@ -46,7 +45,11 @@ impl<'a> OpNames<'a> {
     }
 }
 
-/// Whether `name` is that of an op of `func` without the dialect.
-pub(super) fn is_short(name: &str) -> bool {
-    matches!(name, "return" | "call" | "call_indirect" | "constant")
+/// The dialect of the op called `name` if that is its name without the dialect.
+pub(super) fn dialect_of_short(name: &str) -> Option<&'static str> {
+    match name {
+        "module" | "unrealized_conversion_cast" => Some("builtin"),
+        "return" | "call" | "call_indirect" | "constant" => Some("func"),
+        _ => None,
+    }
 }

@@ -53,20 +53,33 @@ impl<'a> Parser<'a> {
         let start = self.cursor.pos;
         let name = self.parse_ssa_name()?;
         let mut number = 0;
-        let is_apart = self.cursor.peek() == b' '
-            && self.cursor.byte(self.cursor.pos + 1) == b'#'
-            && self.cursor.byte(self.cursor.pos + 2).is_ascii_digit();
-        self.cursor.pos += usize::from(is_apart);
+        let end = self.cursor.pos;
+        // A number is a token of its own, whatever stands between.
+        let is_apart = matches!(self.cursor.peek(), b' ' | b'\n' | b'\t' | b'\r' | b'/');
+        if is_apart && self.cursor.next_byte() != b'#' {
+            self.cursor.pos = end;
+        }
         if self.cursor.peek() == b'#' {
-            self.cursor.pos += 1;
-            number = match self.cursor.digits().and_then(|n| u32::try_from(n).ok()) {
-                Some(number) => number,
-                None => return Err(self.cursor.expected("the number of a result")),
-            };
+            number = self.parse_result_number()?;
         }
         let span = self.cursor.span_since(start);
         self.parts.operands.push(NameUse { name, number, span });
         Ok(())
+    }
+    /// Reads `#2`.
+    fn parse_result_number(&mut self) -> Result<u32> {
+        let start = self.cursor.pos;
+        self.cursor.pos += 1;
+        if let Some(number) = self.cursor.digits().and_then(|n| u32::try_from(n).ok()) {
+            return Ok(number);
+        }
+        self.cursor.pos = start + 1;
+        let next = self.cursor.peek();
+        let is_name = next.is_ascii_alphanumeric() || b"$._-".contains(&next);
+        self.cursor.ssa_name();
+        let says =
+            if is_name { "invalid SSA value result number" } else { "invalid attribute name" };
+        Err(syntax(self.cursor.span_since(start), says).into())
     }
     /// Reads operands separated by commas, up to `)`; the opening bracket was read.
     pub(super) fn parse_operands(&mut self) -> Result<()> {

@@ -75,7 +75,7 @@ impl Parser<'_> {
     fn parse_plain_head(&mut self, pending: &mut PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         let parts = pending.name.format;
-        self.parse_format(parts)?;
+        self.parse_format(pending.name.id, parts)?;
         self.parse_optional_op_dict(pending)?;
         pending.syntax = self.cursor.span_since(start);
         self.cursor.expect(b':')

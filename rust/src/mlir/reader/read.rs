@@ -1,6 +1,6 @@
 //! Reading a program: the loop over its ops.
 
-use super::op_names::is_short;
+use super::op_names::dialect_of_short;
 use super::parser::{After, OpenRegion, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, SignatureId};
@@ -125,17 +125,20 @@ impl Parser<'_> {
         self.program.end_of_text(implicit.op);
     }
 
-    /// Checks that ops of `func` without the dialect in their name are directly in a function.
+    /// Checks that ops of `func` without the dialect in their name are directly in a function, and those of `builtin` not.
     fn check_short_name(&self, name: &str, start: u32) -> Result<()> {
-        if !is_short(name) || self.default_dialect() == "func" {
+        let Some(dialect) = dialect_of_short(name) else { return Ok(()) };
+        let default = self.default_dialect();
+        if dialect == default {
             return Ok(());
         }
         let span = Span::new(start, start + name.len() as u32);
+        let place = if dialect == "func" { "only" } else { "not" };
         let message = format!(
-            "custom op '{name}' is unknown (tried 'builtin.{name}' as well): it is short for func.{name} directly in a \
-             function only"
+            "custom op '{name}' is unknown (tried '{default}.{name}' as well): it is short for {dialect}.{name} directly in \
+             a function {place}"
         );
-        Err(syntax(span, message).with_hint(format!("write func.{name}")).into())
+        Err(syntax(span, message).with_hint(format!("write {dialect}.{name}")).into())
     }
     /// Parses an op up to its end or its first region.
     fn parse_op(&mut self) -> Result<()> {

@@ -5,6 +5,7 @@ use super::parts::PendingArg;
 use crate::attribute::{self, Form};
 use crate::error::{Result, Span};
 use crate::ir::OpKind;
+use crate::mlir::cursor::syntax;
 use crate::mlir::meaning::{in_own_syntax, Target};
 
 impl Parser<'_> {
@@ -94,7 +95,11 @@ impl Parser<'_> {
                 if self.cursor.next_byte().is_ascii_digit() {
                     return Err(self.cursor.expected("a direction"));
                 }
-                pending.annotations.payload = self.parse_stripped(&pending, None)?;
+                pending.annotations.payload = if self.cursor.peek() == b'"' {
+                    self.parse_quoted_direction(&pending)?
+                } else {
+                    self.parse_stripped(&pending, None)?
+                };
             }
             OpKind::FuncDataFlowEdge => {}
             _ => {
@@ -114,6 +119,18 @@ impl Parser<'_> {
             self.parts.types.push(ty);
         }
         self.finish(pending)
+    }
+    /// Parses a direction in quotes; the span is that of what they quote.
+    fn parse_quoted_direction(&mut self, pending: &PendingOp) -> Result<Span> {
+        let start = self.cursor.pos;
+        let word = self.cursor.string()?;
+        let quoted = self.cursor.span_since(start);
+        if matches!(word, "NONE" | "FORWARD" | "BACKWARD" | "BOTH") {
+            return Ok(Span::new(quoted.start + 1, quoted.end - 1));
+        }
+        let message = format!("invalid allowed_direction attribute specification: \"{word}\"");
+        let problem = syntax(quoted, message).into();
+        Err(in_own_syntax(self.program.str(pending.name.id), problem))
     }
     /// Parses `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%x: type) {`.
     fn parse_manual_computation(&mut self, mut pending: PendingOp) -> Result<()> {

@@ -28,7 +28,7 @@ const ANY_TENSOR: Constraint = &[Alternative::Tensor(Form::Any, takes::ALL_PER_A
 const TOP_K: Definition = Definition {
     operands: &[one(ANY_TENSOR)],
     results: &[one(ANY_TENSOR), one(ANY_TENSOR)],
-    attributes: &[required("k", I64), optional("is_stable", Kind::Bool)],
+    attributes: &[required("k", I64)],
     infer: Some(top_k),
     ..NOTHING
 };
