@@ -100,19 +100,19 @@ impl<I: Id> Origins<I> {
 impl<'a> Inlined<'a> {
     /// `program` with its calls inlined.
     pub fn new(program: &'a Program) -> Self {
-        Self::with_limit(program, program.num_op_ids().saturating_mul(4).saturating_add(MAX_ADDED))
+        Self::with_limit(program, most_added(program))
     }
     /// `program` with its calls inlined, as long as that adds no more than `limit` ops.
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
-        Self::of_kinds(program, limit, &[OpKind::Call, OpKind::Composite])
+        Self::of_kinds(Cow::Borrowed(program), limit, &[OpKind::Call, OpKind::Composite])
     }
     /// `program` with the decompositions of its composites in their places; calls stay.
     pub fn composites(program: &'a Program) -> Self {
-        Self::of_kinds(program, program.num_op_ids(), &[OpKind::Composite])
+        Self::of_kinds(Cow::Borrowed(program), program.num_op_ids(), &[OpKind::Composite])
     }
-    fn of_kinds(program: &'a Program, limit: usize, kinds: &[OpKind]) -> Self {
-        let (originals, lines) = (Originals::of(program), FxHashMap::default());
-        let mut this = Self { program: Cow::Borrowed(program), originals, lines };
+    fn of_kinds(program: Cow<'a, Program>, limit: usize, kinds: &[OpKind]) -> Self {
+        let (originals, lines) = (Originals::of(&program), FxHashMap::default());
+        let mut this = Self { program, originals, lines };
         let Some(entry) = this.program.entry_function() else { return this };
         if !this.program.has_any(kinds) {
             return this;
@@ -184,6 +184,19 @@ impl<'a> Inlined<'a> {
         }
         program.erase_op(call);
     }
+}
+
+impl Inlined<'static> {
+    /// `program` with its calls inlined.
+    pub fn of(program: Program) -> Self {
+        let limit = most_added(&program);
+        Self::of_kinds(Cow::Owned(program), limit, &[OpKind::Call, OpKind::Composite])
+    }
+}
+
+/// The most ops that inlining the calls of `program` may add.
+fn most_added(program: &Program) -> usize {
+    program.num_op_ids().saturating_mul(4).saturating_add(MAX_ADDED)
 }
 
 /// What a location has, the better one later.

@@ -40,6 +40,7 @@ pub mod flatten_call_graph;
 pub mod hlo_annotations;
 mod hlo_bodies;
 pub mod hlo_captures;
+pub mod hlo_dead;
 pub mod hlo_form;
 pub mod hlo_loops;
 mod hlo_manual;

@@ -5,14 +5,19 @@ use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::inline::{Inlined, Originals};
 use crate::import::hlo_loops::Loops;
-use crate::import::{hlo_captures, hlo_form, hlo_order, hlo_simplified};
+use crate::import::{hlo_captures, hlo_dead, hlo_form, hlo_order, hlo_simplified};
 use crate::ir::Program;
 use crate::sharding::TensorSharding;
 
 /// `original` in the form and the order in which XLA propagates, and the originals of what is inlined.
 pub(super) fn as_in_xla(original: &Program) -> (Program, Originals) {
-    let (mut program, mut originals) = Inlined::new(original).into_parts();
-    Loops::of(original).run(&mut program, &mut originals);
+    let mut alive = original.clone();
+    hlo_dead::run(&mut alive);
+    let loops = Loops::of(&alive);
+    let (mut program, mut originals) = Inlined::of(alive).into_parts();
+    loops.run(&mut program, &mut originals);
+    // What calls return and nobody reads.
+    hlo_dead::run(&mut program);
     hlo_simplified::run(&mut program, &mut originals);
     hlo_form::run(&mut program, &mut originals);
     hlo_order::run(&mut program);

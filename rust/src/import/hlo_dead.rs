@@ -1,0 +1,62 @@
+//! Removes ops that nothing uses, as XLA does before it hands a program to Shardy.
+//!
+//! A constraint or a manual computation among them would shard what it reads otherwise. What a loop carries stays even
+//! if nobody reads it.
+//!
+//! Source: XLA's `HloDCE`, and `HasSideEffect` of its ops.
+
+use crate::index::OpId;
+use crate::ir::{OpKind, OpTraits, Program};
+
+/// Removes the ops of `program` whose results nobody uses, and which have no side effects.
+pub fn run(program: &mut Program) {
+    let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
+    // Users come before what they use.
+    for &op in ops.iter().rev() {
+        let is_used = program.op_results(op).any(|result| program.has_uses(result));
+        if !is_used && is_removable(program, op) {
+            program.erase_op(op);
+        }
+    }
+}
+
+/// Whether neither `op` nor any op inside it ends a block, is a symbol or a mark for propagation, or has an effect besides
+/// its results.
+fn is_removable(program: &Program, op: OpId) -> bool {
+    let is_terminator = program.has_traits(op, OpTraits::TERMINATOR);
+    !is_terminator && program.pre_order(op).all(|inner| is_free_of_effects(program, inner))
+}
+
+fn is_free_of_effects(program: &Program, op: OpId) -> bool {
+    match program.kind(op) {
+        OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call | OpKind::Composite => false,
+        OpKind::ShardingGroup | OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge => false,
+        OpKind::CustomCall => {
+            program.attr(op, "has_side_effect").is_none_or(|value| value.trim() != "true")
+        }
+        OpKind::Other => {
+            let is_known = program.traits(op).is_some();
+            is_known && !EFFECTS.contains(&program.op_name(op))
+        }
+        _ => true,
+    }
+}
+
+/// Ops that do more than to compute their results. XLA counts collectives and `rng` as such.
+const EFFECTS: [&str; 15] = [
+    "func.call_indirect",
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.async_done",
+    "stablehlo.async_start",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.collective_reduce",
+    "stablehlo.infeed",
+    "stablehlo.outfeed",
+    "stablehlo.recv",
+    "stablehlo.reduce_scatter",
+    "stablehlo.rng",
+    "stablehlo.send",
+];
