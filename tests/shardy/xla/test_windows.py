@@ -66,3 +66,26 @@ def test_shards_that_are_uneven_inside() -> None:
     text = str(lower(run, MESH, (f32(4, 64),), (P(None, "tensor"),), P()).as_text())
     result = shardcore.Module.parse(text).propagate(legalize_chlo=True)
     assert shardcore.prove(result.partition("xla")).is_proven
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_convolutions_keep_the_holes_to_the_op(stride: int) -> None:
+    """A gradient by input has holes between elements, which a product with each would count."""
+
+    def run(x: jax.Array, w: jax.Array) -> jax.Array:
+        def loss(x: jax.Array) -> jax.Array:
+            numbers = ("NDHWC", "DHWIO", "NDHWC")
+            strides = (2, stride, 1)
+            y = lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=numbers)
+            return jnp.sum(y * y)
+
+        return jax.grad(loss)(x)
+
+    on, spec = mesh(data=2, time=4), P("data", "time")
+    arguments = (f32(4, 16, 8, 8, 16), f32(3, 3, 3, 16, 32))
+    text = str(lower(run, on, arguments, (spec, P()), spec).as_text())
+    result = shardcore.Module.parse(text).propagate(legalize_chlo=True)
+    cost = result.cost()
+    assert cost.flops_counting_loops_once == pytest.approx(compiled.flops(text), rel=0.05)
+    for policy in ("xla", "least"):
+        assert shardcore.prove(result.partition(policy)).is_proven

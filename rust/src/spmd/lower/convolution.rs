@@ -96,7 +96,7 @@ impl Lowering<'_, '_, '_> {
         for step in &moves {
             let at = dims.input_spatial.iter().position(|&spatial| spatial == step.dim);
             if let Some(window) = at.and_then(|at| windows.get_mut(at)) {
-                (window.padding, window.base_dilation) = ([0, 0], 1);
+                step.update(window);
                 if step.thinned.is_some() {
                     (window.stride, window.window_dilation) = (1, 1);
                 }

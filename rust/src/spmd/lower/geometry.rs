@@ -38,6 +38,7 @@ impl Geometry {
             starts: (0..count).map(start).collect(),
             size: (shard - 1) * self.stride + self.reach,
             end: (total - 1) * self.stride - self.low + self.reach,
+            dilates: false,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::OpKind;
+use crate::stablehlo::windows::WindowDim;
 
 /// The elements that are fetched along one dim of an operand.
 pub(super) struct Move {
@@ -50,7 +51,12 @@ impl Lowering<'_, '_, '_> {
                 let Some((total, shard)) = self.sharded_with(work, way, factor) else { continue };
                 let shards = (total, total_size(digits), shard);
                 let elements = work.shapes[operand][dim];
-                moves.push(Move::new(operand, dim, digits.clone(), &geometry, elements, shards));
+                let mut step = Move::new(operand, dim, digits.clone(), &geometry, elements, shards);
+                step.windows.dilates = matches!(
+                    self.emit.program.kind(work.op),
+                    OpKind::Convolution | OpKind::ReduceWindow
+                );
+                moves.push(step);
             }
         }
         moves
@@ -124,7 +130,7 @@ impl Lowering<'_, '_, '_> {
             let others = shape.iter().enumerate().filter(|&(dim, _)| dim != step.dim);
             let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
             let sent = step.windows.schedule(shape[step.dim], rounds).sent();
-            shape[step.dim] = step.windows.size;
+            shape[step.dim] = step.windows.num_taken();
             let width = self.bits(work.operands[step.operand].global);
             bits = bits.saturating_add(sent.saturating_mul(others).saturating_mul(width));
         }
@@ -181,6 +187,13 @@ impl Lowering<'_, '_, '_> {
 }
 
 impl Move {
+    /// What is left to do of the padding and the dilation of an op's `window`.
+    pub(super) fn update(&self, window: &mut WindowDim) {
+        match self.windows.left_to_op() {
+            Some(padding) => window.padding = padding,
+            None => (window.padding, window.base_dilation) = ([0, 0], 1),
+        }
+    }
     /// The windows of `geometry`. If a stride divides the size of shards, shards drop their unused elements first.
     fn new(
         operand: usize,

@@ -174,7 +174,7 @@ impl Lowering<'_, '_, '_> {
         let mut windows = window_dims(self.emit.program, work.op, rank);
         for step in &moves {
             let window = &mut windows[step.dim];
-            (window.padding, window.base_dilation) = ([0, 0], 1);
+            step.update(window);
             if step.thinned.is_some() {
                 window.stride = 1;
             }

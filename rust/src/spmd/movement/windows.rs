@@ -20,6 +20,8 @@ pub struct Windows {
     pub size: i64,
     /// The position after the last one that is needed. A window of the padding of the result may lie behind it.
     pub end: i64,
+    /// Whether the op that takes windows dilates and pads them itself, where that is the same for all shards.
+    pub dilates: bool,
 }
 
 impl Windows {
@@ -31,6 +33,29 @@ impl Windows {
         let counts = ends.zip(&firsts).map(|(end, first)| end - first);
         let count = counts.max().unwrap_or(1).max(1);
         (firsts, count)
+    }
+    /// The offset in its window of the first element of each shard.
+    fn leads<'a>(&'a self, firsts: &'a [i64]) -> impl Iterator<Item = i64> + 'a {
+        firsts.iter().zip(&self.starts).map(|(first, start)| first * self.dilation - start)
+    }
+    /// The positions before the first and behind the last element of each window, if the op is to dilate and pad what is
+    /// fetched.
+    pub fn left_to_op(&self) -> Option<[i64; 2]> {
+        if !self.dilates || self.dilation == 1 {
+            return None;
+        }
+        let (firsts, count) = self.fetched();
+        let low = self.leads(&firsts).next()?;
+        let high = self.size - low - ((count - 1) * self.dilation + 1);
+        (high >= 0 && self.leads(&firsts).all(|lead| lead == low)).then_some([low, high])
+    }
+    /// The number of elements or positions that are taken.
+    pub fn num_taken(&self) -> i64 {
+        if self.left_to_op().is_some() {
+            self.fetched().1
+        } else {
+            self.size
+        }
     }
     /// The schedule of the fetches, for shards of `shard` elements.
     pub fn schedule(&self, shard: i64, sorted: Rounds) -> Schedule {
@@ -49,7 +74,7 @@ impl Windows {
         self.dilation > 1
             || self.starts.iter().any(|&start| start < 0 || start + self.size - 1 > end)
     }
-    /// The window of each shard of `input`. Positions without elements have `fill`; they are unspecified without it.
+    /// The window of each shard of `input`, without what is [left to the op](Self::left_to_op). Positions without elements have `fill`; they are unspecified without it.
     pub fn take(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -62,6 +87,9 @@ impl Windows {
         let mut value = fetch.window(&[input], &schedule, count);
         if let Some(fill) = fill {
             value = self.filled(fetch, value, (&firsts, count), fill);
+        }
+        if self.left_to_op().is_some() {
+            return value;
         }
         self.dilated(fetch, value, (&firsts, count), fill)
     }
@@ -92,16 +120,14 @@ impl Windows {
         if self.dilation == 1 {
             return value;
         }
-        // The offset in its window of the first element of each shard.
-        let leads =
-            || firsts.iter().zip(&self.starts).map(|(first, start)| first * self.dilation - start);
-        let (least, most) = (leads().min().unwrap_or(0), leads().max().unwrap_or(0));
+        let (least, most) =
+            (self.leads(firsts).min().unwrap_or(0), self.leads(firsts).max().unwrap_or(0));
         let rank = fetch.emit.shape(value).len();
         let high = self.size - least - ((count - 1) * self.dilation + 1);
         let edges = [most, high, self.dilation - 1].map(|count| fetch.along(count, rank));
         let [low, high, interior] = &edges;
         let padded = fetch.emit.pad_between(value, fill, [low, high, interior]);
-        let starts: Vec<Option<i64>> = leads().map(|lead| Some(most - lead)).collect();
+        let starts: Vec<Option<i64>> = self.leads(firsts).map(|lead| Some(most - lead)).collect();
         let start = fetch.per_shard(&starts);
         fetch.cut(padded, start, self.size)
     }
@@ -114,17 +140,42 @@ mod tests {
     #[test]
     fn elements_of_dilated_windows_are_fetched_alone() {
         // Places 0, 3, 6, 9 have elements; shards of 5 places start one before.
-        let windows = Windows { elements: 4, dilation: 3, starts: vec![-1, 4], size: 5, end: 9 };
+        let windows = Windows {
+            elements: 4,
+            dilation: 3,
+            starts: vec![-1, 4],
+            size: 5,
+            end: 9,
+            dilates: true,
+        };
         assert_eq!(windows.fetched(), (vec![0, 2], 2));
         assert!(windows.has_gaps());
-        let halves = Windows { elements: 8, dilation: 1, starts: vec![0, 4], size: 4, end: 8 };
+        // The first element of a window is at its place 1, or 2.
+        assert_eq!(windows.left_to_op(), None);
+        let even = Windows { starts: vec![-1, 5], size: 6, ..windows };
+        assert_eq!((even.left_to_op(), even.num_taken()), (Some([1, 1]), 2));
+        let halves = Windows {
+            elements: 8,
+            dilation: 1,
+            starts: vec![0, 4],
+            size: 4,
+            end: 8,
+            dilates: false,
+        };
         assert!(!halves.has_gaps());
     }
 
     #[test]
     fn nothing_is_fetched_for_padding() {
         // The first column of 8, whose two shards have one element and none.
-        let column = Windows { elements: 8, dilation: 1, starts: vec![0, 1], size: 1, end: 1 };
+        let column = Windows {
+            elements: 8,
+            dilation: 1,
+            starts: vec![0, 1],
+            size: 1,
+            end: 1,
+            dilates: false,
+        };
         assert_eq!(column.schedule(4, Rounds::Fewest).sent(), 0);
     }
 }
