@@ -1,4 +1,5 @@
-"""Shards of uneven dims are cut into parts that they do not consist of: few elements are sent."""
+"""Shards of uneven dims are cut into parts that they do not consist of, and put together from such
+parts: few elements are sent."""
 
 from __future__ import annotations
 
@@ -46,3 +47,24 @@ def test_only_what_a_part_lacks_is_sent() -> None:
     kinds = [(row.kind, row.wire_bytes) for row in found.collectives]
     assert ("collective_permute", 3 * 4) in kinds
     assert [kind for kind, _ in kinds].count("all_gather") == 1
+
+
+@pytest.mark.parametrize("before", ORDERS, ids="".join)
+def test_all_sizes_are_gathered(before: tuple[str, ...]) -> None:
+    for size in (1, 5, 6, 7, 10, 13, 23):
+        for count in range(1, len(before)):
+            found = partitioned(size, before, before[:count])
+            assert shardcore.prove(found).is_proven, (size, before, before[:count])
+
+
+def test_gathered_from_devices_in_any_order() -> None:
+    ids = ", device_ids=[7, 8, 4, 0, 10, 2, 3, 6, 5, 1, 11, 9]"
+    for before in ORDERS:
+        assert shardcore.prove(partitioned(10, before, before[:1], ids)).is_proven
+
+
+def test_only_what_a_shard_lacks_is_gathered() -> None:
+    """Ten rows over six shards are two each: the second half gathers 6 to 9, and lacks row 5."""
+    found = partitioned(10, ("y", "x"), ("y",))
+    sent = [(row.kind, row.wire_bytes) for row in found.collectives]
+    assert sent[-2:] == [("all_gather", 2 * 2 * 3 * 4), ("collective_permute", 3 * 4)]

@@ -8,6 +8,7 @@ use super::super::movement::{refined, Fetch, Rounds};
 use super::super::placement::Placement;
 use super::super::reducer::Reducer;
 use super::moves::{Moved, Reached, Step};
+use super::refine::coarser;
 use crate::index::ValueId;
 use crate::layout::ceil_div;
 
@@ -23,7 +24,7 @@ pub struct Traveller<'a, 'p> {
     pub reducer: Reducer,
 }
 
-impl Traveller<'_, '_> {
+impl<'p> Traveller<'_, 'p> {
     /// Applies one step to `input`, which has the placement `from`.
     pub fn step(&mut self, input: ValueId, from: &Placement, reached: &Reached) -> ValueId {
         let order = reached.placement.order.max(from.order);
@@ -33,19 +34,16 @@ impl Traveller<'_, '_> {
             Step::Refine { dim, .. } => {
                 let (own, digits) = (from.num_shards(*dim), &reached.placement.dims[*dim]);
                 let schedule = refined(self.shape[*dim], own, total_size(digits));
-                let mut fetch = Fetch {
-                    emit: &mut *self.emit,
-                    collectives: &mut *self.collectives,
-                    order,
-                    digits,
-                    dim: *dim,
-                    rounds: Rounds::Fewest,
-                };
-                fetch.window(&[input], &schedule, after[*dim])
+                self.fetch(order, digits, *dim).window(&[input], &schedule, after[*dim])
             }
             Step::AllGather { dim, digits } => {
                 let gathered = self.collectives.all_gather(self.emit, input, *dim, (order, digits));
-                self.cut(gathered, *dim, after[*dim])
+                let left = &reached.placement.dims[*dim];
+                if left.is_empty() || self.emit.shape(gathered)[*dim] == after[*dim] {
+                    return self.cut(gathered, *dim, after[*dim]);
+                }
+                let windows = coarser(self.shape[*dim], total_size(left));
+                windows.take(&mut self.fetch(order, left, *dim), gathered, None)
             }
             Step::Spread { dim, digits } => self.spread(input, *dim, (order, digits), &after),
             Step::AllToAll { moved } => self.exchange(input, order, moved, &after),
@@ -59,6 +57,11 @@ impl Traveller<'_, '_> {
                 self.collectives.reduce_scatter(self.emit, input, how, (order, digits))
             }
         }
+    }
+    /// Fetches along `dim`, whose shards `digits` number.
+    fn fetch<'s>(&'s mut self, order: u32, digits: &'s [Digit], dim: usize) -> Fetch<'s, 'p> {
+        let (emit, collectives) = (&mut *self.emit, &mut *self.collectives);
+        Fetch { emit, collectives, order, digits, dim, rounds: Rounds::Fewest }
     }
     /// Permutes the shards of `input` from placement `from` to `to`, which may be in another order of devices.
     pub fn permute(&mut self, input: ValueId, from: &Placement, to: &Placement) -> ValueId {

@@ -27,7 +27,8 @@ pub enum Step {
         /// The digits that number the parts.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in `digits` gather their shards of `dim`.
+    /// Devices that differ in `digits` gather their shards of `dim`. Where those of the digits that are left do not consist of
+    /// what is gathered, they fetch what they lack.
     AllGather {
         /// The dim that grows.
         dim: usize,
@@ -127,7 +128,7 @@ impl<'a> Position<'a> {
         let shards = self.at.num_shards(dim);
         nests(self.shape[dim], shards, shards.saturating_mul(parts))
     }
-    fn can_gather(&self, dim: usize, parts: i64) -> bool {
+    pub(super) fn can_gather(&self, dim: usize, parts: i64) -> bool {
         let shards = self.at.num_shards(dim);
         nests(self.shape[dim], shards / parts, shards)
     }
@@ -248,6 +249,9 @@ impl Moves<'_> {
         for dim in 0..self.from.at.dims.len() {
             for count in 1..=self.from.at.dims[dim].len() {
                 reached.extend(self.from.gather(dim, count));
+                if self.abilities.refines {
+                    reached.extend(self.from.gather_across(dim, count));
+                }
                 for to in (0..self.from.at.dims.len()).filter(|&to| to != dim) {
                     reached.extend(self.from.all_to_all(dim, to, count));
                 }

@@ -1,7 +1,7 @@
-//! Cuts of shards into parts that they do not consist of.
+//! Cuts of shards into parts that they do not consist of, and gathers of shards that do not consist of what is gathered.
 
-use super::super::digits::Digit;
-use super::super::movement::refined;
+use super::super::digits::{total_size, Digit};
+use super::super::movement::{refined, Rounds, Windows};
 use super::moves::{Position, Reached, Step};
 use crate::layout::ceil_div;
 
@@ -23,4 +23,30 @@ impl Position<'_> {
         let step = Step::Refine { dim, digits: digits.to_vec() };
         Some(Reached { step, placement, sent })
     }
+    /// The all-gather of the last `count` digits of `dim` where shards do not nest: what a shard of those that are left lacks is
+    /// fetched from the others.
+    pub(super) fn gather_across(&self, dim: usize, count: usize) -> Option<Reached> {
+        let own = &self.at.dims[dim];
+        let (left, digits) = own.split_at(own.len() - count);
+        let (coarse, parts) = (total_size(left), total_size(digits));
+        if coarse > MAX_SHARDS || self.can_gather(dim, parts) {
+            return None;
+        }
+        let mut placement = self.at.clone();
+        placement.dims[dim].truncate(left.len());
+        let (size, elements) = (self.shape[dim], self.elements());
+        let shard = ceil_div(size, coarse * parts).max(1);
+        let fetched = coarser(size, coarse).schedule(shard * parts, Rounds::Fewest).sent();
+        let fetched = fetched.saturating_mul(elements / shard);
+        let sent = elements.saturating_mul(parts - 1).saturating_add(fetched);
+        let step = Step::AllGather { dim, digits: digits.to_vec() };
+        Some(Reached { step, placement, sent })
+    }
+}
+
+/// The windows that are the shards of a dim of `size` elements over `count` devices.
+pub(super) fn coarser(size: i64, count: i64) -> Windows {
+    let shard = ceil_div(size, count);
+    let starts = (0..count).map(|number| number * shard).collect();
+    Windows { elements: size, dilation: 1, starts, size: shard, end: size, dilates: false }
 }
