@@ -35,6 +35,14 @@ pub struct Emitter<'p> {
     index: &'static str,
 }
 
+/// An insertion point.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    at: (Place, OpId),
+    is_after: bool,
+    block: BlockId,
+}
+
 /// Dims of this length may have offsets, padding included, that `i32` does not hold.
 const LEAST_LONG: i64 = 1 << 30;
 
@@ -93,6 +101,14 @@ impl<'p> Emitter<'p> {
         self.is_after = true;
         self.at = (self.program.place_after(op), op);
         self.block = self.program.parent_block(op);
+    }
+    /// The insertion point, to go back to.
+    pub const fn mark(&self) -> Mark {
+        Mark { at: self.at, is_after: self.is_after, block: self.block }
+    }
+    /// Sets the insertion point that was there at `mark`.
+    pub fn go_back(&mut self, mark: Mark) {
+        (self.at, self.is_after, self.block) = (mark.at, mark.is_after, mark.block);
     }
     /// The block of the insertion point.
     pub const fn block(&self) -> BlockId {

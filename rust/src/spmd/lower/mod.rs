@@ -31,8 +31,10 @@ mod how;
 mod identity;
 mod indexing;
 mod joined;
+mod kept_sums;
 mod known_broadcasts;
 mod known_ops;
+mod known_sums;
 mod log_add_exp;
 mod manual;
 mod masks;
@@ -84,6 +86,7 @@ pub(super) use held::{Held, Shard};
 pub(super) use how::How;
 use known_broadcasts::Broadcasts;
 use known_ops::Alike;
+use known_sums::KnownSums;
 use orders::orders;
 use planned::{PlanOf, Planned};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -133,6 +136,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     has_reductions: bool,
     /// Reshards made so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
+    sums: KnownSums,
     plans: FxHashMap<PlanOf, Planned>,
     /// The ops that take windows, as far as they can be copied.
     taken: FxHashMap<Taken, Made>,
@@ -207,6 +211,7 @@ pub(super) fn lower(
         operands: Vec::new(),
         has_reductions,
         resharded: FxHashMap::default(),
+        sums: KnownSums::default(),
         plans: FxHashMap::default(),
         taken: FxHashMap::default(),
         known_plans: std::mem::take(&mut known.plans),
@@ -352,6 +357,7 @@ impl Lowering<'_, '_, '_> {
 
     /// Erases meshes, shardings and other ops and attributes of `sdy`.
     fn finish(mut self) -> Partitioned {
+        self.cut_sums();
         for op in std::mem::take(&mut self.dead).into_iter().rev() {
             self.emit.program.erase_op(op);
         }

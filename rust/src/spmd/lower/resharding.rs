@@ -36,11 +36,12 @@ impl<'p> Lowering<'p, '_, '_> {
                 return known;
             }
         }
-        let new = self.reshard_anew(held, target);
+        let whole = self.whole_sum(held, target);
+        let new = whole.unwrap_or_else(|| self.reshard_anew(held, target));
         self.resharded.insert(key, (block, new));
         new
     }
-    fn reshard_anew(&mut self, held: Held, target: PlacementId) -> Held {
+    pub(super) fn reshard_anew(&mut self, held: Held, target: PlacementId) -> Held {
         let target = self.aim(held.placement, target);
         if held.placement == target {
             return held;
@@ -88,6 +89,7 @@ impl<'p> Lowering<'p, '_, '_> {
         if plan.sent() == 0 {
             self.note_slice(held, new);
         }
+        self.note_terms(held, new, &plan);
         new
     }
     /// What step `index` of a planned reshard makes of `value`, if that can be copied.
@@ -153,7 +155,7 @@ impl<'p> Lowering<'p, '_, '_> {
     }
     /// The plan of a reshard. Where it is not free to choose, digits of another order of devices are treated as those of this
     /// order; a permute behind the plan sends shards to the devices with these positions in the other order.
-    fn plan(&mut self, held: Held, target: PlacementId) -> Arc<Plan> {
+    pub(super) fn plan(&mut self, held: Held, target: PlacementId) -> Arc<Plan> {
         let key = (held.placement, target, held.global);
         if let Some(planned) = self.plans.get(&key) {
             return Arc::clone(&planned.plan);
