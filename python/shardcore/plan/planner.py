@@ -40,8 +40,8 @@ _LEAN_OPS = 300_000
 """The ops of all programs that a search for the least memory evaluates, where nothing fits."""
 _LEAN_TRIALS = (40, 300)
 """The fewest and the most programs that it evaluates."""
-_LEANER = 0.5
-"""The part of what it finds that no longer search is taken to find."""
+_LEANER = 0.9
+"""The part of what it finds that no longer search is taken to get below."""
 _SEARCH_SHARE = 0.75
 """The part of the time after which the search ends, and annotations are removed."""
 
@@ -209,6 +209,7 @@ class Planner:
             if best is not None and not best.fits:
                 lean = self._leanest()
                 self._trials.run(lean.mesh, [lean.shardings])
+                self._doubt()
             search.improve()
             if self._trials.is_refuted():
                 search.improve()

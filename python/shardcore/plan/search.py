@@ -59,7 +59,7 @@ class Search:
         Args:
             ranked: layouts, as the model ranks them.
             given: annotations beside them.
-            doubt: called once if the first take several times the limit; it may raise.
+            doubt: called once if the first take far more than the limit; it may raise.
 
         Raises:
             Stop: the time is up.
@@ -68,7 +68,7 @@ class Search:
             self._run(given[0], [given[1]])
         for count, candidate in enumerate(chosen(ranked, self._meanings)):
             best = self._trials.best
-            if count == _STARTS_LEAN and best is not None and best.is_far:
+            if count == _STARTS_LEAN and best is not None and best.is_hopeless:
                 doubt()
             is_late = self._trials.fraction > _CANDIDATES_SHARE
             if best is not None and is_late and (best.fits or not candidate.is_usual):

@@ -27,9 +27,6 @@ _WORTHWHILE = 1e-3
 _HOPELESS = 0.1
 """The part of a peak that is over the limit, of which further local search saves less."""
 
-_MUCH = 0.5
-"""The part of a peak that is over the limit, of which no search saves more."""
-
 _FAR = 0.5
 """The part of the limit up to which a peak that follows from fewer layers is taken to fit until the
 search ends."""
@@ -67,12 +64,6 @@ class Trial:
         """Whether it takes so much more than the limit that others will not fit either."""
         peak = self.row.peak_bytes
         return peak is not None and self.rank[0] > peak * _HOPELESS
-
-    @property
-    def is_far(self) -> bool:
-        """Whether it takes several times the limit."""
-        peak = self.row.peak_bytes
-        return peak is not None and self.rank[0] > peak * _MUCH
 
     def is_better_than(self, other: Trial) -> bool:
         """Whether it fits better, or the objective, or what decides among equals, is smaller by
