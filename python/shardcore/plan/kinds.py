@@ -167,10 +167,11 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
 
 
 def _widths(weights: Sequence[Role]) -> set[int]:
-    """Classes that all of ``weights`` have one of, each time the one that most bytes of those have
-    that have none yet, of equals the one that most roles have."""
+    """Classes that all of ``weights`` of two dims or more have one of, each time the one that most
+    bytes of those have that have none yet, of equals the one that most roles have. Biases have the
+    class of what they are added to, hidden dims too, and say nothing."""
     found: set[int] = set()
-    left = list(weights)
+    left = [role for role in weights if len(set(role.classes) - {NO_CLASS}) > 1]
     while True:
         held: dict[int, tuple[int, int]] = {}
         for role in left:

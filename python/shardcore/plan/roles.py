@@ -157,12 +157,12 @@ def of_results(arguments: Ports, results: Ports, batch: int) -> list[Role]:
 
 
 def _tail(path: str) -> tuple[str, ...]:
-    """The part of a path that counterparts in other trees share: from the first number on, or the
-    last step."""
+    """The part of a path that counterparts in other trees share: from the name of what is numbered
+    first, ``layers[3]`` or ``layer_3``, or the last step."""
     parts = steps(path)
     for place, step in enumerate(parts):
         if "*" in step:
-            return parts[max(place - 1, 0) :] if place else parts
+            return parts[max(place - 1, 0) :] if step == "*" else parts[place:]
     return parts[-1:]
 
 
