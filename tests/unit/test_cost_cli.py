@@ -215,6 +215,6 @@ def test_one_of_a_thing_is_no_plural(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert re.search(r"for \d+ FLOPs and", capsys.readouterr().out)
     assert main(["partition", str(path), "--prove"]) == 0
     out = capsys.readouterr().out
-    assert "in 1 collective; ops" in out
+    assert "in 1 collective\nops: 1 collective" in out
     assert "proven: 4 elements of 1 result on 2 devices" in out
     assert repr(Module.from_file(path).session()) == "<shardcore.Session: 1 annotation, 0 edits>"

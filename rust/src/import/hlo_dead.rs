@@ -5,32 +5,41 @@
 //!
 //! Source: XLA's `HloDCE`, and `HasSideEffect` of its ops.
 
+use crate::bitset::BitSet;
 use crate::index::OpId;
 use crate::ir::{OpKind, OpTraits, Program};
 
 /// Removes the ops of `program` whose results nobody uses, and which have no side effects.
 pub fn run(program: &mut Program) {
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
-    // Users come before what they use.
+    // Ops that more than compute results, and those around them.
+    let mut has_effects = BitSet::new(program.num_op_ids());
+    // Users come before what they use, and ops before those around them.
     for &op in ops.iter().rev() {
+        if has_effects.contains(op) || !is_free_of_effects(program, op) {
+            if let Some(around) = program.parent_op(op) {
+                has_effects.insert(around);
+            }
+            continue;
+        }
         let is_used = program.op_results(op).any(|result| program.has_uses(result));
-        if !is_used && is_removable(program, op) {
+        if !is_used && !program.has_traits(op, OpTraits::TERMINATOR) {
             program.erase_op(op);
         }
     }
 }
 
-/// Whether neither `op` nor any op inside it ends a block, is a symbol or a mark for propagation, or has an effect besides
-/// its results.
-fn is_removable(program: &Program, op: OpId) -> bool {
-    let is_terminator = program.has_traits(op, OpTraits::TERMINATOR);
-    !is_terminator && program.pre_order(op).all(|inner| is_free_of_effects(program, inner))
-}
-
+/// Whether `op`, without what is inside it, is no symbol or mark for propagation, and has no effect besides its results.
 fn is_free_of_effects(program: &Program, op: OpId) -> bool {
     match program.kind(op) {
-        OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call | OpKind::Composite => false,
-        OpKind::ShardingGroup | OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge => false,
+        OpKind::Module
+        | OpKind::Func
+        | OpKind::Mesh
+        | OpKind::Call
+        | OpKind::Composite
+        | OpKind::ShardingGroup
+        | OpKind::DataFlowEdge
+        | OpKind::FuncDataFlowEdge => false,
         OpKind::CustomCall => {
             program.attr(op, "has_side_effect").is_none_or(|value| value.trim() != "true")
         }

@@ -189,9 +189,10 @@ impl Lowering<'_, '_, '_> {
 impl Move {
     /// What is left to do of the padding and the dilation of an op's `window`.
     pub(super) fn update(&self, window: &mut WindowDim) {
-        match self.windows.left_to_op() {
-            Some(padding) => window.padding = padding,
-            None => (window.padding, window.base_dilation) = ([0, 0], 1),
+        if let Some(padding) = self.windows.left_to_op() {
+            window.padding = padding;
+        } else {
+            (window.padding, window.base_dilation) = ([0, 0], 1);
         }
     }
     /// The windows of `geometry`. If a stride divides the size of shards, shards drop their unused elements first.
