@@ -137,7 +137,8 @@ fn regions_nest_a_thousand_levels_deep() {
 
 #[test]
 fn an_empty_module_has_a_block() {
-    for text in ["", "module {\n}\n", "\"builtin.module\"() ({\n}) : () -> ()\n", "// nothing"] {
+    let generic = "\"builtin.module\"() ({\n^bb0:\n}) : () -> ()\n";
+    for text in ["", "module {\n}\n", generic, "// nothing"] {
         let program = parsed(text);
         assert!(ops(&program).is_empty());
         assert_eq!(print(&program), text);
