@@ -68,3 +68,12 @@ def test_a_share_of_what_one_device_takes_is_no_bound() -> None:
     limit = int(alone.peak_bytes / devices * 0.75)
     plan = shardcore.plan(module, CHIP, limit)
     assert plan.cost.peak_bytes <= limit
+
+
+def test_annotations_that_are_refused_are_no_start() -> None:
+    """Activations of a computation over all axes may not be constrained within it."""
+    module = Module.parse(catalog.located("sharded-by-hand-gathered"))
+    limit = int(module.session().cost(CHIP).peak_bytes * 0.95)
+    with pytest.raises(PlanError) as caught:
+        shardcore.plan(bare(module), CHIP, limit)
+    assert caught.value.code == "does-not-fit"

@@ -315,8 +315,9 @@ def price_of(current: Trial, leaner: Trial) -> float:
 
 def apart(trials: Iterable[Trial]) -> list[Trial]:
     """Return the best trial of each set of figures, the best first: annotations that propagation
-    completes alike are the same start."""
+    completes alike are the same start, and those that are refused are none."""
     found: dict[object, Trial] = {}
-    for trial in sorted(trials, key=lambda trial: trial.rank):
+    accepted = (trial for trial in trials if trial.row.error is None)
+    for trial in sorted(accepted, key=lambda trial: trial.rank):
         found.setdefault(trial.rank[:3], trial)
     return list(found.values())
