@@ -118,7 +118,8 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
 
     def timed(run: Callable[[int], object], times: int) -> tuple[float, float]:
         session.reset()
-        milliseconds(len(choices) * len(SHARDINGS), run)
+        # The annotations of the second turn of each role are those of all later ones.
+        milliseconds(2 * len(choices) * len(SHARDINGS), run)
         return milliseconds(times, run)
 
     def theirs(_: int) -> None:
