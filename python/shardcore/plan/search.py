@@ -22,7 +22,7 @@ _STARTS = 2
 """The best evaluations that local search starts from."""
 _STARTS_BY_BYTES = 3
 """Those that it starts from where not the step but memory or bytes are least."""
-_MOST_STARTS = 8
+_MOST_STARTS = 3
 """The evaluations that it starts from while nothing fits."""
 _STARTS_BOUND = 3
 """Those that it starts from that do not fit, if something much better than the best does not
