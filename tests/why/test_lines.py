@@ -116,3 +116,16 @@ def test_the_help_fits_80_columns(
     with pytest.raises(SystemExit):
         main(["--help"])
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+def test_an_argument_whose_path_looks_like_a_line_is_an_argument(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "named.mlir"
+    path.write_text("""sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>} loc("w:0"))
+        -> tensor<8xf32> {
+      return %a : tensor<8xf32>
+    }""")
+    assert main(["why", str(path), "w:0"]) == 0
+    assert 'w:0 [{"x"}]' in capsys.readouterr().out

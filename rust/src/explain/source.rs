@@ -100,12 +100,13 @@ impl Tensors {
         };
         let own: Vec<i64> = [value, owner].into_iter().flat_map(ids_of).collect();
         let others = || members.iter().filter(|&&member| member != value && member != owner);
-        let annotated: Vec<i64> = others()
-            .filter(|&&member| self.is_annotated(member, axis))
-            .flat_map(|&member| ids_of(member))
-            .collect();
         let any = || others().flat_map(|&member| ids_of(member)).next();
-        let with_axis = own.iter().copied().find(|id| annotated.contains(id));
+        let mut with_axis = None;
+        if own.len() > 1 {
+            let annotated = others().filter(|&&member| self.is_annotated(member, axis));
+            let annotated: Vec<i64> = annotated.flat_map(|&member| ids_of(member)).collect();
+            with_axis = own.iter().copied().find(|id| annotated.contains(id));
+        }
         with_axis.or(own.first().copied()).or_else(any)
     }
 

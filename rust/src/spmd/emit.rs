@@ -49,10 +49,17 @@ const LEAST_LONG: i64 = 1 << 30;
 impl<'p> Emitter<'p> {
     /// An emitter for `program`.
     pub fn new(program: &'p mut Program, devices: Devices) -> Self {
-        let at = (Place::After(program.module_op()), program.module_op());
         let is_long = program.types().longest_dim() >= LEAST_LONG;
+        Self::with_index(program, devices, if is_long { "i64" } else { "i32" })
+    }
+    /// An emitter that knows nothing of what this one has made. It takes the devices, which are to be given back.
+    pub fn apart(&mut self) -> Emitter<'_> {
+        Emitter::with_index(self.program, std::mem::take(&mut self.devices), self.index)
+    }
+    fn with_index(program: &'p mut Program, devices: Devices, index: &'static str) -> Self {
+        let at = (Place::After(program.module_op()), program.module_op());
         Self {
-            index: if is_long { "i64" } else { "i32" },
+            index,
             program,
             devices,
             at,

@@ -1,7 +1,7 @@
 //! Whether all that read an item have run before a kernel writes over it, in whatever order kernels run.
 //!
 //! That is so if the kernel needs them. Most answers follow from the depths of kernels, from a few kernels that many paths lead
-//! through, or from a search of a few steps, so that all take time as the block does; what is left is walked over the block.
+//! through, or from a search of a few steps; for what is left there is a walk over the block for each [`CHUNK`] writes.
 
 use super::graph::{Graph, Read, NONE};
 use super::order::breadth_first;
@@ -52,7 +52,8 @@ pub fn are_read_apart(
         }
     }
     for chunk in left.chunks(CHUNK) {
-        let needed_by = needs.needed_by(chunk.iter().map(|&at| writes[at].kernel));
+        let kernels = chunk.iter().map(|&at| writes[at].kernel);
+        let needed_by = needed_by(graph, needs.order, kernels);
         for (bit, &at) in chunk.iter().enumerate() {
             let mut kernels = readers.of_item(writes[at].over).iter();
             are_apart[at] =
@@ -169,10 +170,6 @@ impl<'g> Needs<'g> {
         }
         Some(others.iter().all(|&other| self.visited_by[other as usize] == self.num_searches))
     }
-    /// For each kernel which of `kernels`, at most [`CHUNK`], need it or are it.
-    fn needed_by(&self, kernels: impl Iterator<Item = u32>) -> Vec<u128> {
-        needed_by(self.graph, self.order, kernels)
-    }
 }
 
 impl Hubs {
@@ -263,7 +260,7 @@ mod tests {
         }
     }
 
-    /// A random graph: in a chain of `chains` chains, with some edges among them.
+    /// A random graph: each kernel reads at most `per_kernel` of the `reach` before it.
     fn random(count: u32, reach: u32, per_kernel: u32, next: &mut impl FnMut(u32) -> u32) -> Graph {
         let mut edges = Vec::new();
         for to in 1..count {

@@ -5,7 +5,6 @@
 //!
 //! Source: `spmd_partitioner.cc`, `PartitionedHlo::Reshard`, which keeps both directions of a reshard.
 
-use super::super::emit::Emitter;
 use super::super::placement::PlacementId;
 use super::super::policy::Policy;
 use super::super::reshard::{Plan, Step, Traveller};
@@ -63,8 +62,7 @@ impl Lowering<'_, '_, '_> {
             };
             let plan = self.plan(sum, held.placement);
             // With offsets of its own: those of the block may come later.
-            let devices = std::mem::take(&mut self.emit.devices);
-            let mut emit = Emitter::new(self.emit.program, devices);
+            let mut emit = self.emit.apart();
             emit.go_after(at);
             let collectives = &mut self.collectives;
             let mut traveller =

@@ -125,7 +125,7 @@ impl Lowering<'_, '_, '_> {
                 (elements(&work.shapes[0], &dims.operand), elements(&local, &dims.result));
             let starts =
                 (0..total_size(&digits)).map(|number| number.saturating_mul(size)).collect();
-            let windows = Windows { elements: end, dilation: 1, starts, size, end, dilates: false };
+            let windows = Windows::of_elements(end, starts, size, end);
             found.push(Interval { group, digits, windows });
         }
         found

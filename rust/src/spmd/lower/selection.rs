@@ -174,8 +174,7 @@ impl Lowering<'_, '_, '_> {
             let lists = [(starts, touching.span()), (touching.firsts, touching.count)];
             for (operand, (starts, size)) in lists.into_iter().enumerate() {
                 let elements = work.shapes[operand][dim];
-                let windows =
-                    Windows { elements, dilation: 1, starts, size, end: elements, dilates: false };
+                let windows = Windows::of_elements(elements, starts, size, elements);
                 let digits = self.placements[way.operands[operand]].dims[dim].clone();
                 moves.push(Move { operand, dim, digits, thinned: None, windows });
             }

@@ -25,6 +25,10 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// Windows of elements that are not dilated.
+    pub const fn of_elements(elements: i64, starts: Vec<i64>, size: i64, end: i64) -> Self {
+        Self { elements, dilation: 1, starts, size, end, dilates: false }
+    }
     /// For each shard the first element at or after the start of its window, and the number of elements to fetch.
     fn fetched(&self) -> (Vec<i64>, i64) {
         let ceil = |place: i64| -(-place).div_euclid(self.dilation);
@@ -74,7 +78,8 @@ impl Windows {
         self.dilation > 1
             || self.starts.iter().any(|&start| start < 0 || start + self.size - 1 > end)
     }
-    /// The window of each shard of `input`, without what is [left to the op](Self::left_to_op). Positions without elements have `fill`; they are unspecified without it.
+    /// The window of each shard of `input`, without what is [left to the op](Self::left_to_op). Positions without elements
+    /// have `fill`; they are unspecified without it.
     pub fn take(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -154,28 +159,14 @@ mod tests {
         assert_eq!(windows.left_to_op(), None);
         let even = Windows { starts: vec![-1, 5], size: 6, ..windows };
         assert_eq!((even.left_to_op(), even.num_taken()), (Some([1, 1]), 2));
-        let halves = Windows {
-            elements: 8,
-            dilation: 1,
-            starts: vec![0, 4],
-            size: 4,
-            end: 8,
-            dilates: false,
-        };
+        let halves = Windows::of_elements(8, vec![0, 4], 4, 8);
         assert!(!halves.has_gaps());
     }
 
     #[test]
     fn nothing_is_fetched_for_padding() {
         // The first column of 8, whose two shards have one element and none.
-        let column = Windows {
-            elements: 8,
-            dilation: 1,
-            starts: vec![0, 1],
-            size: 1,
-            end: 1,
-            dilates: false,
-        };
+        let column = Windows::of_elements(8, vec![0, 1], 1, 1);
         assert_eq!(column.schedule(4, Rounds::Fewest).sent(), 0);
     }
 }

@@ -48,5 +48,5 @@ impl Position<'_> {
 pub(super) fn coarser(size: i64, count: i64) -> Windows {
     let shard = ceil_div(size, count);
     let starts = (0..count).map(|number| number * shard).collect();
-    Windows { elements: size, dilation: 1, starts, size: shard, end: size, dilates: false }
+    Windows::of_elements(size, starts, shard, size)
 }
