@@ -262,3 +262,41 @@ func.func @main(%a: tensor<32x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
     sent = {row.kind: row.wire_bytes for row in partitioned.collectives}
     assert sent == {"collective_permute": 512, "all_gather": 512}
     assert partitioned.sent_bytes == 1024
+
+
+SHARDINGS_OF_TWO_DIMS = [
+    ('{"y"}, {}', '{}, {"x"}'),
+    ('{"y"}, {"x"}', '{}, {"x"}'),
+    ('{"y"}, {}', '{"y"}, {"x"}'),
+    ('{}, {"x"}', '{"y"}, {"x"}'),
+    ('{"x"}, {"y"}', '{"y"}, {"x"}'),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("before", "after"), SHARDINGS_OF_TWO_DIMS)
+@pytest.mark.parametrize("window", [1, 2, 3])
+@pytest.mark.parametrize("low", [0, 1])
+def test_windows_along_two_dims(
+    low: int, window: int, before: str, after: str, policy: str
+) -> None:
+    """One dim is whole and cut, the other is sharded and its windows reach into other shards."""
+    for size, stride, axes in [(4, 1, 3), (4, 1, 4), (6, 2, 3), (8, 2, 4)]:
+        out = (size + low - window) // stride + 1
+        module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"={axes}, "y"=2]>
+func.func @main(%a: tensor<2x{size}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{before}]>}})
+    -> tensor<1x{out}xf32> {{
+  %c = sdy.sharding_constraint %a <@mesh, [{before}]> : tensor<2x{size}xf32>
+  %z = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%c, %z) <{{
+      padding = dense<[[0, 0], [{low}, 0]]> : tensor<2x2xi64>,
+      window_dimensions = array<i64: 2, {window}>, window_strides = array<i64: 1, {stride}>}}> ({{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %m = stablehlo.maximum %p, %q : tensor<f32>
+    stablehlo.return %m : tensor<f32>
+  }}) : (tensor<2x{size}xf32>, tensor<f32>) -> tensor<1x{out}xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{after}]> : tensor<1x{out}xf32>
+  return %1 : tensor<1x{out}xf32>
+}}""")
+        assert shardcore.prove(module.propagate().partition(policy)).is_proven

@@ -97,8 +97,15 @@ impl Lowering<'_, '_, '_> {
         Way { through, ..way }
     }
     /// The way in which devices reduce the windows of their own shard of the result, out of operands that are whole, as XLA's
-    /// partitioner does: operands are padded, and a device cuts out what its windows reach. `None` where no dim is like that.
-    fn cut_windows(&mut self, work: &ByRule, way: &Way, operands: &mut [Held]) -> Option<Way> {
+    /// partitioner does: operands are padded, and a device cuts out what its windows reach. `windows` are those that are left to
+    /// the op. `None` where no dim is like that.
+    fn cut_windows(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        operands: &mut [Held],
+        windows: &mut [WindowDim],
+    ) -> Option<Way> {
         if self.how.policy != Policy::Xla || self.emit.devices.are_unlisted() {
             return None;
         }
@@ -110,7 +117,6 @@ impl Lowering<'_, '_, '_> {
         if !is_part || !is_same_order || !placement.partial.is_empty() {
             return None;
         }
-        let mut windows = window_dims(self.emit.program, work.op, placement.dims.len());
         let sizes = work.shapes[work.operands.len()].clone();
         let rank = sizes.len();
         let (mut low, mut high, mut interior) = (vec![0; rank], vec![0; rank], vec![0; rank]);
@@ -143,7 +149,6 @@ impl Lowering<'_, '_, '_> {
             let padded = self.emit.pad_between(held.value, Some(init.value), edges);
             held.value = self.emit.dynamic_slice(padded, &starts, &lens);
         }
-        self.set_windows(work, &windows);
         let placement = self.placements.intern(placement);
         let results = way.results.iter().map(|_| placement).collect();
         Some(Way { results, ..way.clone() })
@@ -158,13 +163,7 @@ impl Lowering<'_, '_, '_> {
         if let Some(scan) = self.scan(work, way) {
             return self.scan_locally(work, way, &scan, operands[0]);
         }
-        if let Some(way) = self.cut_windows(work, way, &mut operands) {
-            return self.in_place(work, &way, &operands);
-        }
         let moves = self.moves(work, way);
-        if moves.is_empty() {
-            return self.in_place(work, way, &operands);
-        }
         let inits: Vec<_> = operands.iter().map(|held| held.value).collect();
         let num_inputs = operands.len() / 2;
         self.move_operands(work.op, way, &moves, &mut operands, |index| {
@@ -179,8 +178,11 @@ impl Lowering<'_, '_, '_> {
                 window.stride = 1;
             }
         }
-        self.set_windows(work, &windows);
-        self.in_place(work, way, &operands);
+        let cut = self.cut_windows(work, way, &mut operands, &mut windows);
+        if !moves.is_empty() || cut.is_some() {
+            self.set_windows(work, &windows);
+        }
+        self.in_place(work, cut.as_ref().unwrap_or(way), &operands);
     }
     /// Gives the op other windows.
     fn set_windows(&mut self, work: &ByRule, windows: &[WindowDim]) {
