@@ -334,3 +334,17 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     record = json.loads(capsys.readouterr().out)
     assert record["policy"] == "shardy"
     assert record["sent_bytes"] == 98304
+
+
+def test_copies_of_what_is_no_number_are_equal() -> None:
+    """Logarithms of negative numbers, on two devices each, in a type that NumPy does not know."""
+    module = Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<8xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> tensor<8xbf16> {
+  %0 = stablehlo.log %a : tensor<8xbf16>
+  return %0 : tensor<8xbf16>
+}""")
+    proof = shardcore.prove(module.propagate().partition())
+    assert proof.is_proven
+    assert proof.tolerance == 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from shardcore._core import Port, TensorSharding
+from shardcore.simulate.dtypes import are_equal
 
 
 def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np.ndarray[Any, Any]:
@@ -79,8 +80,7 @@ def _gathered(
 def _agree(before: Any, piece: Any, known: Any) -> bool:
     if not np.any(known):
         return True
-    equal_nan = np.asarray(piece).dtype.kind in "fc"
-    return np.array_equal(np.ravel(before), np.ravel(piece), equal_nan=equal_nan)
+    return are_equal(np.ravel(before), np.ravel(piece))
 
 
 def _filler(dtype: np.dtype[Any], padding: Any) -> Any:

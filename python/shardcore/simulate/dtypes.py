@@ -9,6 +9,7 @@ import numpy as np
 
 __all__ = [
     "DTYPES",
+    "are_equal",
     "bits_of",
     "in_type",
     "is_complex",
@@ -121,3 +122,8 @@ def in_type(array: Array, dtype: DType) -> Array:
         byte = array.astype(_WIDE[dtype])
         return (byte << unused >> unused).astype(dtype)
     return array.astype(dtype)
+
+
+def are_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements are equal; NaN equals NaN, also in types that NumPy does not know."""
+    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fcV")
