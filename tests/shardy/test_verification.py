@@ -172,3 +172,78 @@ def test_each_op_is_changed_in_forty_ways_at_least() -> None:
         counts[case.name] += len(variants(case))
     assert min(counts.values()) >= 40
     assert len(counts) >= 165
+
+
+def assert_same_verdict(text: str) -> None:
+    """Both accept ``text``, or refuse it at the same line by the same words."""
+    errors: list[tuple[int, str]] = []
+    try:
+        generic(text)
+    except RejectedError as refused:
+        errors = refused.errors
+    assert ask_shardcore(text) == errors
+
+
+MESHES = ["@mesh", "@f", "@missing", *(
+    f"#stablehlo.mesh<axes = [{axes}]>"
+    for axes in ['#stablehlo.mesh_axis<name = "x", size = 2>',
+                 '#stablehlo.mesh_axis<name = "y", size = 2>, '
+                 '#stablehlo.mesh_axis<name = "x", size = 4>'])]  # fmt: skip
+AXES = ["", '<name = "x">', '<name = "y">', '<name = "x", sub_axis_info = (1)2>']
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("op", ["all_gather", "collective_broadcast", "all_to_all"])
+def test_groups_of_axes_are_those_of_a_mesh_that_is_there(op: str, axes: str, mesh: str) -> None:
+    own = {
+        "all_gather": "all_gather_dim = 0 : i64,",
+        "all_to_all": "split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 1 : i64,",
+        "collective_broadcast": "",
+    }[op]
+    axes = axes and f"#stablehlo.axis_ref{axes}"
+    assert_same_verdict(f"""sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {{
+  %0 = "stablehlo.{op}"(%x) {{{own}
+    channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+    replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>
+  }} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}""")
+
+
+@pytest.mark.parametrize("name", ["a.b", "b", "a.", ".b", "a.b.%", "a.b$"])
+@pytest.mark.parametrize("decomposition", ["@g", "@missing"])
+def test_the_attributes_of_an_op_without_values_are_in_its_syntax(
+    decomposition: str, name: str
+) -> None:
+    assert_same_verdict(f"""func.func @g() {{
+  return
+}}
+func.func @f() {{
+  stablehlo.composite "{name}" {{decomposition = {decomposition}}} : () -> ()
+  return
+}}""")
+
+
+@pytest.mark.parametrize(
+    ("op", "types", "attributes"),
+    [
+        ("gather", "(tensor<5x6xf32>, tensor<2x1xi32>) -> tensor<2x6xf32>",
+         "slice_sizes = array<i64: 1, 6>, dimension_numbers = #stablehlo.gather<index_vector_dim = 1,"
+         " start_index_map = [0], collapsed_slice_dims = [0], offset_dims = [1],>"),
+        ("dot_general", "(tensor<5x6xf32>, tensor<6x7xf32>) -> tensor<5x7xf32>",
+         "dot_dimension_numbers = #stablehlo.dot<rhs_contracting_dimensions = [0],"
+         " lhs_contracting_dimensions = [1],>"),
+    ],
+)  # fmt: skip
+def test_a_comma_may_end_the_fields_of_an_attribute(op: str, types: str, attributes: str) -> None:
+    first, second = types.removeprefix("(").partition(")")[0].split(", ")
+    text = f"""func.func @f(%a: {first}, %b: {second}) {{
+  %0 = "stablehlo.{op}"(%a, %b) {{{attributes}}} : {types}
+  return
+}}"""
+    assert_same_verdict(text)
+    assert ask_shardcore(text) == []
+    rules = [Module.parse(one).rule("%0") for one in (text, text.replace(",>", ">"))]
+    assert rules[0] == rules[1]

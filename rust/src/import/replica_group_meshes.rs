@@ -9,6 +9,7 @@ use crate::attribute::parse_mesh;
 use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
+use crate::mlir::field;
 
 /// The collectives in the order in which the reference visits them.
 const COLLECTIVES: [&str; 5] = [
@@ -87,31 +88,4 @@ fn described_mesh(text: &str) -> Option<Mesh> {
         axes.push(MeshAxis { name, size: value("size")?.parse().ok()? });
     }
     Some(Mesh::new(axes, Vec::new()))
-}
-
-/// The range of the value of field `name` in the structured attribute `text`.
-fn field(text: &str, name: &str) -> Option<(usize, usize)> {
-    let open = text.find('<')? + 1;
-    let mut start = open;
-    let mut depth = 0_usize;
-    let mut is_quoted = false;
-    for (at, byte) in text.bytes().enumerate().skip(open) {
-        match byte {
-            b'"' => is_quoted = !is_quoted,
-            _ if is_quoted => {}
-            b'<' | b'(' | b'[' | b'{' => depth += 1,
-            b',' | b'>' if depth == 0 => {
-                let setting = &text[start..at];
-                let (key, value) = setting.split_once('=')?;
-                if key.trim() == name {
-                    let value_start = at - value.trim_start().len();
-                    return Some((value_start, value_start + value.trim().len()));
-                }
-                start = at + 1;
-            }
-            b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    None
 }

@@ -3,8 +3,8 @@
 //! Source: the naming of MLIR's `SymbolTable::insert`: a name that is taken gets `_` and the next
 //! number of a counter that the whole table shares, so that `n` clashes cost `n` look-ups.
 
-use super::Program;
-use crate::index::{FuncId, Id, IdVec, StrId};
+use super::{Payload, Program};
+use crate::index::{FuncId, Id, IdVec, OpId, StrId};
 
 /// Whether some attribute may name a symbol; looks at each attribute once.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,14 @@ impl Program {
     pub(crate) fn skip_repeated_attrs(&mut self, start: u32) {
         if self.symbol_attrs.seen == start as usize {
             self.symbol_attrs.seen = self.attrs.len();
+        }
+    }
+    /// The name of the symbol that `op` is.
+    pub fn symbol_of(&self, op: OpId) -> Option<&str> {
+        match self.payload(op) {
+            Some(Payload::Function(id)) => Some(self.str(self.func_name(*id))),
+            Some(Payload::Mesh(id)) => self.meshes()[*id].symbol.map(|name| self.str(name)),
+            _ => self.attr(op, "sym_name").map(|name| name.trim_matches('"')),
         }
     }
     /// Whether the text of any attribute has an `@`.

@@ -22,6 +22,7 @@ pub use attributes::{
     attributes, element_bytes, op_attribute, op_attributes, past_space, signature_attributes,
     text_is_of, AttrValue, Fields,
 };
+pub use grammar::field;
 pub use locations::{is_installed, CallSites, Origin};
 pub use meaning::{misfit, wrong_count, wrong_visibility};
 pub use print::{print, print_in_pieces};

@@ -65,6 +65,7 @@ fn verify_with(
         has_marks,
         malformed,
         checker,
+        symbols: None,
         diagnostics: problems,
     };
     verifier.properties(&properties);
@@ -147,6 +148,8 @@ struct Verifier<'a> {
     /// Ops whose shardings, rules or axes are invalid.
     malformed: FxHashSet<OpId>,
     checker: Option<Checker<'a>>,
+    /// A module, and what its symbols are called, once that was asked for.
+    symbols: Option<(OpId, FxHashSet<&'a str>)>,
     diagnostics: Vec<Diagnostic>,
 }
 

@@ -1,16 +1,57 @@
 //! Ops of `StableHLO` and CHLO against their definitions.
 
 use super::Verifier;
+use crate::error::Code;
 use crate::index::OpId;
+use crate::ir::{OpKind, Program};
+use crate::mlir::field;
+use rustc_hash::FxHashSet;
+
+/// The start of groups of devices by axes of a mesh.
+const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 
 impl Verifier<'_> {
     /// Checks `op` against its definition, or that an op without one is allowed.
     pub(super) fn definition(&mut self, op: OpId) {
         let Some(checker) = &mut self.checker else { return };
         match checker.check(op) {
-            Ok(true) => {}
+            Ok(true) => self.mesh_of_groups(op),
             Ok(false) => self.without_definition(op),
             Err(said) => said.into_iter().for_each(|message| self.bare(op, message)),
         }
     }
+    /// Checks that the mesh that the groups of `op`, a collective, are of is there.
+    fn mesh_of_groups(&mut self, op: OpId) {
+        let Some(symbol) = symbol_of_groups(self.program, op) else { return };
+        let program = self.program;
+        let mut parents = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
+        let Some(module) = parents.find(|&op| program.kind(op) == OpKind::Module) else { return };
+        let known = self.symbols.take().filter(|known| known.0 == module);
+        let known = known.unwrap_or_else(|| (module, symbols_in(program, module)));
+        if !known.1.contains(symbol) {
+            let message = format!("replica_groups: mesh symbol '{symbol}' not found");
+            let problem = self.problem(op, Code::InvalidOp, &message);
+            self.report(op, problem);
+        }
+        self.symbols = Some(known);
+    }
+}
+
+/// The symbol of the mesh that the groups of `op` are of, if they are given by axes of one.
+fn symbol_of_groups(program: &Program, op: OpId) -> Option<&str> {
+    let text = program.attr(op, "replica_groups")?;
+    let alias = program.strings().find(text).and_then(|name| program.alias(name));
+    let text = alias.map_or(text, |span| program.text().get(span)).trim();
+    if !text.starts_with(BY_AXES) {
+        return None;
+    }
+    let (start, end) = field(text, "mesh")?;
+    text[start..end].strip_prefix('@').map(|symbol| symbol.trim_matches('"'))
+}
+
+/// The symbols of `module`.
+fn symbols_in(program: &Program, module: OpId) -> FxHashSet<&str> {
+    let blocks = program.op_regions(module).flat_map(|region| program.region_blocks(region));
+    let ops = blocks.flat_map(|block| program.block_ops(block));
+    ops.filter_map(|op| program.symbol_of(op)).collect()
 }

@@ -254,15 +254,16 @@ impl<'a> AttrCursor<'_, 'a> {
         let keyword = self.word()?;
         self.at_end().then_some(AttrValue::Keyword(keyword))
     }
-    /// `a = 1, b = [2]` to the end or a last `>`.
+    /// `a = 1, b = [2]` to the end or a last `>`; a comma may stand before that.
     pub fn struct_fields(&mut self) -> Option<Fields<'a>> {
         let mut fields = Vec::new();
         loop {
             let name = self.word()?;
             self.expect("=")?;
             fields.push((name, self.value()?));
-            if !self.eat(",") {
-                self.eat(">");
+            let is_more = self.eat(",");
+            self.eat(">");
+            if self.at_end() || !is_more {
                 return self.at_end().then_some(fields);
             }
         }

@@ -1,7 +1,7 @@
 //! Structures of `StableHLO` and CHLO: `#stablehlo.gather<offset_dims = [0], ...>`.
 
-use super::dot_algorithm;
 use super::position::Grammar;
+use super::{dot_algorithm, mesh_axes};
 use crate::error::Result;
 use crate::mlir::cursor::syntax;
 
@@ -152,8 +152,13 @@ impl Grammar<'_, '_> {
             Complete(least) => self.all_fields(least, fields),
             Ordered | UpToLast | FromFirst => self.ordered_fields(order, fields),
         }?;
-        let is_algorithm = name == "dot_algorithm";
-        match is_algorithm.then(|| dot_algorithm::problem(self.cursor.since(start))).flatten() {
+        let body = self.cursor.since(start);
+        let problem = match name {
+            "dot_algorithm" => dot_algorithm::problem(body),
+            "replica_group_mesh_axes" => mesh_axes::problem(body),
+            _ => None,
+        };
+        match problem {
             Some(problem) => Err(syntax(self.cursor.span_since(start), problem).into()),
             None => Ok(()),
         }
@@ -247,19 +252,12 @@ impl Grammar<'_, '_> {
             Mesh => self.mesh(),
             Attribute => self.attribute(),
             SubAxis => self.sub_axis(),
-            List(name) => {
-                self.cursor.expect(b'[')?;
-                loop {
-                    if self.cursor.next_byte() == b'#' {
-                        self.dialect_attribute()?;
-                    } else {
-                        self.structure(name)?;
-                    }
-                    if !self.cursor.eat(b',') {
-                        return self.cursor.expect(b']');
-                    }
+            List(name) => self.list(b'[', b']', |grammar| {
+                if grammar.cursor.next_byte() == b'#' {
+                    return grammar.dialect_attribute();
                 }
-            }
+                grammar.structure(name)
+            }),
         }
     }
     /// The symbol of a mesh, a mesh, or an alias of one.

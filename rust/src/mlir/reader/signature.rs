@@ -5,18 +5,17 @@ use crate::index::SignatureId;
 use crate::ir::{may_have_rule, write_attr, Signature, Type};
 
 impl Parser<'_> {
-    /// The signature of an op whose parts are all on the stacks; `NONE` if such ops have no rules.
+    /// The signature of an op whose parts are all on the stacks; `NONE` if such ops have no rules, unless their attributes are
+    /// in their syntax, which is found by their signature.
     pub(super) fn signature_of(&mut self, pending: &PendingOp) -> SignatureId {
         let name = pending.name;
         let types = &self.parts.types[pending.base.types..];
-        let has_rule = may_have_rule(name.kind, name.traits)
-            && types.iter().any(|&ty| {
-                matches!(
-                    self.program.types()[ty],
-                    Type::RankedTensor { .. } | Type::UnrankedTensor(_)
-                )
-            });
-        if !has_rule {
+        let is_tensor = |&ty| {
+            matches!(self.program.types()[ty], Type::RankedTensor { .. } | Type::UnrankedTensor(_))
+        };
+        let is_signed = may_have_rule(name.kind, name.traits)
+            && (!pending.is_generic || types.iter().any(is_tensor));
+        if !is_signed {
             return SignatureId::NONE;
         }
         let mut key = std::mem::take(&mut self.signature_key);
