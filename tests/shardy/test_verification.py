@@ -198,7 +198,8 @@ AXES = ["", '<name = "x">', '<name = "y">', '<name = "x", sub_axis_info = (1)2>'
 def test_groups_of_axes_are_those_of_a_mesh_that_is_there(op: str, axes: str, mesh: str) -> None:
     own = {
         "all_gather": "all_gather_dim = 0 : i64,",
-        "all_to_all": "split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 1 : i64,",
+        "all_to_all": "split_dimension = 0 : i64, concat_dimension = 0 : i64,"
+        " split_count = 1 : i64,",
         "collective_broadcast": "",
     }[op]
     axes = axes and f"#stablehlo.axis_ref{axes}"
@@ -230,8 +231,8 @@ func.func @f() {{
     ("op", "types", "attributes"),
     [
         ("gather", "(tensor<5x6xf32>, tensor<2x1xi32>) -> tensor<2x6xf32>",
-         "slice_sizes = array<i64: 1, 6>, dimension_numbers = #stablehlo.gather<index_vector_dim = 1,"
-         " start_index_map = [0], collapsed_slice_dims = [0], offset_dims = [1],>"),
+         "slice_sizes = array<i64: 1, 6>, "
+         "dimension_numbers = #stablehlo.gather<index_vector_dim = 1, start_index_map = [0], collapsed_slice_dims = [0], offset_dims = [1],>"),
         ("dot_general", "(tensor<5x6xf32>, tensor<6x7xf32>) -> tensor<5x7xf32>",
          "dot_dimension_numbers = #stablehlo.dot<rhs_contracting_dimensions = [0],"
          " lhs_contracting_dimensions = [1],>"),
