@@ -232,7 +232,8 @@ func.func @f() {{
     [
         ("gather", "(tensor<5x6xf32>, tensor<2x1xi32>) -> tensor<2x6xf32>",
          "slice_sizes = array<i64: 1, 6>, "
-         "dimension_numbers = #stablehlo.gather<index_vector_dim = 1, start_index_map = [0], collapsed_slice_dims = [0], offset_dims = [1],>"),
+         "dimension_numbers = #stablehlo.gather<index_vector_dim = 1, start_index_map = [0],"
+         " collapsed_slice_dims = [0], offset_dims = [1],>"),
         ("dot_general", "(tensor<5x6xf32>, tensor<6x7xf32>) -> tensor<5x7xf32>",
          "dot_dimension_numbers = #stablehlo.dot<rhs_contracting_dimensions = [0],"
          " lhs_contracting_dimensions = [1],>"),
