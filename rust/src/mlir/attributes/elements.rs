@@ -12,9 +12,23 @@ enum Scalar {
     Bool,
     /// The number of bits, and whether the highest one is a sign.
     Integer(u32, bool),
-    /// Bits of the exponent, bits of the mantissa, and the bias of the exponent.
-    Float(u32, u32, i32),
+    /// Bits of the exponent, bits of the mantissa, the bias of the exponent, and what is out of range.
+    Float(u32, u32, i32, Beyond),
 }
+
+/// What a number is whose size is out of the range of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beyond {
+    /// The infinity of its sign.
+    Infinite,
+    /// The one size that is no number, whose bits are all ones.
+    Nan,
+    /// The bits of a negative zero, which the format does not have.
+    NegativeZero,
+    /// The largest number of its sign.
+    Largest,
+}
+use Beyond::{Infinite, Largest, Nan, NegativeZero};
 
 impl Scalar {
     /// The scalar type that MLIR calls `name`.
@@ -22,20 +36,21 @@ impl Scalar {
         Some(match name {
             "i1" => Self::Bool,
             "index" => Self::Integer(64, true),
-            "f64" => Self::Float(11, 52, 1023),
-            "f32" => Self::Float(8, 23, 127),
-            "f16" => Self::Float(5, 10, 15),
-            "bf16" => Self::Float(8, 7, 127),
-            "f8E5M2" => Self::Float(5, 2, 15),
-            "f8E5M2FNUZ" => Self::Float(5, 2, 16),
-            "f8E4M3" | "f8E4M3FN" => Self::Float(4, 3, 7),
-            "f8E4M3FNUZ" => Self::Float(4, 3, 8),
-            "f8E4M3B11FNUZ" => Self::Float(4, 3, 11),
-            "f8E3M4" => Self::Float(3, 4, 3),
-            "f8E8M0FNU" => Self::Float(8, 0, 127),
-            "f6E2M3FN" => Self::Float(2, 3, 1),
-            "f6E3M2FN" => Self::Float(3, 2, 3),
-            "f4E2M1FN" => Self::Float(2, 1, 1),
+            "f64" => Self::Float(11, 52, 1023, Infinite),
+            "f32" => Self::Float(8, 23, 127, Infinite),
+            "f16" => Self::Float(5, 10, 15, Infinite),
+            "bf16" => Self::Float(8, 7, 127, Infinite),
+            "f8E5M2" => Self::Float(5, 2, 15, Infinite),
+            "f8E5M2FNUZ" => Self::Float(5, 2, 16, NegativeZero),
+            "f8E4M3" => Self::Float(4, 3, 7, Infinite),
+            "f8E4M3FN" => Self::Float(4, 3, 7, Nan),
+            "f8E4M3FNUZ" => Self::Float(4, 3, 8, NegativeZero),
+            "f8E4M3B11FNUZ" => Self::Float(4, 3, 11, NegativeZero),
+            "f8E3M4" => Self::Float(3, 4, 3, Infinite),
+            "f8E8M0FNU" => Self::Float(8, 0, 127, Infinite),
+            "f6E2M3FN" => Self::Float(2, 3, 1, Largest),
+            "f6E3M2FN" => Self::Float(3, 2, 3, Largest),
+            "f4E2M1FN" => Self::Float(2, 1, 1, Largest),
             _ => {
                 let (digits, is_signed) = match name.strip_prefix("ui") {
                     Some(digits) => (digits, false),
@@ -50,10 +65,10 @@ impl Scalar {
         match self {
             Self::Bool => 1,
             Self::Integer(bits, _) => bits,
-            Self::Float(11, 52, _) => 64,
+            Self::Float(11, 52, ..) => 64,
             // `f8E8M0FNU` is an exponent only, without a sign bit.
-            Self::Float(exponent, 0, _) => exponent,
-            Self::Float(exponent, mantissa, _) => 1 + exponent + mantissa,
+            Self::Float(exponent, 0, ..) => exponent,
+            Self::Float(exponent, mantissa, ..) => 1 + exponent + mantissa,
         }
     }
     fn bytes(self) -> usize {
@@ -67,8 +82,8 @@ impl Scalar {
                 extend(*value as u64, bits, is_signed)
             }
             (Self::Float(..), AttrValue::Int(bits)) => *bits as u64,
-            (Self::Float(exponent, mantissa, bias), AttrValue::Float(value)) => {
-                round(*value, exponent, mantissa, bias)
+            (Self::Float(exponent, mantissa, bias, beyond), AttrValue::Float(value)) => {
+                round(*value, (exponent, mantissa, bias), beyond)
             }
             _ => return None,
         })
@@ -85,29 +100,36 @@ fn extend(value: u64, bits: u32, is_signed: bool) -> u64 {
     }
 }
 
-/// The bits of the float nearest to `value`; values out of range become infinite if the format has
-/// infinities.
-fn round(value: f64, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> u64 {
+/// The bits of the float nearest to `value`, in a format of so many bits for exponent and mantissa and this bias. A sign for
+/// which there is no bit is added to the highest bit of the exponent, as in MLIR.
+fn round(value: f64, (exponent_bits, mantissa_bits, bias): (u32, u32, i32), beyond: Beyond) -> u64 {
     if (exponent_bits, mantissa_bits) == (11, 52) {
         return value.to_bits();
     }
-    let sign = u64::from(value.is_sign_negative() && mantissa_bits > 0);
-    let size = value.abs();
-    let infinity = ((1_u64 << exponent_bits) - 1) << mantissa_bits;
-    let sign = sign << (exponent_bits + mantissa_bits);
-    if size == 0.0 {
-        return sign;
-    }
-    if !size.is_finite() {
-        return sign | infinity;
-    }
-    // Subnormal doubles are far below the smallest number of each format.
-    let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    let unit = 2_f64.powi(exponent - mantissa_bits as i32);
-    let units = (size / unit).round_ties_even() as u64;
-    let bits = (((exponent + bias - 1) as u64) << mantissa_bits) + units;
-    let has_infinity = exponent_bits >= 5;
-    sign | if has_infinity { bits.min(infinity) } else { bits }
+    let width = exponent_bits + mantissa_bits;
+    let sign_bit = 1_u64 << if mantissa_bits == 0 { width - 1 } else { width };
+    let (size, all) = (value.abs(), (1_u64 << width) - 1);
+    let infinity = all >> mantissa_bits << mantissa_bits;
+    let bits = if size == 0.0 {
+        0
+    } else if size.is_finite() {
+        // Subnormal doubles are far below the smallest number of each format.
+        let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
+        let unit = 2_f64.powi(exponent - mantissa_bits as i32);
+        let units = (size / unit).round_ties_even() as u64;
+        (((exponent + bias - 1) as u64) << mantissa_bits) + units
+    } else {
+        u64::MAX
+    };
+    let bits = match beyond {
+        Infinite => bits.min(infinity),
+        Nan | Largest => bits.min(all),
+        NegativeZero if bits > all => return sign_bit,
+        NegativeZero if bits == 0 => return 0,
+        NegativeZero => bits,
+    };
+    let is_negative = if mantissa_bits == 0 { value < 0.0 } else { value.is_sign_negative() };
+    bits | if is_negative { sign_bit } else { 0 }
 }
 
 /// The bytes of `value`, a dense attribute with `count` elements of type `element`; those of one
@@ -208,6 +230,11 @@ mod tests {
         assert_eq!(one("0.015625", "f8E4M3FN"), 0x08);
         assert_eq!(one("2.0", "f8E8M0FNU"), 128);
         assert_eq!(one("-6.0", "f4E2M1FN"), 0xF);
+        // Out of range: infinite, no number, the largest one. Some formats have no negative zero.
+        assert_eq!(one("-256.0", "f8E4M3"), 0xF8);
+        assert_eq!((one("464.0", "f8E4M3FN"), one("465.0", "f8E4M3FN")), (0x7E, 0x7F));
+        assert_eq!((one("-256.0", "f8E4M3FNUZ"), one("-0.0", "f8E4M3FNUZ")), (0x80, 0));
+        assert_eq!((one("-1e-9", "f8E5M2FNUZ"), one("-9.0", "f6E2M3FN")), (0, 0x3F));
         assert_eq!(one("1.0", "f8E5M2FNUZ"), 16 << 2);
     }
 
