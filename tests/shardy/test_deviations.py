@@ -67,6 +67,26 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
         shardcore.Module.parse(text)
 
 
+@pytest.mark.parametrize("special", ["", " reduction={k}", " need_replication={l}"])
+def test_a_factor_of_size_one_stands_for_a_dim_without_one(special: str) -> None:
+    """As in the rules that XLA writes for ragged products."""
+    text = f"""{MESHES}
+func.func @main(
+    %a: tensor<16x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x", ?}}, {{?}}]>}},
+    %b: tensor<64x8xf32>,
+    %g: tensor<4xi32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y", ?}}]>}}) -> tensor<16x8xf32> {{
+  %0 = stablehlo.custom_call @foo(%a, %b, %g) {{sdy.sharding_rule = #sdy.op_sharding_rule<
+      ([i, k], [k, j], [l])->([i, j]) {{i=16, j=8, k=64, l=1}}{special}, custom>}}
+    : (tensor<16x64xf32>, tensor<64x8xf32>, tensor<4xi32>) -> tensor<16x8xf32>
+  return %0 : tensor<16x8xf32>
+}}"""
+    pipeline = (
+        "builtin.module(sdy-propagation-pipeline,"
+        "sdy-export-pipeline{enable-insert-explicit-collectives=true})"
+    )
+    assert ours(text, pipeline) == reference.run(text, pipeline)
+
+
 def test_functions_of_inner_modules_stay() -> None:
     text = """
 module @inner {
@@ -280,6 +300,13 @@ def test_attributes_that_are_not_looked_into(attribute: str) -> None:
     with pytest.raises(reference.RejectedError):
         reference.run(text, "builtin.module()")
     assert attribute in str(shardcore.Module.parse(text))
+
+
+def test_arguments_named_by_the_first_block() -> None:
+    text = "func.func @f(tensor<8xf32>) {\n^bb0(%a: tensor<8xf32>):\n  return\n}"
+    reference.run(text, "builtin.module()")
+    with pytest.raises(shardcore.ShardcoreError, match="so its arguments need names"):
+        shardcore.Module.parse(text)
 
 
 def test_short_forms_of_ops_of_other_dialects() -> None:

@@ -289,8 +289,15 @@ fn size_problems(
             }
             continue;
         }
-        if matches!(factors[..], [factor] if may_differ.get(factor.index()) == Some(&true)) {
-            continue;
+        if let [factor] = factors[..] {
+            // The reference gives a factor of size 1 to a dim that has none.
+            if rule.factor_sizes.get(factor.index()) == Some(&1) {
+                fits[factor.index()] = true;
+                continue;
+            }
+            if may_differ.get(factor.index()) == Some(&true) {
+                continue;
+            }
         }
         let symbols: String = factors.iter().map(|&factor| name(factor)).collect();
         let product = product.map_or("too large a product".to_owned(), |p| p.to_string());
