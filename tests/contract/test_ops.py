@@ -119,9 +119,6 @@ HOLES: dict[str, dict[str, str]] = {
         "sizes are known at run time only": DYNAMIC,
         "it communicates with the host, which the hardware tables do not describe": HOST,
         "the overlap of asynchronous ops with other work is not modelled": ASYNC,
-        "XLA evaluates a series whose length depends on the operand's values": (
-            "chlo.bessel_i1e chlo.broadcast_polygamma chlo.broadcast_zeta chlo.polygamma chlo.zeta"
-        ),
         "not counted; reports list it": (
             "arith.bitcast arith.ext* arith.trunc* arith.*to* arith.index_cast chlo.scan "
             "func.call_indirect stablehlo.einsum stablehlo.unary_einsum " + MHLO

@@ -68,4 +68,12 @@ pub(super) static FAMILIES: &[Family] = &[
     family("erfc", Measure::PerElement(62, 1), P, &["chlo.erfc"]),
     family("lgamma", Measure::PerElement(53, 4), P, &["chlo.lgamma"]),
     family("digamma", Measure::PerElement(73, 3), P, &["chlo.digamma"]),
+    family("bessel", Measure::PerElement(83, 1), P, &["chlo.bessel_i1e"]),
+    family("zeta", Measure::PerElement(120, 11), P, &["chlo.zeta", "chlo.broadcast_zeta"]),
+    family(
+        "polygamma",
+        Measure::PerElement(251, 19),
+        P,
+        &["chlo.polygamma", "chlo.broadcast_polygamma"],
+    ),
 ];
