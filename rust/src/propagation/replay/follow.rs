@@ -102,6 +102,7 @@ impl Follow<'_, '_> {
                 continue;
             }
             self.follow_to(time)?;
+            self.mark_due(time);
             visits += self.turn(time);
             if visits > most_visits {
                 return Err(GivenUp);
@@ -111,6 +112,18 @@ impl Follow<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Marks the ops that are due because the trace takes them at `time`: something that they read changed since their last
+    /// visit, which is not told of changes that are followed.
+    fn mark_due(&mut self, time: Time) {
+        for &reader in &self.scratch.due {
+            if self.readers.result(reader).is_none()
+                && self.trace.next_of_op(reader, self.next_turn) == Some(time)
+            {
+                self.engine.mark(reader);
+            }
+        }
     }
 
     /// Makes the changes of all turns of the trace before `time`: none of their visits reads a slot that differs.

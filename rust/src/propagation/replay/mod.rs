@@ -11,7 +11,8 @@
 //!    differs from the trace's takes the same ops and makes the same changes as in the trace ([`differences`]).
 //! 3. All other turns are made anew ([`follow`]): those of the trace in which such an op is taken, and those at which
 //!    the queue comes to such an op while it is marked. A mark says, as in any run, that a visit may do something; an
-//!    op gets one when a slot that it reads begins to differ, or changes.
+//!    op gets one when a slot that it reads begins to differ, or changes; and when the trace takes it, since something that
+//!    it reads may have changed there.
 //! 4. After each turn that was made anew, the slots that changed in it or in the trace are compared. A slot that
 //!    has the sharding of the trace again differs no longer; once no slot is left that an op reads at a later time, the
 //!    rest of the trace holds as it is.
