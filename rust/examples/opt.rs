@@ -5,9 +5,10 @@
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
 use shardcore::rules::Registry;
-use shardcore::verify::verify;
+use shardcore::verify::verify_read;
 use shardcore::{mlir, Error};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
@@ -81,8 +82,8 @@ fn run_once(
     times: &mut Vec<(String, Duration)>,
 ) -> Result<String, Error> {
     let start = Instant::now();
-    let mut program = mlir::parse(source.into())?;
-    Error::check(verify(&program))?;
+    let mlir::Parsed { mut program, findings } = mlir::read(Arc::new(source.to_owned()))?;
+    Error::check(verify_read(&program, findings))?;
     times.push(("parse".to_owned(), start.elapsed()));
     let mut running: Option<(String, Instant)> = None;
     let mut report = |state: Progress<'_>| {

@@ -90,14 +90,19 @@ impl<T: Copy + Default, const N: usize> FromIterator<T> for InlineList<T, N> {
     #[inline]
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut list = Self::new();
-        items.into_iter().for_each(|item| list.push(item));
+        for item in items {
+            list.push(item);
+        }
         list
     }
 }
 
 impl<T: Copy + Default, const N: usize> Extend<T> for InlineList<T, N> {
+    #[inline]
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        items.into_iter().for_each(|item| self.push(item));
+        for item in items {
+            self.push(item);
+        }
     }
 }
 

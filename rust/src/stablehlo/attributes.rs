@@ -118,15 +118,17 @@ impl<'a> Attributes<'a> {
         let fields = attributes(program, op, own_syntax(program, op));
         let dict = program.op_attrs(op);
         let outside = program.op_dict_span(op);
-        let attribute = |(at, (name, value)): (usize, (&'a str, AttrValue<'a>))| {
-            let span = dict.get(at).map(|attr| attr.value);
-            let text = span.map(|span| program.resolved_alias(program.text().get(span)));
-            let is_outside =
-                |span: Span, dict: Span| span.start < dict.start || dict.end < span.end;
-            let is_property = span.zip(outside).is_some_and(|(span, dict)| is_outside(span, dict));
-            Attribute { is_property, ..Attribute::new(name, value, text) }
-        };
-        let mut all: Vec<Attribute<'a>> = fields.into_iter().enumerate().map(attribute).collect();
+        let mut all: Vec<Attribute<'a>> = Vec::with_capacity(fields.len() + 1);
+        for (at, (name, value)) in fields.into_iter().enumerate() {
+            let (mut text, mut is_property) = (None, false);
+            if let Some(attr) = dict.get(at) {
+                let span = attr.value;
+                text = Some(program.resolved_alias(program.text().get(span)));
+                is_property =
+                    outside.is_some_and(|dict| span.start < dict.start || dict.end < span.end);
+            }
+            all.push(Attribute { name, value, text, is_property, ints: OnceCell::new() });
+        }
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) && has_own_elements(program, op) {
             let value = AttrValue::Other(program.constant_text(op));
             all.push(Attribute::new("value", value, None));

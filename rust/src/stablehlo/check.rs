@@ -7,7 +7,6 @@ use super::constraint;
 use super::definition::{Compares, Definition, Group, Regions};
 use super::mistake::{of_op, Mistake};
 use super::result_types::ResultTypes;
-use super::traits::Trait;
 use super::types::{quoted, ValueType};
 use super::view::OpView;
 use crate::mlir::wrong_count;
@@ -19,16 +18,31 @@ impl Definition {
         self.check_inferred(op)
     }
     fn check_types(&self, op: &OpView<'_>) -> Result<(), Mistake> {
-        if !op.differs_in_sizes {
+        let (knows_attributes, knows_types) = (op.has_known_attributes, op.differs_in_sizes);
+        if !knows_attributes {
             self.properties(op)?;
+        }
+        if !knows_types {
             self.counts(op)?;
+        }
+        if !knows_attributes {
             self.attributes(op)?;
+        }
+        if !knows_types {
             types("operand", self.operands, op.operands)?;
             types("result", self.results, op.results)?;
         }
         self.regions(op)?;
-        let is_open = |held: &&Trait| !op.differs_in_sizes || held.is_of_sizes();
-        self.traits.iter().filter(is_open).try_for_each(|held| held.check(op))?;
+        for held in self.traits {
+            let is_known = if held.is_of_attributes() {
+                knows_attributes
+            } else {
+                knows_types && !held.is_of_sizes()
+            };
+            if !is_known {
+                held.check(op)?;
+            }
+        }
         self.verify.map_or(Ok(()), |verify| verify(op))
     }
     /// The inferred result types of `op`; `None` if the definition has no inference.
@@ -91,33 +105,37 @@ impl Definition {
     fn counts(&self, op: &OpView<'_>) -> Result<(), Mistake> {
         if let Regions::Named(names) = self.regions {
             let count = op.regions.len();
-            count_of("region", names.len(), false, count)?;
+            if count != names.len() {
+                count_of("region", names.len(), false, count)?;
+            }
         }
-        let of = |groups: &[Group]| {
-            let least = groups.iter().filter(|group| !group.is_variadic).count();
-            (least, groups.iter().any(|group| group.is_variadic))
-        };
-        let (least, is_open) = of(self.results);
-        count_of("result", least, is_open, op.results.len())?;
-        let (least, is_open) = of(self.operands);
-        count_of("operand", least, is_open, op.operands.len())?;
-        Ok(())
+        count_in("result", self.results, op.results.len())?;
+        count_in("operand", self.operands, op.operands.len())
     }
     fn attributes(&self, op: &OpView<'_>) -> Result<(), Mistake> {
-        for known in self.attributes.iter().filter(|known| known.is_required) {
-            if op.attributes.get(known.name).is_none() {
-                return Err(of_op(format!("requires attribute '{}'", known.name)));
-            }
-        }
+        let (mut lacks_one, mut wrong) = (false, None);
         for known in self.attributes {
-            let Some(attribute) = op.attributes.get(known.name) else { continue };
-            if !known.kind.admits(attribute) {
-                let (name, kind) = (known.name, known.kind.name());
-                let message = format!("attribute '{name}' failed to satisfy constraint: {kind}");
-                return Err(of_op(message));
+            match op.attributes.get(known.name) {
+                None => lacks_one |= known.is_required,
+                Some(attribute) if wrong.is_none() && !known.kind.admits(attribute) => {
+                    wrong = Some(known);
+                }
+                Some(_) => {}
             }
         }
-        Ok(())
+        if !lacks_one && wrong.is_none() {
+            return Ok(());
+        }
+        // One that lacks is reported before one that is wrong.
+        let mut required = self.attributes.iter().filter(|known| known.is_required);
+        Err(of_op(match (required.find(|known| op.attributes.get(known.name).is_none()), wrong) {
+            (Some(known), _) => format!("requires attribute '{}'", known.name),
+            (None, known) => {
+                let (name, kind) =
+                    known.map_or(("", String::new()), |known| (known.name, known.kind.name()));
+                format!("attribute '{name}' failed to satisfy constraint: {kind}")
+            }
+        }))
     }
     /// Checks that regions end with the terminator that MLIR adds if there is none.
     fn returns(&self, op: &OpView<'_>) -> Result<(), Mistake> {
@@ -171,6 +189,20 @@ fn not_inferred(op: &OpView<'_>, inferred: Result<ResultTypes, Mistake>) -> Vec<
     said.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
+/// Checks that there are as many operands or results (`noun`) as `groups` have.
+#[inline]
+fn count_in(noun: &str, groups: &[Group], has: usize) -> Result<(), Mistake> {
+    let (mut least, mut is_open) = (0, false);
+    for group in groups {
+        is_open |= group.is_variadic;
+        least += usize::from(!group.is_variadic);
+    }
+    if has == least {
+        return Ok(());
+    }
+    count_of(noun, least, is_open, has)
+}
+
 /// Checks that there are `needs` operands, results or regions (`noun`), or more if `is_open`.
 fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), Mistake> {
     if has == needs || is_open && has > needs {
@@ -185,9 +217,34 @@ fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), M
 }
 
 /// Checks the types of operands or results.
+#[inline]
 fn types(side: &str, groups: &[Group], types: &[&ValueType]) -> Result<(), Mistake> {
-    let num_fixed = groups.iter().filter(|group| !group.is_variadic).count();
-    let num_variadic = groups.len() - num_fixed;
+    let mut num_variadic = 0;
+    for (at, group) in groups.iter().enumerate() {
+        if group.is_variadic {
+            num_variadic += 1;
+        } else if num_variadic == 0 {
+            // The counts were checked.
+            let ty = types[at];
+            if !constraint::admits(group.takes, ty) {
+                return Err(wrong_type(side, at, group, ty));
+            }
+        }
+    }
+    if num_variadic == 0 {
+        return Ok(());
+    }
+    types_in_lists(side, groups, num_variadic, types)
+}
+
+/// Checks the types of operands or results of which there may be any number.
+fn types_in_lists(
+    side: &str,
+    groups: &[Group],
+    num_variadic: usize,
+    types: &[&ValueType],
+) -> Result<(), Mistake> {
+    let num_fixed = groups.len() - num_variadic;
     let each = (types.len() - num_fixed).checked_div(num_variadic).unwrap_or(0);
     let mut left = types;
     for group in groups {

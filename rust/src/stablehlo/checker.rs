@@ -1,37 +1,46 @@
 //! Checks the ops of a program against their definitions.
 
 use super::attributes::Attributes;
+use super::constraint::admits;
 use super::definition::Definition;
 use super::families::definition_of;
-use super::last_ops::{LastOp, LastOps};
-use super::read_types::TypeCache;
+use super::last_ops::{LastOp, LastTypes, Recent};
+use super::read_types::{Outline, TypeCache};
 use super::types::ValueType;
 use super::verified::Verified;
 use super::view::{OpView, RegionView};
 use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
+use crate::inline_list::InlineList;
 use crate::ir::{OpTraits, Program};
 use crate::mlir::AttrValue;
 
-/// The cached definition of an op name, and the name.
-#[derive(Clone, Copy)]
-enum Lookup<'p> {
-    NotYet,
-    Found(&'p str, Option<&'static Definition>),
+/// What is known of the ops of one name.
+struct Named<'p> {
+    name: &'p str,
+    definition: Option<&'static Definition>,
+    /// The type of the last plain op; see [`Definition::is_plain`].
+    plain_type: TypeId,
+    recent: Recent<'p>,
 }
 
 /// Checks ops of a program, and caches the results by signature.
 pub struct Checker<'p> {
     program: &'p Program,
     types: TypeCache<'p>,
-    /// The definitions of op names, filled in when first needed.
-    definitions: Vec<Lookup<'p>>,
-    /// For each op name, the type of the last plain op of that name; see [`Definition::is_plain`].
-    plain_types: Vec<TypeId>,
+    /// For each string, one more than the place in `named` of the ops with this name; 0 if they are not there yet.
+    places: Vec<u32>,
+    named: Vec<Named<'p>>,
     /// For each signature, whether an op with it was found valid.
     is_right: Vec<bool>,
     /// What earlier programs tell of signatures.
     verified: Verified,
-    last_ops: LastOps<'p>,
+}
+
+/// The types of the operands and the results of an op.
+#[derive(Clone, Copy)]
+struct Types<'t> {
+    operands: &'t [TypeId],
+    results: &'t [TypeId],
 }
 
 impl<'p> Checker<'p> {
@@ -40,11 +49,32 @@ impl<'p> Checker<'p> {
         Self {
             program,
             types: TypeCache::new(program),
-            definitions: Vec::new(),
-            plain_types: Vec::new(),
-            is_right: Vec::new(),
+            places: vec![0; program.strings().len()],
+            named: Vec::new(),
+            is_right: vec![false; program.signatures().len()],
             verified: Verified::take(),
-            last_ops: LastOps::default(),
+        }
+    }
+    /// A checker for the ops of `program`, which no pass has changed, that has checked what all ops with a signature have
+    /// in common.
+    pub fn of_parsed(program: &'p Program) -> Self {
+        let mut checker = Self::new(program);
+        for id in program.signatures().ids() {
+            checker.signature(id);
+        }
+        checker
+    }
+    /// Checks the first op with this signature, if its signature tells whether it is valid.
+    fn signature(&mut self, id: SignatureId) {
+        let program = self.program;
+        let signature = &program.signatures()[id];
+        let place = self.place(signature.name);
+        let Some(definition) = self.named[place].definition else { return };
+        let op = signature.example;
+        if is_judged_by_signature(program, op, definition) {
+            let (operands, results) = (&signature.operand_types, &signature.result_types);
+            // What is wrong is said of each op with this signature.
+            let _ = self.judge(op, id, place, definition, Types { operands, results });
         }
     }
     /// Whether an op with the signature of `op` was found valid; the ops inside it are valid then too.
@@ -59,55 +89,96 @@ impl<'p> Checker<'p> {
     /// Whether `op` has a definition; if it does not match it, MLIR's messages, mostly one, at most two.
     pub fn check(&mut self, op: OpId) -> Result<bool, Vec<String>> {
         let program = self.program;
-        let (name, definition) = self.definition(program.op_name_id(op));
-        let Some(definition) = definition else { return Ok(false) };
+        let place = self.place(program.op_name_id(op));
+        let Some(definition) = self.named[place].definition else { return Ok(false) };
+        let mut types: InlineList<TypeId, NUM_INLINE> = InlineList::new();
+        for value in program.operands(op) {
+            types.push(program.type_of(value));
+        }
+        for value in program.op_results(op) {
+            types.push(program.type_of(value));
+        }
+        let (operands, results) = types.split_at(program.num_operands(op));
+        let types = Types { operands, results };
         let signature = program.signature(op);
-        let is_judged = signature.is_some() && is_judged_by_signature(program, op, definition);
-        if is_judged && self.verified.has(program.signatures(), signature) {
-            self.remember(signature);
-            return Ok(true);
+        if signature.is_some() && is_judged_by_signature(program, op, definition) {
+            return self.judge(op, signature, place, definition, types).map(|()| true);
         }
-        if !self.is_plain(op, definition) {
-            self.check_by(op, name, definition)?;
+        self.check_by(op, place, definition, types).map(|()| true)
+    }
+    /// Whether `op` is a constant in custom syntax without attributes whose type a constant may have.
+    #[inline]
+    pub fn is_plain_constant(&mut self, op: OpId) -> bool {
+        let program = self.program;
+        if program.num_operands(op) != 0
+            || program.num_results(op) != 1
+            || program.num_regions(op) != 0
+            || !program.has_traits(op, OpTraits::CONSTANT_LIKE)
+            || !program.op_attrs(op).is_empty()
+        {
+            return false;
         }
-        if is_judged {
-            self.remember(signature);
+        let place = self.place(program.op_name_id(op));
+        let ty = program.type_of(program.result(op, 0));
+        let Some(definition) = self.named[place].definition else { return false };
+        definition.is_plain == Some(0)
+            && program.has_written_value(op)
+            && self.admits(place, definition, ty)
+    }
+    /// Checks `op`, whose signature tells whether it is valid, unless an op of an earlier program has told already.
+    fn judge(
+        &mut self,
+        op: OpId,
+        signature: SignatureId,
+        place: usize,
+        definition: &Definition,
+        types: Types<'_>,
+    ) -> Result<(), Vec<String>> {
+        if !self.verified.has(self.program.signatures(), signature) {
+            self.check_by(op, place, definition, types)?;
             self.verified.note(signature);
         }
-        Ok(true)
+        if self.is_right.len() <= signature.index() {
+            self.is_right.resize(self.program.signatures().len(), false);
+        }
+        self.is_right[signature.index()] = true;
+        Ok(())
     }
     /// Keeps what was found out for later programs.
     pub fn finish(self) {
         self.verified.leave(self.program.signatures(), self.program.has_aliases());
     }
-    fn remember(&mut self, signature: SignatureId) {
-        if self.is_right.len() <= signature.index() {
-            self.is_right.resize(self.program.signatures().len(), false);
+    /// The place of what is known of the ops called `name`.
+    #[inline]
+    fn place(&mut self, name: StrId) -> usize {
+        match self.places.get(name.index()) {
+            Some(&place) if place != 0 => place as usize - 1,
+            _ => self.new_place(name),
         }
-        self.is_right[signature.index()] = true;
     }
-    /// The op name `name` and its definition.
-    fn definition(&mut self, name: StrId) -> (&'p str, Option<&'static Definition>) {
-        if self.definitions.len() <= name.index() {
-            let len = self.program.strings().len().max(name.index() + 1);
-            self.definitions.resize(len, Lookup::NotYet);
-            self.plain_types.resize(len, TypeId::NONE);
+    fn new_place(&mut self, id: StrId) -> usize {
+        let name = self.program.str(id);
+        let (plain_type, recent) = (TypeId::NONE, Recent::default());
+        self.named.push(Named { name, definition: definition_of(name), plain_type, recent });
+        if self.places.len() <= id.index() {
+            self.places.resize(id.index() + 1, 0);
         }
-        let known = &mut self.definitions[name.index()];
-        if let Lookup::Found(name, definition) = *known {
-            return (name, definition);
-        }
-        let name = self.program.str(name);
-        let definition = definition_of(name);
-        *known = Lookup::Found(name, definition);
-        (name, definition)
+        self.places[id.index()] = self.named.len() as u32;
+        self.named.len() - 1
     }
     /// Whether all values of `op` have one type, a valid tensor type, and the definition has no other
     /// condition, which is the case for most elementwise ops.
-    fn is_plain(&mut self, op: OpId, definition: &Definition) -> bool {
+    fn is_plain(
+        &mut self,
+        op: OpId,
+        place: usize,
+        definition: &Definition,
+        types: Types<'_>,
+    ) -> bool {
         let program = self.program;
-        if definition.is_plain != Some(program.num_operands(op))
-            || program.num_results(op) != 1
+        let &[ty] = types.results else { return false };
+        if definition.is_plain != Some(types.operands.len())
+            || types.operands.iter().any(|other| *other != ty)
             || program.num_regions(op) != 0
             || program.op_attrs(op).iter().any(|attr| is_inherent(program, attr.name))
         {
@@ -115,60 +186,71 @@ impl<'p> Checker<'p> {
         }
         // The elements of a constant are an attribute if they are not in custom syntax.
         let is_constant = !definition.attributes.is_empty() && definition.operands.is_empty();
-        let ty = program.type_of(program.result(op, 0));
-        if program.operands(op).any(|value| program.type_of(value) != ty)
-            || is_constant && !program.has_written_value(op)
-        {
+        if is_constant && !program.has_written_value(op) {
             return false;
         }
-        let name = program.op_name_id(op).index();
-        if self.plain_types[name] == ty {
+        self.admits(place, definition, ty)
+    }
+    /// Whether the definition of the name at `place`, of a plain op, has values of type `ty`.
+    #[inline]
+    fn admits(&mut self, place: usize, definition: &Definition, ty: TypeId) -> bool {
+        let known = &mut self.named[place].plain_type;
+        if *known == ty {
             return true;
         }
         let read = &self.types.get(ty).ty;
-        let mut groups = definition.results.iter().chain(definition.operands.first());
-        let is_right = groups.all(|group| super::constraint::admits(group.takes, read));
-        if is_right {
-            self.plain_types[name] = ty;
+        for groups in [definition.results, definition.operands] {
+            if groups.first().is_some_and(|group| !admits(group.takes, read)) {
+                return false;
+            }
         }
-        is_right
+        *known = ty;
+        true
     }
     fn check_by(
         &mut self,
         op: OpId,
-        name: &str,
+        place: usize,
         definition: &Definition,
+        types: Types<'_>,
     ) -> Result<(), Vec<String>> {
-        let Self { program, types, last_ops, .. } = self;
-        let program = *program;
-        let mut only;
-        let last = if let Some(last) = last_ops.of(program, op, definition) {
-            last
-        } else {
-            only = LastOp::new(Attributes::of(program, op));
-            &mut only
-        };
-        let counts = [program.num_operands(op), program.num_regions(op)];
-        let values = program.operands(op).chain(program.op_results(op));
-        let num_values = counts[0] + program.num_results(op);
-        let mut differs_in_sizes = last.is_valid(counts, num_values);
-        let (mut few, mut many);
-        let all: &mut [&ValueType] = if num_values <= NUM_INLINE {
-            few = [&ValueType::Token; NUM_INLINE];
-            &mut few[..num_values]
-        } else {
-            many = vec![&ValueType::Token; num_values];
-            &mut many
-        };
-        for (at, (place, value)) in all.iter_mut().zip(values).enumerate() {
-            let read = types.of(value);
-            differs_in_sizes = differs_in_sizes && last.outline(at) == read.outline;
-            *place = &read.ty;
+        if self.is_plain(op, place, definition, types) {
+            return Ok(());
         }
-        let (operands, results) = all.split_at(counts[0]);
+        let Self { program, types: cache, named, .. } = self;
+        let program = *program;
+        let Named { name, recent, .. } = &mut named[place];
+        let mut only;
+        let (last, last_types) = if let Some(known) = recent.of(program, op, definition) {
+            known
+        } else {
+            only = (LastOp::new(Attributes::of(program, op)), LastTypes::default());
+            (&mut only.0, &mut only.1)
+        };
+        let num_operands = types.operands.len();
+        let counts = [num_operands, program.num_regions(op)];
+        let num_values = num_operands + types.results.len();
+        let (mut few, mut many);
+        let (all, outlines): (&mut [&ValueType], &mut [Outline]) = if num_values <= NUM_INLINE {
+            few = ([&ValueType::Token; NUM_INLINE], [Outline::default(); NUM_INLINE]);
+            (&mut few.0[..num_values], &mut few.1[..num_values])
+        } else {
+            many = (vec![&ValueType::Token; num_values], vec![Outline::default(); num_values]);
+            (&mut many.0, &mut many.1)
+        };
+        let mut at = 0;
+        for side in [types.operands, types.results] {
+            for &ty in side {
+                let read = cache.get(ty);
+                (all[at], outlines[at]) = (&read.ty, read.outline);
+                at += 1;
+            }
+        }
+        let differs_in_sizes = last_types.are(counts, outlines);
+        let (operands, results) = all.split_at(num_operands);
         let mut regions = Vec::new();
         if counts[1] != 0 {
-            regions.extend(program.op_regions(op).map(|id| region(program, types, id)));
+            regions.extend(program.op_regions(op).map(|id| region(program, cache, id)));
         }
         let constants = |index: usize| constant_ints(program, op, index);
         let view = OpView {
@@ -178,12 +260,13 @@ impl<'p> Checker<'p> {
             attributes: &last.attributes,
             regions,
             constants: &constants,
+            has_known_attributes: last.is_valid,
             differs_in_sizes,
         };
         definition.check(&view)?;
+        last.is_valid = true;
         if !differs_in_sizes {
-            let values = program.operands(op).chain(program.op_results(op));
-            last.set_valid(counts, values.map(|value| types.of(value).outline));
+            *last_types = LastTypes::new(counts, outlines);
         }
         Ok(())
     }

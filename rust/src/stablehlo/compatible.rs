@@ -14,13 +14,31 @@ pub fn compatible_sizes(a: Size, b: Size) -> bool {
 }
 
 /// Whether both may be the same shape.
+#[inline]
 pub fn compatible_shapes(a: &[Size], b: &[Size]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| compatible_sizes(a, b))
+    if a.len() != b.len() {
+        return false;
+    }
+    for (&a, &b) in a.iter().zip(b) {
+        if !compatible_sizes(a, b) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether both are tensors or buffers that may have the same shape, or neither is one and they are
 /// equal.
+#[inline]
 pub fn of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
+    if let (ValueType::Tensor(a), ValueType::Tensor(b)) = (a, b) {
+        return compatible_shapes(&a.shape, &b.shape);
+    }
+    are_of_compatible_shape(a, b)
+}
+
+/// The same of types not all of which are tensors of known rank.
+fn are_of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (None, None) => a == b,
         (Some(_), Some(_)) => match (a.shape(), b.shape()) {
@@ -32,7 +50,16 @@ pub fn of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
 }
 
 /// Whether element types are the same; a type without elements counts as its own element type.
+#[inline]
 pub fn of_same_element(a: &ValueType, b: &ValueType) -> bool {
+    if let (ValueType::Tensor(a), ValueType::Tensor(b)) = (a, b) {
+        return a.element == b.element;
+    }
+    are_of_same_element(a, b)
+}
+
+/// The same of types not all of which are tensors of known rank.
+fn are_of_same_element(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (Some(a), Some(b)) => a == b,
         (None, None) => a == b,
@@ -157,8 +184,24 @@ fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> 
     Ok(merged)
 }
 
+/// The first of `types` if all are tensors of its shape without encodings, so that it is all of them merged.
+fn common_tensor<'t>(types: &[&'t ValueType]) -> Option<&'t Tensor> {
+    let (first, others) = types.split_first()?;
+    let first = first.tensor().filter(|first| first.encoding.is_none())?;
+    for other in others {
+        let other = other.tensor()?;
+        if other.encoding.is_some() || !std::ptr::eq(first, other) && first.shape != other.shape {
+            return None;
+        }
+    }
+    Some(first)
+}
+
 /// The most specific type compatible with all of `types`: each size from the first type in which it is static.
 pub fn most_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
+    if let Some(first) = common_tensor(types) {
+        return Ok(ValueType::Tensor(first.clone()));
+    }
     merged(types, &|types| {
         let tensors: Vec<&Tensor> = types.iter().filter_map(|ty| ty.tensor()).collect();
         match types.first() {
@@ -170,6 +213,9 @@ pub fn most_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
 
 /// The least specific type: a size is static only if it is the same in all of `types`.
 pub fn least_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
+    if let Some(first) = common_tensor(types) {
+        return Ok(ValueType::Tensor(first.clone()));
+    }
     merged(types, &|types| {
         if let Some(other) = types.iter().find(|ty| ty.tensor().is_none()) {
             return Ok((*other).clone());

@@ -1,6 +1,6 @@
 //! The types that a value of an op may have, and MLIR's name for them.
 
-use super::element::Elements;
+use super::element::{Element, Elements};
 use super::types::{Tensor, ValueType};
 
 /// One alternative of a [`Constraint`].
@@ -55,6 +55,7 @@ impl Form {
             Self::StaticIntegerMatrix => "statically shaped 2-dimensional integer tensor",
         }
     }
+    #[inline]
     fn admits(self, tensor: &Tensor) -> bool {
         match self {
             Self::Any | Self::Ranked => true,
@@ -74,23 +75,37 @@ impl Form {
 pub type Constraint = &'static [Alternative];
 
 /// Whether `ty` satisfies `constraint`.
+#[inline]
 pub fn admits(constraint: &[Alternative], ty: &ValueType) -> bool {
+    // Most values are tensors, and most constraints start with them.
+    if let ([Alternative::Tensor(form, sets), ..], ValueType::Tensor(tensor)) = (constraint, ty) {
+        if is_in(sets, &tensor.element) && form.admits(tensor) {
+            return true;
+        }
+    }
     constraint.iter().any(|alternative| alternative.admits(ty))
+}
+
+/// Whether `element` is in one of `sets`.
+#[inline]
+fn is_in(sets: &[Elements], element: &Element) -> bool {
+    let element = element.sets();
+    for set in sets {
+        if set.meets(element) {
+            return true;
+        }
+    }
+    false
 }
 
 impl Alternative {
     fn admits(&self, ty: &ValueType) -> bool {
         match (self, ty) {
             (Self::Tensor(form, sets), ValueType::Tensor(tensor)) => {
-                let element = tensor.element.sets();
-                sets.iter().any(|set| set.meets(element)) && form.admits(tensor)
+                is_in(sets, &tensor.element) && form.admits(tensor)
             }
-            (Self::Tensor(Form::Any, sets), ValueType::Unranked(element)) => {
-                sets.iter().any(|set| set.meets(element.sets()))
-            }
-            (Self::Buffer(sets), ValueType::Buffer(tensor, _)) => {
-                sets.iter().any(|set| set.meets(tensor.element.sets()))
-            }
+            (Self::Tensor(Form::Any, sets), ValueType::Unranked(element)) => is_in(sets, element),
+            (Self::Buffer(sets), ValueType::Buffer(tensor, _)) => is_in(sets, &tensor.element),
             (Self::Tuple(inner), ValueType::Tuple(types)) => {
                 types.iter().all(|ty| self.admits(ty) || admits(inner, ty))
             }

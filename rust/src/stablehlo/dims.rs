@@ -31,14 +31,22 @@ pub fn to_dims<D: DimNumber>(values: &[i64]) -> Option<Vec<D>> {
 }
 
 /// The dims that field `name` lists; none if the field is not written.
-fn dims<D: DimNumber, L: FromIterator<D>>(numbers: &AttrValue<'_>, name: &str) -> Option<L> {
+fn dims<D: DimNumber, L: Default + Extend<D>>(numbers: &AttrValue<'_>, name: &str) -> Option<L> {
+    let mut list = L::default();
     match numbers.field(name) {
-        None => Some([].into_iter().collect()),
-        Some(AttrValue::Ints(ints)) => ints.iter().map(|&int| D::from_attribute(int)).collect(),
+        None => {}
+        Some(AttrValue::Ints(ints)) => {
+            for &int in ints {
+                list.extend([D::from_attribute(int)?]);
+            }
+        }
         Some(field) => {
-            field.items()?.iter().map(|item| D::from_attribute(item.as_int()?)).collect()
+            for item in field.items()? {
+                list.extend([D::from_attribute(item.as_int()?)?]);
+            }
         }
     }
+    Some(list)
 }
 
 /// The dim in field `name`, 0 if the field is not written.
@@ -78,10 +86,10 @@ impl<D: DimNumber> DotDims<D> {
     /// Reads `dot_dimension_numbers`, or the part of `ragged_dot_dimension_numbers` that is the same.
     pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
         Some(Self {
-            lhs_batching: dims(numbers, "lhs_batching_dimensions")?,
-            rhs_batching: dims(numbers, "rhs_batching_dimensions")?,
-            lhs_contracting: dims(numbers, "lhs_contracting_dimensions")?,
-            rhs_contracting: dims(numbers, "rhs_contracting_dimensions")?,
+            lhs_batching: dims::<D, _>(numbers, "lhs_batching_dimensions")?,
+            rhs_batching: dims::<D, _>(numbers, "rhs_batching_dimensions")?,
+            lhs_contracting: dims::<D, _>(numbers, "lhs_contracting_dimensions")?,
+            rhs_contracting: dims::<D, _>(numbers, "rhs_contracting_dimensions")?,
         })
     }
 }
@@ -102,8 +110,8 @@ impl<D: DimNumber> RaggedDotDims<D> {
     pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
         Some(Self {
             dot: DotDims::read(numbers.field("dot_dimension_numbers").unwrap_or(numbers))?,
-            lhs_ragged: dims(numbers, "lhs_ragged_dimensions")?,
-            rhs_group: dims(numbers, "rhs_group_dimensions")?,
+            lhs_ragged: dims::<D, _>(numbers, "lhs_ragged_dimensions")?,
+            rhs_group: dims::<D, _>(numbers, "rhs_group_dimensions")?,
         })
     }
 }
@@ -137,13 +145,13 @@ impl<D: DimNumber> ConvDims<D> {
         Some(Self {
             input_batch: dim(numbers, "input_batch_dimension")?,
             input_feature: dim(numbers, "input_feature_dimension")?,
-            input_spatial: dims(numbers, "input_spatial_dimensions")?,
+            input_spatial: dims::<D, _>(numbers, "input_spatial_dimensions")?,
             kernel_input_feature: dim(numbers, "kernel_input_feature_dimension")?,
             kernel_output_feature: dim(numbers, "kernel_output_feature_dimension")?,
-            kernel_spatial: dims(numbers, "kernel_spatial_dimensions")?,
+            kernel_spatial: dims::<D, _>(numbers, "kernel_spatial_dimensions")?,
             output_batch: dim(numbers, "output_batch_dimension")?,
             output_feature: dim(numbers, "output_feature_dimension")?,
-            output_spatial: dims(numbers, "output_spatial_dimensions")?,
+            output_spatial: dims::<D, _>(numbers, "output_spatial_dimensions")?,
         })
     }
 }
@@ -233,11 +241,11 @@ impl<D: DimNumber> IndexingDims<D> {
     /// Reads the attribute with these names.
     pub fn read(numbers: &AttrValue<'_>, names: &IndexingNames) -> Option<Self> {
         Some(Self {
-            window: dims(numbers, names.window)?,
-            collapsed: dims(numbers, names.collapsed)?,
-            input_batching: dims(numbers, names.input_batching)?,
-            indices_batching: dims(numbers, names.indices_batching)?,
-            index_map: dims(numbers, names.index_map)?,
+            window: dims::<D, _>(numbers, names.window)?,
+            collapsed: dims::<D, _>(numbers, names.collapsed)?,
+            input_batching: dims::<D, _>(numbers, names.input_batching)?,
+            indices_batching: dims::<D, _>(numbers, names.indices_batching)?,
+            index_map: dims::<D, _>(numbers, names.index_map)?,
             index_vector: dim(numbers, "index_vector_dim")?,
         })
     }

@@ -176,6 +176,7 @@ impl Element {
         }
     }
     /// The sets that it is in.
+    #[inline]
     pub fn sets(&self) -> Elements {
         match self {
             Self::Float(Float::F32 | Float::F64) => Elements::FLOAT.or(Elements::F32_OR_F64),

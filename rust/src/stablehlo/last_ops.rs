@@ -1,4 +1,4 @@
-//! A cache of what was checked last for each op name and syntax.
+//! A cache of what was checked last for an op name and each syntax.
 //!
 //! Ops of one name mostly differ in their types alone, and these in sizes alone. What stands between name and types of
 //! an op in its syntax is compared with that of the last ops of that name, apart from SSA names: by the keys of their
@@ -7,7 +7,7 @@
 use super::attributes::Attributes;
 use super::definition::Definition;
 use super::read_types::Outline;
-use crate::index::{Id, OpId, SignatureId};
+use crate::index::{OpId, SignatureId};
 use crate::inline_list::InlineList;
 use crate::ir::Program;
 
@@ -18,10 +18,8 @@ pub struct LastOp<'p> {
     key: &'p str,
     /// Its attributes.
     pub attributes: Attributes<'p>,
-    /// How many operands and regions it has.
-    counts: [usize; 2],
-    /// The outlines of the types of its operands and results; empty if it was not found valid.
-    outlines: InlineList<Outline, 4>,
+    /// Whether it was found valid.
+    pub is_valid: bool,
 }
 
 impl<'p> LastOp<'p> {
@@ -29,26 +27,34 @@ impl<'p> LastOp<'p> {
     pub fn new(attributes: Attributes<'p>) -> Self {
         Self { attributes, ..Self::default() }
     }
-    /// Whether it was found valid and has this many operands and regions, and operands and results together.
+}
+
+/// The types of an op without the sizes of dims.
+#[derive(Default)]
+pub struct LastTypes {
+    /// How many operands and regions it has.
+    counts: [usize; 2],
+    /// The outlines of the types of its operands and results; empty if there is no such op.
+    outlines: InlineList<Outline, 4>,
+}
+
+impl LastTypes {
+    /// Whether they are of this many operands and regions, and have these outlines, operands first.
     #[inline]
-    pub fn is_valid(&self, counts: [usize; 2], num_values: usize) -> bool {
-        !self.outlines.is_empty() && self.counts == counts && self.outlines.len() == num_values
+    pub fn are(&self, counts: [usize; 2], outlines: &[Outline]) -> bool {
+        !self.outlines.is_empty() && self.counts == counts && *self.outlines == *outlines
     }
-    /// The outline of the type of the operand or result at `index`, operands first.
-    #[inline]
-    pub fn outline(&self, index: usize) -> Outline {
-        self.outlines[index]
-    }
-    /// Records that an op with this many operands and regions and types with these outlines is valid.
-    pub fn set_valid(&mut self, counts: [usize; 2], outlines: impl Iterator<Item = Outline>) {
-        self.counts = counts;
-        self.outlines = outlines.collect();
+    /// The types of an op with this many operands and regions.
+    pub fn new(counts: [usize; 2], outlines: &[Outline]) -> Self {
+        Self { counts, outlines: InlineList::of(outlines) }
     }
 }
 
 /// The last ops of one name.
 #[derive(Default)]
-struct Recent<'p> {
+pub struct Recent<'p> {
+    /// The types of the last one that was found valid.
+    pub types: LastTypes,
     last: LastOp<'p>,
     /// The last op of each of some other keys.
     others: Vec<LastOp<'p>>,
@@ -70,23 +76,14 @@ impl<'p> Recent<'p> {
             self.others.push(before);
         }
     }
-}
-
-/// The last ops of each name.
-#[derive(Default)]
-pub struct LastOps<'p> {
-    by_name: Vec<Recent<'p>>,
-}
-
-impl<'p> LastOps<'p> {
-    /// The last op of the name and syntax of `op`, with the attributes of `op` of which `definition` knows; `None` if the
-    /// signature of `op` does not have these, or not which of them are properties.
+    /// The last op with the syntax of `op`, which has the name of these, with the attributes of `op` of which `definition`
+    /// knows, and the last types; `None` if the signature of `op` does not have these, or not which of them are properties.
     pub fn of(
         &mut self,
         program: &'p Program,
         op: OpId,
         definition: &Definition,
-    ) -> Option<&mut LastOp<'p>> {
+    ) -> Option<(&mut LastOp<'p>, &mut LastTypes)> {
         let has_attributes = !definition.attributes.is_empty();
         let has_dictionary = !program.op_attrs(op).is_empty();
         let mut key = "";
@@ -99,17 +96,12 @@ impl<'p> LastOps<'p> {
             }
             key = if has_attributes { stem } else { key };
         }
-        let name = program.op_name_id(op).index();
-        if self.by_name.len() <= name {
-            self.by_name.resize_with(name + 1, Recent::default);
-        }
-        let recent = &mut self.by_name[name];
-        if recent.last.key != key && !recent.recall(key) {
+        if self.last.key != key && !self.recall(key) {
             let attributes =
                 if has_attributes { Attributes::of(program, op) } else { Attributes::default() };
-            recent.add(LastOp { key, ..LastOp::new(attributes) });
+            self.add(LastOp { key, ..LastOp::new(attributes) });
         }
-        Some(&mut recent.last)
+        Some((&mut self.last, &mut self.types))
     }
 }
 

@@ -36,6 +36,13 @@ impl From<ValueType> for ResultTypes {
 
 impl FromIterator<ValueType> for ResultTypes {
     fn from_iter<I: IntoIterator<Item = ValueType>>(types: I) -> Self {
-        Self::Many(types.into_iter().collect())
+        let mut types = types.into_iter();
+        match (types.next(), types.next()) {
+            (None, _) => Self::Many(Vec::new()),
+            (Some(only), None) => Self::One(only),
+            (Some(first), Some(second)) => {
+                Self::Many([first, second].into_iter().chain(types).collect())
+            }
+        }
     }
 }

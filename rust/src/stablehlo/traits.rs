@@ -1,6 +1,6 @@
 //! Traits: relations between the types of an op that many ops share.
 
-use super::compatible::{compatible, of_compatible_shape, of_same_element};
+use super::compatible::{compatible, compatible_shapes, of_compatible_shape, of_same_element};
 use super::mistake::{of_op, Mistake};
 use super::types::ValueType;
 use super::view::OpView;
@@ -52,8 +52,60 @@ impl Trait {
                 | Self::SameTypesOf(..)
         )
     }
+    /// Whether it is a relation between attributes alone.
+    pub const fn is_of_attributes(self) -> bool {
+        matches!(self, Self::SameSizesOf(_))
+    }
     /// Checks that it holds for `op`.
     pub fn check(self, op: &OpView<'_>) -> Result<(), Mistake> {
+        if self.holds_for_tensors(op) {
+            return Ok(());
+        }
+        self.check_each(op)
+    }
+    /// Whether all operands and results are tensors of known rank, at least one each, that are to the first operand as this
+    /// relation asks: what most ops are.
+    #[inline]
+    fn holds_for_tensors(self, op: &OpView<'_>) -> bool {
+        let is_of_tensors = matches!(
+            self,
+            Self::SameShape
+                | Self::Elementwise
+                | Self::SameElements
+                | Self::CompatibleElements
+                | Self::CompatibleTypes
+        );
+        let ([first, ..], [_, ..], true) = (op.operands, op.results, is_of_tensors) else {
+            return false;
+        };
+        let ValueType::Tensor(first) = first else { return false };
+        for types in [op.operands, op.results] {
+            for ty in types {
+                let ValueType::Tensor(ty) = ty else { return false };
+                if std::ptr::eq(first, ty) {
+                    continue;
+                }
+                let holds = match self {
+                    Self::SameShape => compatible_shapes(&first.shape, &ty.shape),
+                    // Compatible sizes may not be compatible with each other.
+                    Self::Elementwise => first.shape == ty.shape,
+                    Self::SameElements | Self::CompatibleElements => first.element == ty.element,
+                    Self::CompatibleTypes => {
+                        first.element == ty.element
+                            && first.encoding.is_none()
+                            && ty.encoding.is_none()
+                            && compatible_shapes(&first.shape, &ty.shape)
+                    }
+                    _ => false,
+                };
+                if !holds {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+    fn check_each(self, op: &OpView<'_>) -> Result<(), Mistake> {
         let all = || op.types();
         let first = || op.types().next();
         let result = op.results.first();

@@ -20,8 +20,10 @@ pub struct OpView<'a> {
     pub regions: Vec<RegionView<'a>>,
     /// The values of an operand that is a constant of integers.
     pub constants: &'a dyn Fn(usize) -> Option<Vec<i64>>,
-    /// Whether an op with these attributes, whose types differ in sizes alone, was found valid, so that only
-    /// conditions on sizes and regions are left to check.
+    /// Whether an op of this name with these attributes was found valid: each of them is what the definition asks for.
+    pub has_known_attributes: bool,
+    /// Whether an op of this name with as many operands, results and regions, whose types differ in sizes alone, was found
+    /// valid, so that only conditions on sizes, regions and attributes are left to check.
     pub differs_in_sizes: bool,
 }
 

@@ -9,7 +9,7 @@
 use super::Verifier;
 use crate::attribute::{unknown_axis, write_axis};
 use crate::bitset::BitSet;
-use crate::error::{Code, Diagnostic, Span};
+use crate::error::{Code, Diagnostic};
 use crate::index::{AxisId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Payload, Type};
 use crate::mesh::Mesh;
@@ -85,16 +85,9 @@ impl Verifier<'_> {
             results.iter().map(|&value| self.program.type_of(value)).collect();
         let args = self.body(op).map_or(Vec::new(), |b| self.program.block_args(b).collect());
         let returned = self.returned(op);
-        let spans = [self.program.attr_span(op, "in_shardings"), self.sharding_span(op)];
         let sides = [
-            Side { what: "operand", outer: &operands, inner: &args, owners: &args, span: spans[0] },
-            Side {
-                what: "result",
-                outer: &result_types,
-                inner: &returned,
-                owners: &results,
-                span: spans[1],
-            },
+            Side { what: "operand", outer: &operands, inner: &args, owners: &args },
+            Side { what: "result", outer: &result_types, inner: &returned, owners: &results },
         ];
         let sound = sides.iter().all(|side| self.side(op, side));
         if sound && !(args.is_empty() && results.is_empty()) {
@@ -120,7 +113,6 @@ impl Verifier<'_> {
     /// Invariant 1: one mesh, with the manual axes.
     fn manual_mesh(&mut self, op: OpId, owners: &[ValueId], names: &[StrId]) {
         let mut common = MeshId::NONE;
-        let span = self.program.attr_span(op, "manual_axes");
         for &owner in owners {
             let Some(mesh) = self.program.mesh_of(self.program.sharding(owner)).get() else {
                 continue;
@@ -133,6 +125,7 @@ impl Verifier<'_> {
                 if !names.is_empty() {
                     let message = "all in and out shardings must be bound to the same mesh or an \
                                    empty mesh.";
+                    let span = self.program.attr_span(op, "manual_axes");
                     self.report_at(span, op, Code::InvalidOp, message);
                 }
                 return;
@@ -146,7 +139,7 @@ impl Verifier<'_> {
                 let message = format!("unknown manual axis: \"{name}\"");
                 let mut problem = self.problem(op, Code::UnknownAxis, &message);
                 problem.hint = unknown_axis(name, mesh).hint;
-                problem.span = span;
+                problem.span = self.program.attr_span(op, "manual_axes");
                 self.report(op, problem);
             }
         }
@@ -154,7 +147,7 @@ impl Verifier<'_> {
     /// Checks the operands or the results; false if blocks or shardings do not match them in number, so that no
     /// further check is possible.
     fn side(&mut self, op: OpId, side: &Side<'_>) -> bool {
-        let (what, span) = (side.what, side.span);
+        let what = side.what;
         if side.outer.len() != side.inner.len() {
             return false;
         }
@@ -169,6 +162,10 @@ impl Verifier<'_> {
             let found = found
                 .or_else(|| self.shape_problem(sharding, mesh, &manual, (ty, inner), (what, i)));
             if let Some(message) = found {
+                let span = match what {
+                    "operand" => self.program.attr_span(op, "in_shardings"),
+                    _ => self.sharding_span(op),
+                };
                 self.report_at(span, op, Code::InvalidOp, &message);
             }
         }
@@ -260,5 +257,4 @@ struct Side<'a> {
     inner: &'a [ValueId],
     /// The values that have the shardings.
     owners: &'a [ValueId],
-    span: Option<Span>,
 }

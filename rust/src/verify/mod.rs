@@ -35,15 +35,15 @@ use rustc_hash::FxHashSet;
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
-    verify_read(program, Findings::default())
+    verify_with(program, Findings::default(), Some(Checker::new(program)))
 }
 
-/// All errors in `program`, those that the parser has found (`findings`) included, in the order of the text.
+/// All errors in `program`, which was parsed, those that the parser has found (`findings`) included, in the order of the text.
 pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
     if findings.is_unreadable {
         return findings.problems;
     }
-    verify_with(program, findings, Some(Checker::new(program)))
+    verify_with(program, findings, Some(Checker::of_parsed(program)))
 }
 
 /// All errors in `program`, `findings` of the parser included. `checker` checks ops of `StableHLO` and CHLO
@@ -157,8 +157,12 @@ impl Verifier<'_> {
     /// Whether `op` and the ops inside it need no further check, which is the case for most ops. No op whose
     /// definition depends on the signature alone has own checks.
     #[inline]
-    fn is_settled(&self, op: OpId) -> bool {
-        !self.has_marks && self.checker.as_ref().is_some_and(|checker| checker.is_known(op))
+    fn is_settled(&mut self, op: OpId) -> bool {
+        if self.has_marks {
+            return false;
+        }
+        let Some(checker) = &mut self.checker else { return false };
+        checker.is_known(op) || checker.is_plain_constant(op)
     }
     /// Checks `op`; true if the ops inside it were checked too.
     #[inline(never)]

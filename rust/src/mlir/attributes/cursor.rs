@@ -205,7 +205,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     }
     /// `open`, integers with commas in between, `close`. If something else comes next, `None`, and the cursor stays where
     /// it is.
-    pub fn int_list(&mut self, open: &str, close: &str) -> Option<InlineList<i64, 4>> {
+    pub fn int_list(&mut self, open: u8, close: u8) -> Option<InlineList<i64, 4>> {
         let start = self.place;
         let ints = self.ints_between(open, close);
         if ints.is_none() {
@@ -213,18 +213,30 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         }
         ints
     }
-    fn ints_between(&mut self, open: &str, close: &str) -> Option<InlineList<i64, 4>> {
-        self.expect(open)?;
+    fn ints_between(&mut self, open: u8, close: u8) -> Option<InlineList<i64, 4>> {
+        if self.peek() != Some(open) {
+            return None;
+        }
+        self.place += 1;
         let mut ints = InlineList::new();
-        if self.eat(close) {
+        if self.peek() == Some(close) {
+            self.place += 1;
             return Some(ints);
         }
         loop {
-            ints.push(self.int()?);
-            if self.eat(close) {
+            self.peek();
+            ints.push(match self.short_decimal() {
+                Some(int) => int,
+                None => parse_int(self.number())?,
+            });
+            let next = self.peek()?;
+            self.place += 1;
+            if next == close {
                 return Some(ints);
             }
-            self.expect(",")?;
+            if next != b',' {
+                return None;
+            }
         }
     }
     /// `@name`, `@"na me"`, with nested references.

@@ -34,7 +34,9 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
         return fields;
     }
     // In the generic form the name is quoted, and all attributes are in the dictionaries.
-    if syntax.is_empty() || text.starts_with('"') || is_after_quote(program, syntax) {
+    let starts_with_operand = text.as_bytes().starts_with(b" %");
+    let is_generic = || text.starts_with('"') || is_after_quote(program, syntax);
+    if text.is_empty() || !starts_with_operand && is_generic() {
         return fields;
     }
     let text = from_last_operand(program, op, syntax, text);
@@ -239,7 +241,7 @@ impl<'a> Reader<'_, 'a> {
             "type" | "distribution" | "algorithm" if self.cursor.peek() != Some(b'#') => {
                 self.cursor.case()
             }
-            _ => match self.cursor.int_list("[", "]") {
+            _ => match self.cursor.int_list(b'[', b']') {
                 Some(ints) => Some(AttrValue::Ints(ints)),
                 None => match self.cursor.value()? {
                     AttrValue::Array(items) => Some(AttrValue::DenseArray(items)),
@@ -251,9 +253,9 @@ impl<'a> Reader<'_, 'a> {
 
     /// `[0] x [1]`, into `dot_dimension_numbers`.
     fn dot_dims(&mut self, word: &str) -> Option<()> {
-        let lhs = AttrValue::Ints(self.cursor.int_list("[", "]")?);
+        let lhs = AttrValue::Ints(self.cursor.int_list(b'[', b']')?);
         self.cursor.eat("x").then_some(())?;
-        let rhs = AttrValue::Ints(self.cursor.int_list("[", "]")?);
+        let rhs = AttrValue::Ints(self.cursor.int_list(b'[', b']')?);
         let names = if word == "batching_dims" {
             ["lhs_batching_dimensions", "rhs_batching_dimensions"]
         } else {

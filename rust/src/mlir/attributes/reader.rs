@@ -123,7 +123,7 @@ impl<'a> AttrCursor<'_, 'a> {
         if self.eat(">") {
             return Some(AttrValue::Ints(InlineList::new()));
         }
-        if let Some(ints) = self.int_list(":", ">") {
+        if let Some(ints) = self.int_list(b':', b'>') {
             return Some(AttrValue::Ints(ints));
         }
         let items = self.list(":", ">", Self::value)?;

@@ -21,7 +21,7 @@ pub fn window<'a>(cursor: &mut AttrCursor<'_, 'a>) -> Option<Fields<'a>> {
         let value = if word == "pad" {
             AttrValue::Dense { elements: pairs(cursor)?, ty: "" }
         } else {
-            match cursor.int_list("[", "]") {
+            match cursor.int_list(b'[', b']') {
                 Some(ints) => AttrValue::Ints(ints),
                 None => AttrValue::DenseArray(cursor.list("[", "]", number_or_bool)?),
             }

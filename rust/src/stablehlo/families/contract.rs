@@ -107,6 +107,20 @@ fn check_dims(
     [distinct, in_range]
 }
 
+/// Whether the dims of one operand are distinct and in range, for few dims: `false` does not say that they are wrong.
+fn are_right(rank: usize, batching: &[i64], contracting: &[i64]) -> bool {
+    let mut seen = 0_u64;
+    for dims in [batching, contracting] {
+        for &dim in dims {
+            if !(0..(rank as i64).min(64)).contains(&dim) || seen & 1 << dim != 0 {
+                return false;
+            }
+            seen |= 1 << dim;
+        }
+    }
+    true
+}
+
 /// Checks the dimension numbers of a contraction of `lhs` and `rhs`.
 pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims<i64>) -> Result<(), Mistake> {
     let same_len = |a: &[i64], b: &[i64], what: &str| {
@@ -116,13 +130,18 @@ pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims<i64>) -> Res
     };
     same_len(&dims.lhs_batching, &dims.rhs_batching, "batching")?;
     same_len(&dims.lhs_contracting, &dims.rhs_contracting, "contracting")?;
-    let names = ["lhs_batching_dimensions", "lhs_contracting_dimensions"];
-    let left = check_dims(names, lhs.rank(), &dims.lhs_batching, &dims.lhs_contracting);
-    let names = ["rhs_batching_dimensions", "rhs_contracting_dimensions"];
-    let right = check_dims(names, rhs.rank(), &dims.rhs_batching, &dims.rhs_contracting);
-    let [left_distinct, left_in_range] = left;
-    let [right_distinct, right_in_range] = right;
-    left_distinct.and(right_distinct).and(left_in_range).and(right_in_range)?;
+    let sides = [
+        (lhs.rank(), &dims.lhs_batching, &dims.lhs_contracting),
+        (rhs.rank(), &dims.rhs_batching, &dims.rhs_contracting),
+    ];
+    if !sides.iter().all(|&(rank, batching, contracting)| are_right(rank, batching, contracting)) {
+        let [left, right] = sides;
+        let names = ["lhs_batching_dimensions", "lhs_contracting_dimensions"];
+        let [left_distinct, left_in_range] = check_dims(names, left.0, left.1, left.2);
+        let names = ["rhs_batching_dimensions", "rhs_contracting_dimensions"];
+        let [right_distinct, right_in_range] = check_dims(names, right.0, right.1, right.2);
+        left_distinct.and(right_distinct).and(left_in_range).and(right_in_range)?;
+    }
     for (a, b, what) in [
         (&dims.lhs_batching, &dims.rhs_batching, "batching"),
         (&dims.lhs_contracting, &dims.rhs_contracting, "contracting"),
@@ -136,18 +155,14 @@ pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims<i64>) -> Res
 }
 
 /// The dims of `side` that are in none of `bound`, with their bounds.
-pub fn free_dims<'t>(
-    side: &'t Tensor,
-    bound: &[&[i64]],
-) -> impl Iterator<Item = (Size, Size)> + 't {
-    let mut is_free = InlineList::<bool, 8>::repeat(true, side.rank());
-    for &dim in bound.iter().copied().flatten() {
-        if let Some(is_free) = usize::try_from(dim).ok().and_then(|dim| is_free.get_mut(dim)) {
-            *is_free = false;
+pub fn free_dims(side: &Tensor, bound: &[&[i64]]) -> InlineList<(Size, Size), 4> {
+    let mut free = InlineList::new();
+    for (dim, &size) in side.shape.iter().enumerate() {
+        if !bound.iter().any(|dims| dims.contains(&(dim as i64))) {
+            free.push((size, side.bound(dim)));
         }
     }
-    let free = (0..side.rank()).filter(move |&dim| is_free[dim]);
-    free.map(|dim| (side.shape[dim], side.bound(dim)))
+    free
 }
 
 fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
@@ -162,9 +177,18 @@ fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
         let (left, right) = ((lhs.shape[a], lhs.bound(a)), (rhs.shape[b], rhs.bound(b)));
         result.push(most_specific_size(at, left, right)?);
     }
-    result.extend(free_dims(lhs, &[&dims.lhs_batching, &dims.lhs_contracting]));
-    result.extend(free_dims(rhs, &[&dims.rhs_batching, &dims.rhs_contracting]));
-    Ok(result.iter().copied().unzip())
+    for free in [
+        free_dims(lhs, &[&dims.lhs_batching, &dims.lhs_contracting]),
+        free_dims(rhs, &[&dims.rhs_batching, &dims.rhs_contracting]),
+    ] {
+        result.extend(free.iter().copied());
+    }
+    let (mut sizes, mut bounds) = (Sizes::new(), Sizes::new());
+    for &(size, bound) in &result {
+        sizes.push(size);
+        bounds.push(bound);
+    }
+    Ok((sizes, bounds))
 }
 
 fn verify_dot_general(op: &OpView<'_>) -> Result<(), Mistake> {

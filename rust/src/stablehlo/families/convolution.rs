@@ -90,7 +90,8 @@ fn check(op: &OpView<'_>) -> Result<ConvDims<i64>, Mistake> {
         format!("expects lhs and rhs to have compatible element type. Got: '{lhs}' and '{rhs}'")
     })?;
     let dims = dimension_numbers(op)?;
-    if !op.differs_in_sizes {
+    // If an op with these attributes was valid, it had these ranks.
+    if !op.has_known_attributes || rank != dims.input_spatial.len() + 2 {
         check_dimension_numbers(&dims, rank)?;
     }
     check_groups(op, &dims)?;

@@ -13,7 +13,7 @@ use crate::stablehlo::kinds::{Kind, Least};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{sizes, Tensor, ValueType};
+use crate::stablehlo::types::{sizes, Tensor};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -216,8 +216,7 @@ const DEQUANTIZE: Definition = Definition {
 
 /// The most specific type of the operands: each size from the first operand in which it is static.
 pub fn like_operands(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
-    let types: Vec<&ValueType> = op.operands.iter().map(|ty| &**ty).collect();
-    Ok(most_specific(&types)?.into())
+    Ok(most_specific(op.operands)?.into())
 }
 
 fn real_part(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {

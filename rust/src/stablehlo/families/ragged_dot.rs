@@ -75,10 +75,10 @@ pub fn ragged_dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
     }
     let dot = &dims.dot;
     result.extend(dot.lhs_batching.iter().map(|&dim| (lhs.shape[dim as usize], None)));
-    let free = free_dims(lhs, &[&dot.lhs_batching, &dot.lhs_contracting]).collect::<Vec<_>>();
-    result.extend(free);
+    let free = free_dims(lhs, &[&dot.lhs_batching, &dot.lhs_contracting]);
+    result.extend(free.iter().copied());
     let bound: [&[i64]; 3] = [&dot.rhs_batching, &dot.rhs_contracting, &dims.rhs_group];
-    result.extend(free_dims(rhs, &bound));
+    result.extend(free_dims(rhs, &bound).iter().copied());
     Ok((result.into_iter().map(|(size, _)| size).collect(), Sizes::new()))
 }
 

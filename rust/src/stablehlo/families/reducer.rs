@@ -1,7 +1,7 @@
 //! Checks regions that reduce two values to one.
 
 use crate::stablehlo::compatible::{
-    compatible_sizes, is_promotable, of_compatible_shape, same_but_for_precision,
+    compatible_shapes, compatible_sizes, is_promotable, same_but_for_precision,
     same_but_for_unknown_sizes,
 };
 use crate::stablehlo::element::Element;
@@ -70,8 +70,10 @@ fn check_one(
             )
         })?;
     }
-    let init = ValueType::from(init_value.clone());
-    ensure(of_compatible_shape(&init, result), || {
+    let init = || ValueType::from(init_value.clone());
+    let fits = result.shape().is_none_or(|shape| compatible_shapes(&init_value.shape, shape));
+    ensure(fits, || {
+        let init = init();
         format!(
             "The shape of reduction-region's result type at index {at} differs from the op's \
              corresponding init-value type: '{result}' vs '{init}'"
@@ -80,6 +82,7 @@ fn check_one(
     let promotable =
         |from: &Element, to: &ValueType| to.element().is_some_and(|to| is_promotable(from, to));
     ensure(promotable(&init_value.element, result), || {
+        let init = init();
         format!(
             "The element-type of reduction-region's result type at index {at} is expected to be \
              promotable from the op's corresponding init-value element-type: '{result}' vs '{init}'"

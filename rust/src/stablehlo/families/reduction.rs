@@ -1,6 +1,6 @@
 //! Reductions of whole dims, and functions applied to each element.
 
-use super::reducer::{accumulators, check_reducer};
+use super::reducer::check_reducer;
 use crate::inline_list::InlineList;
 use crate::stablehlo::compatible::of_compatible_shape;
 use crate::stablehlo::constraint as takes;
@@ -8,6 +8,7 @@ use crate::stablehlo::definition::{
     many, one, required, stablehlo, Definition, Family, Regions, NOTHING,
 };
 use crate::stablehlo::dim_checks::list;
+use crate::stablehlo::element::Element;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
@@ -41,11 +42,17 @@ const MAP: Definition = Definition {
 /// The sizes and bounds of dims.
 type Dims = InlineList<(Size, Size), 4>;
 
-/// The inputs of a reduction, and sizes and bounds of the dims that are kept.
-fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
-    let inputs = op.operands(0..op.operands.len() / 2)?;
-    let Some(&first) = inputs.first() else { return Err(Mistake::silent()) };
-    for at in 1..inputs.len() {
+/// The number of inputs of a reduction, and sizes and bounds of the dims that are kept.
+fn inputs(op: &OpView<'_>) -> Result<(usize, Dims), Mistake> {
+    let count = op.operands.len() / 2;
+    if count == 0 {
+        return Err(Mistake::silent());
+    }
+    let first = op.operand(0)?;
+    for at in 1..count {
+        op.operand(at)?;
+    }
+    for at in 1..count {
         ensure(of_compatible_shape(op.operands[0], op.operands[at]), || {
             format!(
                 "expects all inputs to have compatible shapes. Shape at input-index {at} is not \
@@ -65,25 +72,41 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
         ensure(!*place, || format!("Duplicate reduction dimension: {dim}"))?;
         *place = true;
     }
-    let kept = (0..first.rank()).filter(|&dim| !is_reduced[dim]);
-    let kept = kept.map(|dim| (first.shape[dim], first.bound(dim))).collect();
-    Ok((inputs, kept))
+    let mut kept = Dims::new();
+    for (dim, (&size, is_reduced)) in first.shape.iter().zip(&is_reduced).enumerate() {
+        if !is_reduced {
+            kept.push((size, first.bound(dim)));
+        }
+    }
+    Ok((count, kept))
 }
 
 fn verify_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
-    let (inputs, kept) = inputs(op)?;
-    let init_values = op.operands(inputs.len()..2 * inputs.len())?;
-    let allowed: Sizes = kept.iter().map(|(size, _)| *size).collect();
+    let (count, kept) = inputs(op)?;
+    let (inputs, init_values) = (op.operands(0..count)?, op.operands(count..2 * count)?);
+    let mut allowed = Sizes::new();
+    for (size, _) in &kept {
+        allowed.push(*size);
+    }
     check_reducer(op.region(0)?, &inputs, &init_values, &allowed)
 }
 
 fn reduce(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
-    let (inputs, kept) = inputs(op)?;
-    let elements = accumulators(op.region(0)?, &inputs);
-    let (shape, bounds): (Sizes, Sizes) = kept.iter().copied().unzip();
-    let result =
-        |element| Tensor::new(Sizes::new(), element).with_shape(shape.clone(), bounds.clone());
-    Ok(elements.into_iter().map(result).map(ValueType::Tensor).collect())
+    let (count, kept) = inputs(op)?;
+    let region = op.region(0)?;
+    let (mut shape, mut bounds) = (Sizes::new(), Sizes::new());
+    for (size, bound) in &kept {
+        shape.push(*size);
+        bounds.push(*bound);
+    }
+    let result = |element: &Element| {
+        let like = Tensor::new(Sizes::new(), element.clone());
+        ValueType::Tensor(like.with_shape(shape.clone(), bounds.clone()))
+    };
+    if region.num_blocks == 0 {
+        return Ok(op.operands(0..count)?.iter().map(|input| result(&input.element)).collect());
+    }
+    Ok(region.returned.iter().filter_map(|ty| ty.element()).map(result).collect())
 }
 
 fn map(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {

@@ -1,5 +1,6 @@
 //! Checks the replica groups of collectives.
 
+use crate::inline_list::InlineList;
 use crate::stablehlo::attributes::Attributes;
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
@@ -38,6 +39,10 @@ pub fn check_groups(attributes: &Attributes<'_>, needs: GroupNeeds) -> Result<()
     ensure(!needs.is_global || rows.wrapping_mul(columns) != 0, || {
         "if `use_global_device_ids` is set, the replica groups cannot be empty".to_owned()
     })?;
+    match needs.size.filter(|&size| needs.is_uniform && size != columns && rows != 0) {
+        None if is_permutation(&ids) => return Ok(()),
+        _ => {}
+    }
     let mut seen: FxHashSet<i64> = FxHashSet::default();
     for id in ids {
         if id == -1 {
@@ -53,6 +58,18 @@ pub fn check_groups(attributes: &Attributes<'_>, needs: GroupNeeds) -> Result<()
         Some(size) => Err(bare(format!("group size of replica_groups must be {size}"))),
         None => Ok(()),
     }
+}
+
+/// Whether `ids` are all numbers from 0 on, each once.
+fn is_permutation(ids: &[i64]) -> bool {
+    let mut is_seen = InlineList::<bool, 64>::repeat(false, ids.len());
+    for &id in ids {
+        match usize::try_from(id).ok().and_then(|id| is_seen.get_mut(id)) {
+            Some(is_seen) if !*is_seen => *is_seen = true,
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// Checks the groups of a broadcast, which need not contain all devices.
@@ -82,8 +99,14 @@ pub fn check_pairs(attributes: &Attributes<'_>) -> Result<(), Mistake> {
         let sizes = list(&sizes);
         format!("expect source_target_pairs attribute of shape (N, 2), but got ({sizes})")
     })?;
+    let ids = attribute.dense_ints().unwrap_or_default();
+    let (sources, targets): (Vec<i64>, Vec<i64>) =
+        ids.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+    if is_permutation(&sources) && is_permutation(&targets) {
+        return Ok(());
+    }
     let mut seen: [FxHashSet<i64>; 2] = Default::default();
-    for (at, id) in attribute.dense_ints().unwrap_or_default().into_iter().enumerate() {
+    for (at, id) in ids.into_iter().enumerate() {
         ensure(id >= 0, || "replica ids in source_target_pairs must be >= 0.".to_owned())?;
         ensure(seen[at % 2].insert(id), || {
             let what = ["sources", "targets"][at % 2];
