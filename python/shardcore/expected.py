@@ -17,7 +17,7 @@ def expect(value: object, *kinds: type) -> None:
         TypeError: it is not; the message names the kinds.
     """
     if not isinstance(value, kinds):
-        wanted = " or ".join(_with_article(kind.__name__) for kind in kinds)
+        wanted = " or ".join(map(_with_article, kinds))
         raise TypeError(f"expected {wanted}, not {type(value).__name__}")
 
 
@@ -34,6 +34,9 @@ def expect_all(values: Iterable[T], kind: type[T], what: str) -> tuple[T, ...]:
     return found
 
 
-def _with_article(name: str) -> str:
+def _with_article(kind: type) -> str:
+    name = kind.__name__
+    if kind is type(None):
+        return "None"
     # An h at the start of a name is the letter's name: an HloSharding.
     return f"an {name}" if name[0] in "AEIOU" or name.startswith("Hlo") else f"a {name}"

@@ -54,3 +54,29 @@ def test_hlo_is_text_or_bytes(value: Any) -> None:
 def test_the_order_of_an_iota_is_a_permutation(order: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="is no permutation of 2 dims"):
         TileAssignment.iota((2, 4), (2, 4), order)
+
+
+@pytest.mark.parametrize("value", [0, (), [1], b"%a", object()])
+def test_graphs_are_drawn_around_names(value: Any) -> None:
+    for option in ("around", "scope"):
+        with pytest.raises(TypeError, match="expected a str"):
+            RESULT.graph(**{option: value})
+
+
+def test_nodes_of_a_graph_are_there() -> None:
+    graph = RESULT.graph()
+    for numbers in ([99], [-1], b"x"):
+        with pytest.raises(ValueError, match="there is no node"):
+            graph.subgraph(numbers)
+    with pytest.raises(ShardcoreError, match=r"program-too-large"):
+        graph.subgraph(range(10**12))
+
+
+def test_a_mapping_is_one_or_text() -> None:
+    with pytest.raises(TypeError, match="expected a Mapping or a str or None"):
+        RESULT.cost(mapping=0)
+
+
+def test_arguments_of_a_simulation_are_not_copied_where_they_are_too_long() -> None:
+    with pytest.raises(ShardcoreError, match="items, not those of shape"):
+        RESULT.module.simulate(range(10**12))

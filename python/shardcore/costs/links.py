@@ -12,6 +12,7 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.topology import Topology, parse_mapping, parse_shape
 from shardcore.errors import CalculusError, ShardcoreError, VerificationError
+from shardcore.expected import expect
 
 OPS = {
     "all_gather": "all_gather",
@@ -85,6 +86,7 @@ class Links:
         self._chip = chip
         self._slices = slices
         self._shape = None if shape is None else parse_shape(shape)
+        expect(mapping, Mapping, str, type(None))
         self._mapping = parse_mapping([mapping]) if isinstance(mapping, str) else mapping
         self._options = options or TimeOptions()
         self._topologies: dict[Mesh, Topology] = {}

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from shardcore.expected import expect, expect_all
 from shardcore.jax.boundary import Leaf
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.trees import Trees
@@ -31,6 +32,12 @@ class Compiled:
         inputs: Sequence[Leaf],
         outputs: Sequence[Leaf],
     ) -> None:
+        expect(partitioned, Partitioned)
+        expect(executable, jax.stages.Compiled)
+        expect(trees, Trees)
+        expect(mesh, jax.sharding.Mesh)
+        self._inputs = expect_all(inputs, Leaf, "inputs")
+        self._outputs = expect_all(outputs, Leaf, "outputs")
         self.partitioned = partitioned
         """The program that each device runs, and what it sends."""
         self.executable = executable
@@ -38,8 +45,6 @@ class Compiled:
         self.mesh = mesh
         """The mesh with the devices that run the program."""
         self._trees = trees
-        self._inputs = tuple(inputs)
-        self._outputs = tuple(outputs)
 
     @property
     def in_shardings(self) -> tuple[Any, ...]:

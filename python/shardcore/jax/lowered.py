@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+from jax.sharding import AbstractMesh
 
 from shardcore._core import (
     Mesh,
@@ -18,6 +19,7 @@ from shardcore._core import (
     import_hlo_shardings,
 )
 from shardcore.bounded import shown
+from shardcore.expected import expect
 from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
@@ -31,6 +33,9 @@ class Lowered:
     """What :func:`shardcore.jax.lower` returns: a module, and the pytrees of the function."""
 
     def __init__(self, module: Module, trees: Trees | None, mesh: JaxMesh | None) -> None:
+        expect(module, Module)
+        expect(trees, Trees, type(None))
+        expect(mesh, AbstractMesh, jax.sharding.Mesh, type(None))
         if mesh is not None and not module.meshes:
             # Lowered without Shardy the program names no axes; the mesh that was given does.
             module = import_hlo_shardings(module, our_mesh(mesh))
@@ -103,6 +108,7 @@ class Lowered:
 
     def over(self, result: Result, mesh: Mesh) -> JaxResult:
         """Return ``result``, of this program over ``mesh``, in the trees of the function."""
+        expect(mesh, Mesh)
         own = self._mesh
         if own is None or not is_same_mesh(mesh, own):
             own = abstract_mesh(mesh)

@@ -12,6 +12,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shardcore._core import AxisRef, Module, Port, Result, Value
 from shardcore.errors import Diagnostic
+from shardcore.expected import expect
 from shardcore.jax.hlo import hlo_sharding, with_sub_axes
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistakes
@@ -39,6 +40,9 @@ class JaxResult:
     """
 
     def __init__(self, result: Result, trees: Trees, mesh: JaxMesh | None) -> None:
+        expect(result, Result)
+        expect(trees, Trees)
+        expect(mesh, AbstractMesh, jax.sharding.Mesh, type(None))
         self.result = result
         """The result for the lowered program, without pytrees."""
         self._trees = trees

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sized
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +119,8 @@ class Simulator:
         """The value of argument ``at``."""
         if kind is None:
             return None
+        if isinstance(array, Sized) and not hasattr(array, "shape"):
+            self._check_length(at, array, kind, devices)
         given = np.asarray(array)
         shape = given.shape
         if shape == kind.shape:
@@ -131,6 +135,19 @@ class Simulator:
             message = f"argument {at} has element type {given.dtype}, not {kind.dtype}"
             raise self._mistake(message)
         return in_type(given, kind.dtype)
+
+    def _check_length(self, at: int, array: Sized, kind: TensorType, devices: int | None) -> None:
+        """Check the length of argument ``at``, a list, before it is copied."""
+        lengths = {kind.shape[0]} if kind.shape else set()
+        if devices is not None:
+            lengths.add(devices)
+        try:
+            has = len(array)
+        except OverflowError:
+            has = sys.maxsize
+        if has > max(lengths, default=0) and has > MOST_DEVICES:
+            message = f"argument {at} has {shown(has)} items, not those of shape {kind.shape}"
+            raise self._mistake(message)
 
     def _mistake(self, message: str) -> SimulationError:
         return mistake("invalid-argument", message, None, (self._op,), self._filename)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from shardcore import files
 from shardcore.bounded import shown
+from shardcore.expected import expect
 from shardcore.report.graph.folding import MAX_NODES, fit
 from shardcore.report.graph.model import Graph, build
 from shardcore.report.graph.nearby import inside, near
@@ -55,6 +56,8 @@ def graph(
             raise ValueError(
                 f"a graph is written to a .svg, .dot or .gv file, not to {shown(Path(path).name)}"
             )
+    for text in (around, scope):
+        expect(text, str, type(None))
     _check_count("hops", "ops", hops)
     _check_count("max_nodes", "tensors and ops", max_nodes)
     if around is not None and scope is not None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shardcore.bounded import items, shown
 from shardcore.report.entry import entry_function
 from shardcore.report.table import format_shape, format_sharding
 from shardcore.units import plural
@@ -144,8 +146,16 @@ class Graph:
         return f"folded {self.folding}; to see more: {', '.join(more)}"
 
     def subgraph(self, numbers: Sequence[int]) -> Graph:
-        """Return the graph of the nodes with these numbers, which ascend."""
-        new = {old: index for index, old in enumerate(numbers)}
+        """Return the graph of the nodes with these numbers, which ascend.
+
+        Raises:
+            ValueError: a number is that of no node.
+        """
+        numbers = items(numbers, "numbers of nodes", len(self.nodes))
+        for number in numbers:
+            if not 0 <= index(number) < len(self.nodes):
+                raise ValueError(f"there is no node {shown(number)}")
+        new = {old: place for place, old in enumerate(numbers)}
         edges = [(new[a], new[b]) for a, b in self.edges if a in new and b in new]
         return Graph(tuple(self.nodes[old] for old in numbers), tuple(edges), (), self.title)
 
