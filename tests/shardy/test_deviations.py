@@ -315,20 +315,3 @@ def test_short_forms_of_ops_of_other_dialects() -> None:
     with pytest.raises(shardcore.ShardcoreError, match=r"the short form of cf\.br is not known"):
         shardcore.Module.parse(body.format("cf.br ^bb1"))
     shardcore.Module.parse(body.format('"cf.br"()[^bb1] : () -> ()'))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        # The block that defines the value is not on every way to the one that uses it.
-        'func.func @f(%a: tensor<8xf32>) {\n  "cf.br"()[^bb2] : () -> ()\n^bb1:\n'
-        '  %0 = stablehlo.abs %a : tensor<8xf32>\n  "cf.br"()[^bb2] : () -> ()\n^bb2:\n'
-        "  %1 = stablehlo.abs %0 : tensor<8xf32>\n  return\n}",
-        # The entry block is jumped to.
-        'func.func @f() {\n^bb0:\n  "cf.br"()[^bb0] : () -> ()\n}',
-    ],
-)
-def test_ways_between_blocks(text: str) -> None:
-    with pytest.raises(reference.RejectedError, match=r"does not dominate|have predecessors"):
-        reference.run(text, "builtin.module()")
-    shardcore.Module.parse(text)

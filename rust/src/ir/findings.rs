@@ -1,7 +1,7 @@
 //! Errors in attributes that the parser finds and the verifier reports.
 
 use crate::error::{Code, Diagnostic, Span};
-use crate::index::OpId;
+use crate::index::{BlockId, OpId};
 use rustc_hash::FxHashSet;
 
 /// The errors that the parser has found in the attributes of a program.
@@ -13,6 +13,8 @@ pub struct Findings {
     pub malformed: FxHashSet<OpId>,
     /// Known ops with properties of which they have none, or that are no dictionary, with the places of these.
     pub properties: Vec<(OpId, Span)>,
+    /// Ops with the blocks that they name as their successors, in the order of the text; `None` if nobody has looked.
+    pub successors: Option<Vec<(OpId, BlockId)>>,
     /// Whether something could not be parsed, so that there may be more errors.
     pub is_unreadable: bool,
 }

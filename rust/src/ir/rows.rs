@@ -129,6 +129,10 @@ impl Program {
             num_args: 0,
         })
     }
+    /// The id of the block that [`Program::push_block`] makes next.
+    pub(crate) fn next_block_id(&self) -> BlockId {
+        self.blocks.next_id()
+    }
     /// Puts `block` at the end of `region`.
     pub(super) fn append_block(&mut self, region: RegionId, block: BlockId) {
         self.blocks[block].region = region;

@@ -16,6 +16,9 @@ impl Verifier<'_> {
     pub(super) fn structure(&mut self, op: OpId) {
         if self.program.num_regions(op) > 0 {
             self.terminators(op);
+            if self.successors.is_some() {
+                self.note_branching(op);
+            }
         }
         match self.program.kind(op) {
             OpKind::ManualComputation | OpKind::NamedComputation => self.ends_with_return(op),
@@ -136,6 +139,7 @@ impl Verifier<'_> {
         if self.program.kind(op) == OpKind::Other {
             self.registered(op);
             self.indirect(op);
+            self.branch(op);
         }
     }
     /// Checks that `op`, if all ops of its dialect are known, is one of them.

@@ -13,6 +13,7 @@
 mod collective;
 mod composite;
 mod data_flow;
+mod dominance;
 mod functions;
 mod indirect;
 mod made;
@@ -23,12 +24,14 @@ mod propagation_edges;
 mod properties;
 mod rule;
 mod stablehlo;
+mod successors;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
-use crate::index::OpId;
+use crate::index::{OpId, RegionId};
 use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::stablehlo::{definition_of, Checker};
+use dominance::Successors;
 pub use made::is_at_risk;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
@@ -53,7 +56,7 @@ fn verify_with(
     findings: Findings,
     checker: Option<Checker<'_>>,
 ) -> Vec<Diagnostic> {
-    let Findings { problems, malformed, properties, .. } = findings;
+    let Findings { problems, malformed, properties, successors, .. } = findings;
     let is_sorted = problems.is_empty() && properties.is_empty();
     let names = Names::new(program);
     let has_manual = program.num_made(OpKind::ManualComputation) > 0;
@@ -66,6 +69,8 @@ fn verify_with(
         malformed,
         checker,
         symbols: None,
+        successors: successors.as_deref().map(dominance::by_op),
+        branching: Vec::new(),
         diagnostics: problems,
     };
     verifier.properties(&properties);
@@ -81,7 +86,9 @@ fn verify_with(
     if let Some(checker) = verifier.checker.take() {
         checker.finish();
     }
-    if !is_sorted {
+    let num_found = verifier.diagnostics.len();
+    verifier.ways();
+    if !is_sorted || verifier.diagnostics.len() > num_found {
         verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));
     }
     verifier.diagnostics
@@ -150,6 +157,10 @@ struct Verifier<'a> {
     checker: Option<Checker<'a>>,
     /// A module, and what its symbols are called, once that was asked for.
     symbols: Option<(OpId, FxHashSet<&'a str>)>,
+    /// The blocks that ops name as their successors, if the program was parsed.
+    successors: Option<Successors>,
+    /// Regions with blocks that may be jumped to, of a program that was parsed.
+    branching: Vec<RegionId>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -168,8 +179,9 @@ impl Verifier<'_> {
     #[inline(never)]
     fn op(&mut self, op: OpId) -> bool {
         // Without marks, an op that is known is settled.
-        let is_known =
-            self.has_marks && self.checker.as_ref().is_some_and(|checker| checker.is_known(op));
+        let is_known = self.has_marks
+            && (self.checker.as_mut())
+                .is_some_and(|checker| checker.is_known(op) || checker.is_plain_constant(op));
         if !is_known {
             self.structure(op);
             self.definition(op);

@@ -1,40 +1,65 @@
 //! Labels of blocks, `^bb0`, each of one block of its region.
 
 use crate::error::{Code, Diagnostic, Result, Span};
-use rustc_hash::FxHashSet;
+use crate::index::{BlockId, OpId};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+
+/// A use of a label.
+struct LabelUse<'a> {
+    region: u32,
+    label: &'a str,
+    span: Span,
+    /// The op that names the block as its successor.
+    op: OpId,
+}
 
 /// The labels of a program that is being read. A region is known by its id in [`Names`](super::Names).
 #[derive(Default)]
 pub(in crate::mlir) struct Labels<'a> {
-    defined: FxHashSet<(u32, &'a str)>,
-    uses: Vec<(u32, &'a str, Span)>,
+    defined: FxHashMap<(u32, &'a str), BlockId>,
+    uses: Vec<LabelUse<'a>>,
 }
 
 impl<'a> Labels<'a> {
-    /// Records that `label`, at `span`, starts a block of `region`; fails if another block has that label.
-    pub fn define(&mut self, region: u32, label: &'a str, span: Span) -> Result<()> {
-        if self.defined.insert((region, label)) {
-            return Ok(());
+    /// Records that `label`, at `span`, starts `block` of `region`; fails if another block has that label.
+    pub fn define(
+        &mut self,
+        region: u32,
+        label: &'a str,
+        span: Span,
+        block: BlockId,
+    ) -> Result<()> {
+        match self.defined.entry((region, label)) {
+            Entry::Vacant(place) => {
+                place.insert(block);
+                Ok(())
+            }
+            Entry::Occupied(_) => {
+                let message = format!("block ^{label} is defined twice");
+                Err(Diagnostic::new(Code::RedefinedSymbol, message).at(span).into())
+            }
         }
-        let message = format!("block ^{label} is defined twice");
-        Err(Diagnostic::new(Code::RedefinedSymbol, message).at(span).into())
     }
-    /// Records that `label` is used in `region`, at `span`.
-    pub fn note_use(&mut self, region: u32, label: &'a str, span: Span) {
-        self.uses.push((region, label, span));
+    /// Records that `op` names `label`, at `span`, in `region`.
+    pub fn note_use(&mut self, region: u32, label: &'a str, span: Span, op: OpId) {
+        self.uses.push(LabelUse { region, label, span, op });
     }
     /// How many uses there are so far.
     pub fn num_uses(&self) -> usize {
         self.uses.len()
     }
-    /// Fails if a label that is used has no block.
-    pub fn check(&self) -> Result<()> {
-        for &(region, label, span) in &self.uses {
-            if !self.defined.contains(&(region, label)) {
-                let message = format!("there is no block ^{label} in this region");
-                return Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into());
-            }
-        }
-        Ok(())
+    /// The successors of ops, each op with one after the other; fails if a label that is used has no block.
+    pub fn successors(&self) -> Result<Vec<(OpId, BlockId)>> {
+        let block_of = |used: &LabelUse<'_>| {
+            let Some(&block) = self.defined.get(&(used.region, used.label)) else {
+                let hint = format!("there is no block ^{} in this region", used.label);
+                let problem =
+                    Diagnostic::new(Code::UnknownSymbol, "reference to an undefined block");
+                return Err(problem.at(used.span).with_hint(hint).into());
+            };
+            Ok((used.op, block))
+        };
+        self.uses.iter().map(block_of).collect()
     }
 }

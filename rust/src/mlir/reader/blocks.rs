@@ -72,7 +72,8 @@ impl Parser<'_> {
         if label.is_empty() {
             return Err(self.cursor.expected("the name of a block"));
         }
-        self.labels.define(self.names.region(), label, span)?;
+        let block = self.program.next_block_id();
+        self.labels.define(self.names.region(), label, span, block)?;
         if self.cursor.eat(b'(') && !self.cursor.eat(b')') {
             loop {
                 self.cursor.skip_space();
@@ -105,8 +106,8 @@ impl Parser<'_> {
         }
         Ok(())
     }
-    /// Reads `[^bb1, ^bb2]`.
-    pub(super) fn parse_successors(&mut self) -> Result<()> {
+    /// Reads `[^bb1, ^bb2]`, the successors of `op`.
+    pub(super) fn parse_successors(&mut self, op: OpId) -> Result<()> {
         self.cursor.expect(b'[')?;
         loop {
             self.cursor.skip_space();
@@ -117,7 +118,7 @@ impl Parser<'_> {
             self.cursor.pos += 1;
             let label = self.cursor.ssa_name();
             let span = self.cursor.span_since(start);
-            self.labels.note_use(self.names.region(), label, span);
+            self.labels.note_use(self.names.region(), label, span, op);
             if !self.cursor.eat(b',') {
                 return self.cursor.expect(b']');
             }

@@ -13,7 +13,7 @@ impl Parser<'_> {
         self.cursor.expect_for(b'(', "to start operand list")?;
         self.parse_operands()?;
         if self.cursor.next_byte() == b'[' {
-            self.parse_successors()?;
+            self.parse_successors(pending.op)?;
         }
         if self.cursor.eat(b'<') {
             self.parse_properties(&mut pending)?;

@@ -46,9 +46,10 @@ pub fn read(source: Source) -> Result<Parsed> {
     let mut parser = Parser::new(text, Program::from_source(source, fresh_prefix(text)));
     parser.reserve();
     parser.parse_top_level()?;
-    parser.labels.check()?;
+    let successors = parser.labels.successors()?;
     parser.names.check_dominance(&parser.program)?;
     let mut findings = parser.notes.resolve(&mut parser.program);
+    findings.successors = Some(successors);
     findings.problems.extend(parser.location_aliases.problems(&parser.program));
     Ok(Parsed { program: parser.program, findings })
 }

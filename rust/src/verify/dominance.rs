@@ -1,0 +1,129 @@
+//! Which blocks of a region are on all ways to which others.
+//!
+//! Time: linear in the blocks and their successors where ways have no jumps into loops, and else up to quadratic.
+//!
+//! Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm".
+
+use crate::index::{BlockId, OpId, RegionId};
+use crate::ir::Program;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The successors of each op that has some.
+pub type Successors = FxHashMap<OpId, Vec<BlockId>>;
+
+/// The blocks that each op of `list` names.
+pub fn by_op(list: &[(OpId, BlockId)]) -> Successors {
+    let mut successors = Successors::default();
+    for &(op, block) in list {
+        successors.entry(op).or_default().push(block);
+    }
+    successors
+}
+
+/// The dominators of the blocks of a region, which are numbered in reverse postorder: a block comes after its dominators.
+pub struct Dominance {
+    /// The numbers of the blocks that the entry, which is 0, leads to.
+    numbers: FxHashMap<BlockId, usize>,
+    /// The closest dominator of each block by its number; the entry's own is 0.
+    closest: Vec<usize>,
+    entry_is_jumped_to: bool,
+}
+
+impl Dominance {
+    /// The dominators of the blocks of `region`.
+    pub fn new(program: &Program, region: RegionId, successors: &Successors) -> Self {
+        let entry = program.region_entry(region);
+        let after = |block: BlockId| -> &[BlockId] {
+            let last = program.last_op(block).get();
+            last.and_then(|op| successors.get(&op)).map_or(&[], Vec::as_slice)
+        };
+        let order = from_entry(entry, &after);
+        let numbers: FxHashMap<BlockId, usize> =
+            order.iter().enumerate().map(|(number, &block)| (block, number)).collect();
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); order.len()];
+        for (number, &block) in order.iter().enumerate() {
+            for next in after(block) {
+                before[numbers[next]].push(number);
+            }
+        }
+        let jumps = || program.region_blocks(region).flat_map(|block| after(block).iter().copied());
+        let entry_is_jumped_to = jumps().any(|block| block == entry);
+        Self { closest: closest_of(&before), numbers, entry_is_jumped_to }
+    }
+    /// Whether a block of the region has the entry as its successor.
+    pub fn entry_is_jumped_to(&self) -> bool {
+        self.entry_is_jumped_to
+    }
+    /// Whether `a` is on all ways from the entry to `b`, as it is if there are none.
+    pub fn holds(&self, a: BlockId, b: BlockId) -> bool {
+        let Some(mut number) = self.numbers.get(&b).copied() else { return true };
+        let Some(&wanted) = self.numbers.get(&a) else { return false };
+        while number > wanted {
+            number = self.closest[number];
+        }
+        number == wanted
+    }
+}
+
+/// The blocks that `entry` leads to, in reverse postorder: each before those that it alone leads to.
+fn from_entry<'s>(entry: BlockId, after: &impl Fn(BlockId) -> &'s [BlockId]) -> Vec<BlockId> {
+    let mut seen: FxHashSet<BlockId> = FxHashSet::default();
+    let mut order = Vec::new();
+    let mut open: Vec<(BlockId, usize)> = Vec::new();
+    if entry.is_some() {
+        seen.insert(entry);
+        open.push((entry, 0));
+    }
+    while let Some((block, next)) = open.last_mut() {
+        if let Some(&successor) = after(*block).get(*next) {
+            *next += 1;
+            if seen.insert(successor) {
+                open.push((successor, 0));
+            }
+        } else {
+            order.push(*block);
+            open.pop();
+        }
+    }
+    order.reverse();
+    order
+}
+
+/// The closest dominator of each block, from the blocks that lead to it.
+fn closest_of(before: &[Vec<usize>]) -> Vec<usize> {
+    const NONE: usize = usize::MAX;
+    let mut closest = vec![NONE; before.len()];
+    if let Some(entry) = closest.first_mut() {
+        *entry = 0;
+    }
+    let mut is_changed = true;
+    while is_changed {
+        is_changed = false;
+        for block in 1..before.len() {
+            let mut found = NONE;
+            for &from in &before[block] {
+                if closest[from] == NONE {
+                    continue;
+                }
+                found = if found == NONE { from } else { common(&closest, found, from) };
+            }
+            if closest[block] != found {
+                closest[block] = found;
+                is_changed = true;
+            }
+        }
+    }
+    closest
+}
+
+/// The closest block that dominates both `a` and `b`.
+fn common(closest: &[usize], mut a: usize, mut b: usize) -> usize {
+    while a != b {
+        if a > b {
+            a = closest[a];
+        } else {
+            b = closest[b];
+        }
+    }
+    a
+}

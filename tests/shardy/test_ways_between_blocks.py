@@ -1,0 +1,146 @@
+"""Blocks, branches and the ways between them: what MLIR refuses is refused, in its words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from shardcore import Module, PassManager
+
+from tests.shardy.verification.compare import compare
+
+FORKS = r"ignore:os\.fork\(\) was called:RuntimeWarning"
+
+TYPE = "tensor<8xf32>"
+
+
+def branch(random: Random, labels: list[str], args: dict[str, int], values: list[str]) -> str:
+    """A branch to some of `labels`, mostly with the operands that they take."""
+
+    def passed(label: str) -> list[str]:
+        count = args[label] + (random.random() < 0.02)
+        return [random.choice(values) for _ in range(count)]
+
+    if random.random() < 0.15:
+        return '"func.return"() : () -> ()'
+    if random.random() < 0.5:
+        to = random.choice(labels)
+        operands = passed(to)
+        types = ", ".join([TYPE] * len(operands))
+        more = f", {random.choice(labels)}" if random.random() < 0.03 else ""
+        return f'"cf.br"({", ".join(operands)})[{to}{more}] : ({types}) -> ()'
+    then, otherwise = random.choice(labels), random.choice(labels)
+    first, second = passed(then), passed(otherwise)
+    types = ", ".join(["i1", *[TYPE] * len(first + second)])
+    sizes = f"array<i32: 1, {len(first)}, {len(second)}>"
+    properties = f"<{{operandSegmentSizes = {sizes}}}>"
+    to = f"[{then}, {otherwise}]"
+    return f'"cf.cond_br"({", ".join(["%p", *first, *second])}){to} {properties} : ({types}) -> ()'
+
+
+def function(seed: int) -> str:
+    """A function of several blocks, some of which use values that may not be defined there."""
+    random = Random(seed)
+    count = random.randint(2, 6)
+    labels = [f"^bb{block}" for block in range(1, count)]
+    args = {label: random.choice([0, 0, 1]) for label in labels}
+    places = [f"%b{block}" for block in range(1, count) if args[f"^bb{block}"]]
+    made = [f"%v{block}" for block in range(count)]
+    lines = [f"func.func @f(%a: {TYPE}, %p: i1) {{"]
+    for block in range(count):
+        if block:
+            label = f"^bb{block}"
+            lines.append(f"{label}(%b{block}: {TYPE}):" if args[label] else f"{label}:")
+        near = random.random() < 0.6
+        usable = ["%a"] if near else ["%a", *places, *made[:block], *made[block + 1 :]]
+        lines.append(f"  %v{block} = stablehlo.abs {random.choice(usable)} : {TYPE}")
+        if random.random() < 0.3:
+            lines.append(
+                f'  %w{block} = "stablehlo.case"(%i{block}) ({{\n'
+                f"    %x{block} = stablehlo.negate {random.choice(usable)} : {TYPE}\n"
+                f"    stablehlo.return %x{block} : {TYPE}\n  }}) : (tensor<i32>) -> {TYPE}"
+            )
+            lines.insert(-1, f"  %i{block} = stablehlo.constant dense<0> : tensor<i32>")
+        lines.append("  " + branch(random, labels, args, [*usable, f"%v{block}"]))
+    return "\n".join([*lines, "}"])
+
+
+@pytest.mark.filterwarnings(FORKS)
+@pytest.mark.parametrize("start", range(0, 400, 50))
+def test_random_blocks(start: int) -> None:
+    answers = list(compare([function(seed) for seed in range(start, start + 50)]))
+    verdicts = Counter(answer.verdict for answer in answers)
+    assert set(verdicts) == {"both accept", "both refuse alike"}, [
+        answer for answer in answers if "only" in answer.verdict or "other" in answer.verdict
+    ]
+    assert min(verdicts.values()) >= 5
+
+
+def conditional(operands: str, blocks: str, sizes: str, types: str) -> str:
+    properties = f"<{{operandSegmentSizes = array<i32: {sizes}>}}>"
+    return f'"cf.cond_br"({operands})[{blocks}] {properties} : ({types}) -> ()'
+
+
+BRANCHES = {
+    "two successors": '"cf.br"()[^bb1, ^bb2] : () -> ()',
+    "no successor": '"cf.br"() : () -> ()',
+    "a result": '%r = "cf.br"()[^bb1] : () -> tensor<8xf32>',
+    "operands": '"cf.br"(%a)[^bb1] : (tensor<8xf32>) -> ()',
+    "other type": '"cf.br"(%c)[^bb3] : (tensor<2xf32>) -> ()',
+    "right": '"cf.br"(%a)[^bb3] : (tensor<8xf32>) -> ()',
+    "one of two": conditional("%p", "^bb1", "1, 0, 0", "i1"),
+    "no sizes": '"cf.cond_br"(%p)[^bb1, ^bb2] : (i1) -> ()',
+    "no condition": conditional("%a", "^bb1, ^bb2", "1, 0, 0", "tensor<8xf32>"),
+    "wide condition": conditional("%n", "^bb1, ^bb2", "1, 0, 0", "i32"),
+    "second operand": conditional("%p, %c", "^bb1, ^bb3", "1, 0, 1", "i1, tensor<2xf32>"),
+    "of a return": '"func.return"()[^bb1] : () -> ()',
+    "of no terminator": '%r = "stablehlo.abs"(%a)[^bb1] : (tensor<8xf32>) -> tensor<8xf32>\nreturn',
+}
+
+
+@pytest.mark.filterwarnings(FORKS)
+def test_branches() -> None:
+    texts = {
+        name: f"""func.func @f(%a: tensor<8xf32>, %c: tensor<2xf32>, %p: i1, %n: i32) {{
+  {op}
+^bb1:
+  return
+^bb2:
+  return
+^bb3(%b: tensor<8xf32>):
+  return
+}}"""
+        for name, op in BRANCHES.items()
+    }
+    for name, answer in zip(texts, compare(list(texts.values())), strict=True):
+        verdict = "both accept" if name == "right" else "both refuse alike"
+        assert answer.verdict == verdict, (name, answer)
+
+
+@pytest.mark.filterwarnings(FORKS)
+def test_the_entry_is_not_jumped_to() -> None:
+    (answer,) = compare(['func.func @f() {\n^bb0:\n  "cf.br"()[^bb0] : () -> ()\n}'])
+    assert answer.verdict == "both refuse alike"
+    assert answer.ours == [(1, "entry block of region may not have predecessors")]
+
+
+def test_branches_stay_after_passes() -> None:
+    text = 'func.func @f() {\n  "cf.br"()[^bb1] : () -> ()\n^bb1:\n  return\n}'
+    module = Module.parse(text)
+    manager = PassManager.parse("builtin.module(symbol-dce)")
+    manager.enable_verifier(True)
+    manager.run(module)
+    assert "^bb1" in str(module)
+
+
+@pytest.mark.filterwarnings(FORKS)
+def test_switches() -> None:
+    properties = "<{case_operand_segments = array<i32>, operandSegmentSizes = array<i32: 1, 0, 0>}>"
+    text = f"""func.func @f(%i: tensor<i32>) {{
+  "cf.switch"(%i)[^bb1] {properties} : (tensor<i32>) -> ()
+^bb1:
+  return
+}}"""
+    (answer,) = compare([text])
+    assert answer.verdict == "only the reference refuses"
