@@ -68,3 +68,55 @@ def test_only_what_a_shard_lacks_is_gathered() -> None:
     found = partitioned(10, ("y", "x"), ("y",))
     sent = [(row.kind, row.wire_bytes) for row in found.collectives]
     assert sent[-2:] == [("all_gather", 2 * 2 * 3 * 4), ("collective_permute", 3 * 4)]
+
+
+MESH_OF_8 = '<["a"=2, "b"=2, "c"=2]>'
+ACROSS = [
+    # Shape, sharding before, sharding after, and the bytes that XLA's partitioner sends.
+    ((5,), '{"c", "b"}', '{"b"}', 20),
+    ((9, 5, 6), '{"b", "a"}, {}, {}', '{"a"}, {}, {"c"}', 420),
+    ((13, 10, 18), '{"a"}, {"c", "b"}, {}', '{"a", "b"}, {"c"}, {}', 1368),
+    ((20, 18, 9), '{"a"}, {"c", "b"}, {}', '{"b", "a"}, {"c"}, {}', 2700),
+    ((6, 3), '{"c", "b"}, {}', '{"b"}, {"c", "a"}', 24),
+    ((7, 9), '{"a"}, {"b", "c"}', '{"b", "c"}, {"a"}', 72),
+]
+
+
+def moved(shape: tuple[int, ...], before: str, after: str) -> tuple[shardcore.Partitioned, int]:
+    """The program that reshards a tensor, and the bytes that a device sends for that reshard."""
+    ty = f"tensor<{'x'.join(map(str, shape))}xi32>"
+    whole = ", ".join("{}" for _ in shape)
+
+    def through(*shardings: str) -> shardcore.Partitioned:
+        body = "".join(
+            f"  %c{at} = sdy.sharding_constraint %{at} <@mesh, [{one}]> : {ty}\n"
+            f"  %{at + 1} = stablehlo.optimization_barrier %c{at} : {ty}\n"
+            for at, one in enumerate(shardings)
+        )
+        given = f"%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{whole}]>}}"
+        text = (
+            f"sdy.mesh @mesh = {MESH_OF_8}\nfunc.func @main({given}) -> {ty} {{\n"
+            f"  %0 = stablehlo.optimization_barrier %a : {ty}\n{body}"
+            f"  %r = sdy.sharding_constraint %{len(shardings)} <@mesh, [{whole}]> : {ty}\n"
+            f"  return %r : {ty}\n}}"
+        )
+        return shardcore.Module.parse(text).propagate().partition()
+
+    all_of_it = through(before, after)
+    return all_of_it, all_of_it.sent_bytes - through(after).sent_bytes
+
+
+@pytest.mark.parametrize(("shape", "before", "after", "xla"), ACROSS)
+def test_shards_that_do_not_nest_are_exchanged(
+    shape: tuple[int, ...], before: str, after: str, xla: int
+) -> None:
+    """Devices fetch what makes up whole parts before an all-to-all, and what they lack behind it."""
+    found, sent = moved(shape, before, after)
+    assert shardcore.prove(found).is_proven
+    assert sent <= xla
+
+
+def test_nothing_is_sent_to_cut_whole_dims() -> None:
+    """5 elements over 4 devices are no parts of those over 2, but are cut from the whole."""
+    _, sent = moved((5, 3), "{}, {}", '{"c", "b"}, {}')
+    assert sent == 0

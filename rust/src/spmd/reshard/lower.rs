@@ -8,7 +8,7 @@ use super::super::movement::{refined, Fetch, Rounds};
 use super::super::placement::Placement;
 use super::super::reducer::Reducer;
 use super::moves::{Moved, Reached, Step};
-use super::refine::coarser;
+use super::refine::{coarser, cut_apart, grown_apart, Gap};
 use crate::index::ValueId;
 use crate::layout::ceil_div;
 
@@ -46,7 +46,21 @@ impl<'p> Traveller<'_, 'p> {
                 windows.take(&mut self.fetch(order, left, *dim), gathered, None)
             }
             Step::Spread { dim, digits } => self.spread(input, *dim, (order, digits), &after),
-            Step::AllToAll { moved } => self.exchange(input, order, moved, &after),
+            Step::AllToAll { moved } => {
+                let mut value = input;
+                for Gap { dim, windows } in cut_apart(from, &reached.placement, self.shape) {
+                    value = windows.take(&mut self.fetch(order, &from.dims[dim], dim), value, None);
+                }
+                value = self.exchange(value, order, moved, &after);
+                for Gap { dim, windows } in grown_apart(from, &reached.placement, self.shape) {
+                    let digits = &reached.placement.dims[dim];
+                    value = windows.take(&mut self.fetch(order, digits, dim), value, None);
+                }
+                for Moved { from, .. } in moved {
+                    value = self.cut(value, *from, after[*from]);
+                }
+                value
+            }
             Step::Permute => self.permute(input, from, &reached.placement),
             Step::AllReduce { digits } => {
                 self.collectives.all_reduce(self.emit, input, self.reducer, (order, digits))
@@ -84,7 +98,7 @@ impl<'p> Traveller<'_, 'p> {
         };
         self.collectives.permute_between(self.emit, input, (from, to), pairs)
     }
-    /// Exchanges parts of `input` for parts of a shard of `shape`.
+    /// Exchanges parts of `input` for parts of a shard of `shape`. Dims that grow may have padding behind their elements.
     fn exchange(
         &mut self,
         mut input: ValueId,
@@ -98,16 +112,12 @@ impl<'p> Traveller<'_, 'p> {
         for dim in (0..shape.len()).filter(|&dim| parts(dim) > 1) {
             input = self.padded(input, dim, shape[dim] * parts(dim));
         }
-        let mut value = match moved {
+        match moved {
             [Moved { from, to, digits }] => {
                 self.collectives.all_to_all(self.emit, input, (*to, *from), (order, digits))
             }
             _ => self.exchange_all(input, order, moved),
-        };
-        for Moved { from, .. } in moved {
-            value = self.cut(value, *from, shape[*from]);
         }
-        value
     }
     /// Exchanges parts along several dims as parts along one new dim.
     fn exchange_all(&mut self, input: ValueId, order: u32, moved: &[Moved]) -> ValueId {

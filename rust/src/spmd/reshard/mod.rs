@@ -1,6 +1,7 @@
 //! Resharding: from one placement of a tensor to another.
 
 mod apart;
+mod cuts;
 mod kept_dims;
 mod known;
 mod lower;

@@ -3,7 +3,7 @@
 //! A step is legal where shards nest: splitting a shard of `ceil(n / k)` elements into `a` parts must give
 //! shards of the finer placement, of `ceil(n / (k * a))`. That holds where sizes divide, and always where the dim
 //! was not sharded before: it is padded first. For gathers the same holds in reverse; a dim that is no longer
-//! sharded loses its padding.
+//! sharded loses its padding. [`super::cuts`] lists the steps that cut shards.
 
 use super::super::digits::{total_size, Digit};
 use super::super::placement::Placement;
@@ -87,7 +87,7 @@ pub struct Reached {
 }
 
 /// Whether consecutive shards of `fine` parts of a dim of `size` form the shards of `coarse` parts.
-fn nests(size: i64, coarse: i64, fine: i64) -> bool {
+pub(super) fn nests(size: i64, coarse: i64, fine: i64) -> bool {
     coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
 }
 
@@ -121,7 +121,7 @@ impl<'a> Position<'a> {
         self.product(&self.at.local_shape(self.shape))
     }
     /// Elements of a shard with the sizes `local`, saturating.
-    fn product(&self, local: &[i64]) -> i64 {
+    pub(super) fn product(&self, local: &[i64]) -> i64 {
         local.iter().fold(self.others, |product, &size| product.saturating_mul(size))
     }
     pub(super) fn can_cut(&self, dim: usize, parts: i64) -> bool {
@@ -133,7 +133,7 @@ impl<'a> Position<'a> {
         nests(self.shape[dim], shards / parts, shards)
     }
     /// Elements of a shard, padded where necessary to split `dim` into `parts`.
-    fn elements_to_cut(&self, dim: usize, parts: i64) -> i64 {
+    pub(super) fn elements_to_cut(&self, dim: usize, parts: i64) -> i64 {
         let mut local = self.at.local_shape(self.shape);
         local[dim] = ceil_div(local[dim], parts).saturating_mul(parts);
         self.product(&local)
@@ -181,12 +181,28 @@ impl<'a> Position<'a> {
     /// The all-to-all of the last `count` digits of dim `from` to dim `to`; `None` where shards do not nest.
     pub fn all_to_all(&self, from: usize, to: usize, count: usize) -> Option<Reached> {
         let (moved, placement) = self.moved(from, to, count);
-        if !self.can_exchange(&placement) {
+        self.exchange(&[moved], &placement)
+    }
+    /// The all-to-all of the last `count` digits of dim `from` to dim `to`, whether shards nest or not.
+    pub(super) fn all_to_all_across(
+        &self,
+        from: usize,
+        to: usize,
+        count: usize,
+    ) -> Option<Reached> {
+        let (moved, placement) = self.moved(from, to, count);
+        let moved = &[moved];
+        self.exchange(moved, &placement).or_else(|| self.exchange_across(moved, &placement))
+    }
+    /// The all-to-all that leads to `placement`; `None` where shards do not nest.
+    fn exchange(&self, moved: &[Moved], placement: &Placement) -> Option<Reached> {
+        if !self.can_exchange(placement) {
             return None;
         }
-        let sent = self.exchanged(&placement, &moved.digits);
-        let step = Step::AllToAll { moved: vec![moved] };
-        Some(Reached { step, placement, sent })
+        let digits: Vec<Digit> = moved.iter().flat_map(|one| one.digits.clone()).collect();
+        let sent = self.exchanged(placement, &digits);
+        let step = Step::AllToAll { moved: moved.to_vec() };
+        Some(Reached { step, placement: placement.clone(), sent })
     }
     /// The last `count` digits of dim `from` moved to dim `to`, and the placement after that.
     fn moved(&self, from: usize, to: usize, count: usize) -> (Moved, Placement) {
@@ -205,7 +221,7 @@ impl<'a> Position<'a> {
     }
     /// The elements that a device sends in an all-to-all among devices that differ in `digits`, which leads to `after`. Dims
     /// that are cut are padded where necessary.
-    fn exchanged(&self, after: &Placement, digits: &[Digit]) -> i64 {
+    pub(super) fn exchanged(&self, after: &Placement, digits: &[Digit]) -> i64 {
         let (own, cut) = (self.at.local_shape(self.shape), after.local_shape(self.shape));
         let parts = |dim: usize| after.num_shards(dim) / self.at.num_shards(dim);
         let padded = |dim: usize| cut[dim].saturating_mul(parts(dim));
@@ -253,7 +269,11 @@ impl Moves<'_> {
                     reached.extend(self.from.gather_across(dim, count));
                 }
                 for to in (0..self.from.at.dims.len()).filter(|&to| to != dim) {
-                    reached.extend(self.from.all_to_all(dim, to, count));
+                    reached.extend(if self.abilities.refines {
+                        self.from.all_to_all_across(dim, to, count)
+                    } else {
+                        self.from.all_to_all(dim, to, count)
+                    });
                 }
             }
             if self.abilities.spreads {
@@ -281,60 +301,17 @@ impl Moves<'_> {
             let count = own.iter().rev().take_while(|digit| is_wanted(to, digit)).count();
             let (moved, placement) = at.moved(from, to, count);
             before.push(moved);
-            if before.len() > 1 && self.from.can_exchange(&placement) {
-                let digits: Vec<Digit> = before.iter().flat_map(|it| it.digits.clone()).collect();
-                let sent = self.from.exchanged(&placement, &digits);
-                let step = Step::AllToAll { moved: before.clone() };
-                reached.push(Reached { step, placement: placement.clone(), sent });
+            if before.len() > 1 {
+                let refines = self.abilities.refines;
+                let across = || self.from.exchange_across(before, &placement).filter(|_| refines);
+                reached.extend(self.from.exchange(before, &placement).or_else(across));
             }
             self.add_exchanges(Position { at: &placement, ..at }, before, reached);
             before.pop();
         }
     }
-    fn is_used(&self, digit: Digit) -> bool {
+    pub(super) fn is_used(&self, digit: Digit) -> bool {
         self.from.at.digits().any(|used| used == digit)
-    }
-
-    fn add_reductions(&self, reached: &mut Vec<Reached>) {
-        let partial = &self.from.at.partial;
-        if partial.is_empty() {
-            return;
-        }
-        let devices = total_size(partial);
-        let mut placement = self.from.at.clone();
-        placement.partial.clear();
-        let sent = all_reduced(self.from.elements(), devices);
-        reached.push(Reached {
-            step: Step::AllReduce { digits: partial.clone() },
-            placement,
-            sent,
-        });
-        for (index, &digit) in partial.iter().enumerate() {
-            for (dim, wanted) in self.target.dims.iter().enumerate() {
-                if !wanted.contains(&digit) || !self.from.can_cut(dim, digit.size) {
-                    continue;
-                }
-                let mut placement = self.from.at.clone();
-                placement.partial.remove(index);
-                placement.dims[dim].push(digit);
-                let parts = digit.size;
-                let sent = self.from.elements_to_cut(dim, parts) / parts * (parts - 1);
-                let step = Step::ReduceScatter { dim, digits: vec![digit] };
-                reached.push(Reached { step, placement, sent });
-            }
-        }
-    }
-
-    fn add_slices(&self, reached: &mut Vec<Reached>) {
-        for (dim, wanted) in self.target.dims.iter().enumerate() {
-            for &digit in wanted.iter().filter(|digit| !self.is_used(**digit)) {
-                reached.extend(self.from.slice(dim, &[digit]));
-            }
-            let rest = wanted.strip_prefix(&self.from.at.dims[dim][..]).unwrap_or_default();
-            if self.abilities.refines && rest.iter().all(|digit| !self.is_used(*digit)) {
-                reached.extend(self.from.refine(dim, rest));
-            }
-        }
     }
 
     /// Other orders of the digits of `dim`, and unused digits in place of its own.

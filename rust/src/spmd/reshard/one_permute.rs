@@ -28,13 +28,15 @@ pub(super) fn plan(
     }
     let cuts = Cuts::of(from.digits().chain(target.digits()))?;
     let (from, target) = (&from.split(&cuts), &target.split(&cuts));
-    let direct = without_exchanges(from, target, shape);
+    let direct = without_exchanges(from, target, shape, abilities);
     if !abilities.exchanges {
         return direct;
     }
-    let mut steps = exchanges(from, target, shape);
+    let mut steps = exchanges(from, target, shape, abilities);
     let Some(last) = steps.last() else { return direct };
-    let Some(rest) = without_exchanges(&last.placement, target, shape) else { return direct };
+    let Some(rest) = without_exchanges(&last.placement, target, shape, abilities) else {
+        return direct;
+    };
     steps.extend(rest.steps);
     let mut plan = Plan { steps, rematerializes: false };
     plan.merge();
@@ -42,7 +44,12 @@ pub(super) fn plan(
 }
 
 /// All-to-alls of parts of digits, from dims that have fewer shards in `target` to dims that have more.
-fn exchanges(from: &Placement, target: &Placement, shape: &[i64]) -> Vec<Reached> {
+fn exchanges(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    abilities: Abilities,
+) -> Vec<Reached> {
     let mut steps: Vec<Reached> = Vec::new();
     let mut at = from.clone();
     for from in 0..shape.len() {
@@ -57,7 +64,13 @@ fn exchanges(from: &Placement, target: &Placement, shape: &[i64]) -> Vec<Reached
             }
             let mut cut = at.clone();
             let Some(count) = cut_minor(&mut cut.dims[from], parts) else { continue };
-            if let Some(reached) = Position::of(&cut, shape).all_to_all(from, to, count) {
+            let cut = Position::of(&cut, shape);
+            let reached = if abilities.refines {
+                cut.all_to_all_across(from, to, count)
+            } else {
+                cut.all_to_all(from, to, count)
+            };
+            if let Some(reached) = reached {
                 at = reached.placement.clone();
                 steps.push(reached);
             }
@@ -88,7 +101,12 @@ fn cut_minor(digits: &mut Vec<Digit>, parts: i64) -> Option<usize> {
 }
 
 /// The plan of slices, a permute and gathers.
-fn without_exchanges(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+fn without_exchanges(
+    from: &Placement,
+    target: &Placement,
+    shape: &[i64],
+    abilities: Abilities,
+) -> Option<Plan> {
     let mut more = Vec::with_capacity(shape.len());
     let mut fewer = Vec::with_capacity(shape.len());
     for dim in 0..shape.len() {
@@ -104,18 +122,22 @@ fn without_exchanges(from: &Placement, target: &Placement, shape: &[i64]) -> Opt
     let mut steps: Vec<Reached> = Vec::new();
     let mut at = from.clone();
     for (dim, digits) in slices.iter().enumerate().filter(|(_, digits)| !digits.is_empty()) {
-        let reached = Position::of(&at, shape).slice(dim, digits)?;
+        let here = Position::of(&at, shape);
+        let refined = || here.refine(dim, digits).filter(|_| abilities.refines);
+        let reached = here.slice(dim, digits).or_else(refined)?;
         at = reached.placement.clone();
         steps.push(reached);
     }
     let mut wanted = target.clone();
     for (dim, digits) in joins.iter().enumerate().filter(|(_, digits)| !digits.is_empty()) {
-        wanted = Position::of(&wanted, shape).slice(dim, digits)?.placement;
+        wanted.dims[dim].extend(digits);
     }
     let sent = Position::of(&at, shape).elements();
     steps.push(Reached { step: Step::Permute, placement: wanted.clone(), sent });
     for (dim, digits) in joins.iter().enumerate().filter(|(_, digits)| !digits.is_empty()) {
-        let reached = Position::of(&wanted, shape).gather(dim, digits.len())?;
+        let here = Position::of(&wanted, shape);
+        let across = || here.gather_across(dim, digits.len()).filter(|_| abilities.refines);
+        let reached = here.gather(dim, digits.len()).or_else(across)?;
         wanted = reached.placement.clone();
         steps.push(reached);
     }

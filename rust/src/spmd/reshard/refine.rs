@@ -1,8 +1,10 @@
-//! Cuts of shards into parts that they do not consist of, and gathers of shards that do not consist of what is gathered.
+//! Cuts of shards into parts that they do not consist of, and gathers and exchanges of shards that do not consist of what is
+//! gathered, or cut.
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{refined, Rounds, Windows};
-use super::moves::{Position, Reached, Step};
+use super::super::placement::Placement;
+use super::moves::{nests, Moved, Position, Reached, Step};
 use crate::layout::ceil_div;
 
 /// The most shards that fetch from each other.
@@ -42,11 +44,86 @@ impl Position<'_> {
         let step = Step::AllGather { dim, digits: digits.to_vec() };
         Some(Reached { step, placement, sent })
     }
+    /// The all-to-all that leads to `placement` where shards do not nest: what shards then lack is fetched.
+    pub(super) fn exchange_across(
+        &self,
+        moved: &[Moved],
+        placement: &Placement,
+    ) -> Option<Reached> {
+        let is_long = |placement: &Placement| {
+            (0..placement.dims.len()).any(|dim| placement.num_shards(dim) > MAX_SHARDS)
+        };
+        if is_long(self.at) || is_long(placement) {
+            return None;
+        }
+        let digits: Vec<Digit> = moved.iter().flat_map(|one| one.digits.clone()).collect();
+        let mut sent = self.exchanged(placement, &digits);
+        let mut local = self.at.local_shape(self.shape);
+        for gap in cut_apart(self.at, placement, self.shape) {
+            sent = sent.saturating_add(gap.sent(local[gap.dim], self.product(&local)));
+            local[gap.dim] = gap.windows.size;
+        }
+        local = held_after(self.at, placement, self.shape);
+        for gap in grown_apart(self.at, placement, self.shape) {
+            sent = sent.saturating_add(gap.sent(local[gap.dim], self.product(&local)));
+            local[gap.dim] = gap.windows.size;
+        }
+        let step = Step::AllToAll { moved: moved.to_vec() };
+        Some(Reached { step, placement: placement.clone(), sent })
+    }
+}
+
+/// A dim along which devices lack elements, and the windows of it that they fetch.
+pub(super) struct Gap {
+    pub dim: usize,
+    pub windows: Windows,
+}
+
+impl Gap {
+    /// The elements that a device sends, which holds `elements`, `held` along the dim.
+    fn sent(&self, held: i64, elements: i64) -> i64 {
+        let sent = self.windows.schedule(held, Rounds::Fewest).sent();
+        sent.saturating_mul(elements / held.max(1))
+    }
+}
+
+/// The dims that an exchange cuts into parts that shards do not consist of: before it, devices fetch what makes up whole parts.
+pub(super) fn cut_apart(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<Gap> {
+    let gap = |(dim, &size): (usize, &i64)| {
+        let (own, wanted) = (from.num_shards(dim), to.num_shards(dim));
+        let is_apart = own < wanted && !nests(size, own, wanted);
+        let windows = || windows(size, own, ceil_div(size, wanted) * (wanted / own));
+        is_apart.then(|| Gap { dim, windows: windows() })
+    };
+    shape.iter().enumerate().filter_map(gap).collect()
+}
+
+/// The dims of which shards do not consist of what an exchange puts together: behind it, devices fetch what they lack.
+pub(super) fn grown_apart(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<Gap> {
+    let gap = |(dim, &size): (usize, &i64)| {
+        let (own, wanted) = (from.num_shards(dim), to.num_shards(dim));
+        let is_apart = own > wanted && !nests(size, wanted, own);
+        is_apart.then(|| Gap { dim, windows: coarser(size, wanted) })
+    };
+    shape.iter().enumerate().filter_map(gap).collect()
+}
+
+/// The sizes of what a device holds right after an exchange: of dims that grow, whole shards of those before it.
+fn held_after(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<i64> {
+    let held = |(dim, &size): (usize, &i64)| {
+        let (own, wanted) = (from.num_shards(dim), to.num_shards(dim));
+        ceil_div(size, own.max(wanted)) * (own / wanted).max(1)
+    };
+    shape.iter().enumerate().map(held).collect()
 }
 
 /// The windows that are the shards of a dim of `size` elements over `count` devices.
 pub(super) fn coarser(size: i64, count: i64) -> Windows {
-    let shard = ceil_div(size, count);
-    let starts = (0..count).map(|number| number * shard).collect();
-    Windows::of_elements(size, starts, shard, size)
+    windows(size, count, ceil_div(size, count))
+}
+
+/// Windows of `len` elements in a row, of a dim of `size` elements over `count` devices.
+fn windows(size: i64, count: i64, len: i64) -> Windows {
+    let starts = (0..count).map(|number| number * len).collect();
+    Windows::of_elements(size, starts, len, size)
 }
