@@ -110,7 +110,7 @@ def moved(shape: tuple[int, ...], before: str, after: str) -> tuple[shardcore.Pa
 def test_shards_that_do_not_nest_are_exchanged(
     shape: tuple[int, ...], before: str, after: str, xla: int
 ) -> None:
-    """Devices fetch what makes up whole parts before an all-to-all, and what they lack behind it."""
+    """Devices fetch what makes up whole parts before an all-to-all, and what they lack then."""
     found, sent = moved(shape, before, after)
     assert shardcore.prove(found).is_proven
     assert sent <= xla
