@@ -114,6 +114,12 @@ CASES = {
                 + f"    %c = stablehlo.add %a, %b : {WHOLE}\n", "c", WHOLE),
         {"all_gather": 2},
     ),
+    "unused": (
+        "remove-unused-ops",
+        program(SMALL, gather("a", "x", 1) + gather("b", "x", 2)
+                + f"    %c = stablehlo.optimization_barrier %b : {WHOLE}\n", "a", WHOLE),
+        {"all_gather": 1},
+    ),
     "hoist": (
         "hoist-loop-invariant-collectives",
         program(SMALL, LOOP, "w#2", SMALL),
@@ -229,3 +235,19 @@ def test_the_policy_of_fewest_bytes_uses_them_and_that_of_shardy_does_not() -> N
     assert least.sent_bytes < shardy.sent_bytes
     assert collectives(least.module) == {"all_gather": 1}
     assert collectives(shardy.module)["all_gather in the loop"] == 1
+
+
+def test_nothing_is_sent_for_what_nothing_uses() -> None:
+    """A slice without elements needs none of its operand."""
+    text = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>})
+    -> (tensor<0x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  %0 = sdy.sharding_constraint %a <@mesh, [{"x", "y"}, {}]> : tensor<8x6xf32>
+  %1 = stablehlo.optimization_barrier %0 : tensor<8x6xf32>
+  %2 = stablehlo.slice %1 [3:3, 0:6] : (tensor<8x6xf32>) -> tensor<0x6xf32>
+  return %2 : tensor<0x6xf32>
+}"""
+    result = Module.parse(text).propagate()
+    assert result.partition("least").sent_bytes == 0
+    assert result.partition("shardy").sent_bytes > 0

@@ -147,3 +147,23 @@ def test_the_plan_of_xla_is_one_of_them(text: str, monkeypatch: pytest.MonkeyPat
     assert shardcore.prove(partitioned_as_least).is_proven
     monkeypatch.setattr(partitioned, "MOST_OPS_AS_XLA", 0)
     assert result.partition().sent_bytes > partitioned_as_least.sent_bytes
+
+
+def test_the_plan_of_xla_reshards_by_the_fewest_bytes() -> None:
+    """Where its ways send less than others; XLA's model gathers uneven shards to cut them finer."""
+    text = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>})
+    -> (tensor<9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = sdy.sharding_constraint %a <@mesh, [{"x"}, {}]> : tensor<9x3xf32>
+  %1 = stablehlo.optimization_barrier %0 : tensor<9x3xf32>
+  %2 = sdy.sharding_constraint %1 <@mesh, [{"x", "y"}, {}]> : tensor<9x3xf32>
+  %3 = stablehlo.optimization_barrier %2 : tensor<9x3xf32>
+  return %3 : tensor<9x3xf32>
+}"""
+    result = shardcore.Module.parse(text).propagate()
+    completed, originals = result._as_xla(keep_ports=True)
+    plan = lowered(result, completed, "least", None, originals=originals, ways="xla")
+    assert shardcore.prove(plan).is_proven
+    assert plan.sent_bytes < result.partition("xla").sent_bytes
+    assert "collective_permute" in {row.kind for row in plan.collectives}

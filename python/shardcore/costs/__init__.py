@@ -110,7 +110,7 @@ def cost(
         improve: passes that run on the per-device program before it is counted, as compilers for
             accelerators do, with commas between: ``"all-reduce-to-reduce-scatter"``,
             ``"hoist-loop-invariant-collectives{max-bytes=1000}"``, ``"merge-equal-collectives"``,
-            ``"fuse-reshards"``.
+            ``"fuse-reshards"``, ``"remove-unused-ops"``.
         keep_ports: under ``xla``, arguments and results without annotation are sharded as in the
             completed program, as if they were annotated so; otherwise as XLA shards them, which
             differs where axes conflict and the order of ops decides.

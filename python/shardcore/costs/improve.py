@@ -14,6 +14,7 @@ PASSES = (
     "fuse-reshards",
     "hoist-loop-invariant-collectives",
     "merge-equal-collectives",
+    "remove-unused-ops",
 )
 """The passes that keep a program of one device what it is, and send less."""
 

@@ -214,6 +214,7 @@ passes! {
     HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
         improve::hoist::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(improve::hoist::MAX_BYTES))
     });
+    REMOVE_UNUSED_OPS = module("remove-unused-ops", &[], |p, c, _| improve::unused::run(p, c));
     // In Shardy it writes a snapshot of the module if an option names a directory; here it does nothing.
     SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));
 }

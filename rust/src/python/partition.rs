@@ -34,7 +34,8 @@ fn shard_rule(
 
 /// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and its origin.
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
-/// Under the policy `least`, or as `improves` says, the passes of [`improve`] run on the local module. With `keep_results` results stay as they are
+/// Under the policy `least`, or as `improves` says, the passes of [`improve`] run on the local module, and reshards send the
+/// fewest bytes, whatever the policy. With `keep_results` results stay as they are
 /// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too. With
 /// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
 /// those of `module`, if its calls were inlined before.
@@ -71,8 +72,9 @@ pub(super) fn partition_program(
         _ => Policy::FewestBytes,
     };
     let unknown = if replicates_unknown { Unknown::Replicate } else { Unknown::Refuse };
-    let options = Options { policy: policy_of_ops, results, unknown };
     let improve = improves.unwrap_or(policy == "least");
+    let has_free_reshards = improve && policy_of_ops == Policy::Xla;
+    let options = Options { policy: policy_of_ops, results, unknown, has_free_reshards };
     let plans = plans.as_ref();
     let mut known = plans.map_or_else(|| Taken::apart(KnownPlans::default()), |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {

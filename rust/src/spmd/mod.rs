@@ -75,6 +75,8 @@ pub struct Options {
     pub results: Results,
     /// What is done with ops whose computation on shards is not known.
     pub unknown: Unknown,
+    /// Whether reshards send the fewest bytes also where the policy has reshards of its own.
+    pub has_free_reshards: bool,
 }
 
 /// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a way, and
@@ -85,13 +87,13 @@ pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
     shard_rules: ShardRules,
-    Options { policy, results, unknown }: Options,
+    Options { policy, results, unknown, has_free_reshards }: Options,
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
     sound::check(program)?;
     let legalized = legalize::run(program, context, policy)?;
-    let how = lower::How { policy, results, unknown, one_by_one: None };
+    let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
     let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
     legalized.name_replaced(&mut partitioned.outcomes);
     Ok(partitioned)
@@ -104,8 +106,9 @@ pub fn convert_global_to_local(
     context: &mut Context<'_>,
     options: OneByOne,
 ) -> Result<()> {
-    let Options { policy, results, unknown } = Options::default();
-    let how = lower::How { policy, results, unknown, one_by_one: Some(options) };
+    let Options { policy, results, unknown, has_free_reshards } = Options::default();
+    let one_by_one = Some(options);
+    let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one };
     let known = &mut KnownPlans::default();
     lower::lower(program, context, ShardRules::default(), how, known).map(|_| ())
 }

@@ -1,16 +1,18 @@
 //! Passes that reduce the number and the size of collectives of a per-device program. They depend on `StableHLO`
 //! only, so that they run on any per-device program.
 //!
-//! 1. [`fuse_reshards`]: fuses a collective with its inverse, or with another one of its kind.
-//! 2. [`reduce_scatters`]: turns an all-reduce of which each device keeps a slice into a reduce-scatter.
-//! 3. [`merge`]: merges equal collectives.
-//! 4. [`hoist`]: moves collectives with loop-invariant operands out of loops.
+//! 1. [`unused`]: removes collectives, and other ops, that nothing uses.
+//! 2. [`fuse_reshards`]: fuses a collective with its inverse, or with another one of its kind.
+//! 3. [`reduce_scatters`]: turns an all-reduce of which each device keeps a slice into a reduce-scatter.
+//! 4. [`merge`]: merges equal collectives.
+//! 5. [`hoist`]: moves collectives with loop-invariant operands out of loops.
 
 pub mod fuse_reshards;
 pub mod hoist;
 pub mod merge;
 mod offsets;
 pub mod reduce_scatters;
+pub mod unused;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -53,6 +55,7 @@ const CHEAP: [&str; 19] = [
 
 /// Runs all passes, each once.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+    unused::run(program, context)?;
     fuse_reshards::run(program, context)?;
     reduce_scatters::run(program, context)?;
     merge::run(program, context)?;

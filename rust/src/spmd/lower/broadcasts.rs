@@ -22,7 +22,7 @@ impl Lowering<'_, '_, '_> {
         // XLA's partitioner broadcasts numbers again, and gathers other broadcasts.
         let is_number = || self.placements[operand.placement].dims.is_empty();
         let is_kept = match self.how.policy {
-            Policy::Xla => is_number(),
+            Policy::Xla => is_number() || self.how.has_free_reshards,
             _ => self.how.results == Results::AsComputed,
         };
         if !is_kept {
@@ -54,7 +54,8 @@ impl Lowering<'_, '_, '_> {
     }
     /// Records `held`, the larger shard, under `slice`.
     pub(super) fn note_slice(&mut self, held: Held, slice: Held) {
-        if self.how.policy != Policy::FewestBytes || slice.shard() == held.shard() {
+        let is_kept = self.how.policy == Policy::FewestBytes || self.how.has_free_reshards;
+        if !is_kept || slice.shard() == held.shard() {
             return;
         }
         let known = self.broadcasts.get(&held.shard()).cloned();

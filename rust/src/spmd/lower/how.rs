@@ -16,11 +16,17 @@ pub(in crate::spmd) struct How {
     pub results: Results,
     /// What is done with ops whose computation on shards is not known.
     pub unknown: Unknown,
+    /// Whether reshards send the fewest bytes also where the policy has reshards of its own.
+    pub has_free_reshards: bool,
     /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
     pub one_by_one: Option<OneByOne>,
 }
 
 impl How {
+    /// Whether plans are searched for that send the fewest elements.
+    pub(super) fn is_free(self) -> bool {
+        self.one_by_one.is_none() && (self.policy == Policy::FewestBytes || self.has_free_reshards)
+    }
     /// The purpose of the per-device program.
     pub(super) fn purpose(self) -> Purpose {
         match (self.one_by_one, self.unknown) {

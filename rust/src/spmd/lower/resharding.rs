@@ -151,7 +151,7 @@ impl<'p> Lowering<'p, '_, '_> {
     }
     /// Whether plans are searched for that send the fewest elements.
     pub(super) fn is_free(&self) -> bool {
-        self.how.policy == Policy::FewestBytes && self.how.one_by_one.is_none()
+        self.how.is_free()
     }
     /// The plan of a reshard. Where it is not free to choose, digits of another order of devices are treated as those of this
     /// order; a permute behind the plan sends shards to the devices with these positions in the other order.
@@ -161,11 +161,12 @@ impl<'p> Lowering<'p, '_, '_> {
             return Arc::clone(&planned.plan);
         }
         let shape = self.shape_of(held.global).unwrap_or_default();
-        let devices = if self.how.policy == Policy::Xla { self.devices() } else { Vec::new() };
         let is_free = self.is_free();
+        let is_xla = self.how.policy == Policy::Xla && !is_free;
+        let devices = if is_xla { self.devices() } else { Vec::new() };
         let can_add = neutral(self.emit.element(held.global)).is_some();
         // XLA's partitioner adds elements to zeros, too.
-        let spreads = can_add && (is_free || self.how.policy == Policy::Xla);
+        let spreads = can_add && (is_free || is_xla);
         let refines = is_free && !self.emit.devices.are_unlisted();
         let abilities = Abilities { spreads, exchanges: is_free, refines };
         let known = PlanKey { from: held.placement, to: target, shape, abilities, devices };

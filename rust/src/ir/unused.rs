@@ -1,0 +1,83 @@
+//! Ops that nothing uses.
+
+use super::{OpKind, OpTraits, Program};
+use crate::bitset::BitSet;
+use crate::index::OpId;
+
+/// Which ops that nothing uses are erased, of those without side effects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unused {
+    /// All of them.
+    All,
+    /// All but collectives.
+    WithoutCollectives,
+}
+
+impl Program {
+    /// Erases ops whose results nobody uses, and which have no side effects.
+    pub fn erase_unused(&mut self, unused: Unused) {
+        let ops: Vec<OpId> = self.pre_order(self.module_op()).collect();
+        // Ops that more than compute results, and those around them.
+        let mut has_effects = BitSet::new(self.num_op_ids());
+        // Users come before what they use, and ops before those around them.
+        for &op in ops.iter().rev() {
+            if has_effects.contains(op) || !is_free_of_effects(self, op, unused) {
+                if let Some(around) = self.parent_op(op) {
+                    has_effects.insert(around);
+                }
+                continue;
+            }
+            let is_used = self.op_results(op).any(|result| self.has_uses(result));
+            if !is_used && !self.has_traits(op, OpTraits::TERMINATOR) {
+                self.erase_op(op);
+            }
+        }
+    }
+}
+
+/// Whether `op`, without what is inside it, is no symbol or mark for propagation, and has no effect besides its results.
+fn is_free_of_effects(program: &Program, op: OpId, unused: Unused) -> bool {
+    match program.kind(op) {
+        OpKind::Module
+        | OpKind::Func
+        | OpKind::Mesh
+        | OpKind::Call
+        | OpKind::Composite
+        | OpKind::ShardingGroup
+        | OpKind::DataFlowEdge
+        | OpKind::FuncDataFlowEdge => false,
+        OpKind::CustomCall => {
+            program.attr(op, "has_side_effect").is_none_or(|value| value.trim() != "true")
+        }
+        OpKind::Other => {
+            let is_known = program.traits(op).is_some();
+            let name = program.op_name(op);
+            let is_kept = unused == Unused::WithoutCollectives && COLLECTIVES.contains(&name);
+            is_known && !is_kept && !EFFECTS.contains(&name)
+        }
+        _ => true,
+    }
+}
+
+/// Ops that do more than to compute their results. XLA counts `rng` as such.
+const EFFECTS: [&str; 8] = [
+    "func.call_indirect",
+    "stablehlo.async_done",
+    "stablehlo.async_start",
+    "stablehlo.infeed",
+    "stablehlo.outfeed",
+    "stablehlo.recv",
+    "stablehlo.rng",
+    "stablehlo.send",
+];
+
+/// Collectives.
+const COLLECTIVES: [&str; 7] = [
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.collective_reduce",
+    "stablehlo.reduce_scatter",
+];

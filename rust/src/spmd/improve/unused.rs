@@ -1,0 +1,13 @@
+//! `remove-unused-ops`: removes ops whose results nobody uses, and which have no side effects; collectives among them, as all
+//! devices leave them out.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::ir::{Program, Unused};
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+    context.progress("remove-unused-ops", 0, 1)?;
+    program.erase_unused(Unused::All);
+    Ok(())
+}
