@@ -166,3 +166,25 @@ func.func @main(%a: tensor<9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}
     plan = lowered(result, completed, "least", None, originals=originals, ways="xla")
     assert shardcore.prove(plan).is_proven
     assert plan.sent_bytes < result.partition("xla").sent_bytes
+
+
+@pytest.mark.parametrize("name", ["gpt-conflict", "gradient-of-loops", "mapped-batches"])
+def test_the_best_plan_of_a_large_program_is_made_again(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not kept while others are made, which would take the memory of two."""
+    kept = propagated(name).partition("least")
+    made = []
+    lower = partitioned.lowered
+
+    def counted(*args, **options):
+        made.append(options)
+        return lower(*args, **options)
+
+    monkeypatch.setattr(partitioned, "lowered", counted)
+    propagated(name).partition("least")
+    num_plans = len(made)
+    monkeypatch.setattr(partitioned, "MOST_OPS_KEPT", 0)
+    again = propagated(name).partition("least")
+    assert str(again.module) == str(kept.module)
+    assert len(made) - num_plans in (num_plans, num_plans + 1)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 POLICIES = ("least", "shardy", "xla")
 """How to choose where an op can be computed in more than one way; see :func:`partition`."""
 
+MOST_OPS_KEPT = 1 << 16
+"""Of larger programs the best plan is not kept while others are made, but made again."""
+
 MOST_OPS_AS_XLA = 4000
 """The most ops of a program for which ``least`` makes the plan of ``xla`` too."""
 
@@ -272,27 +275,35 @@ def partition(
 def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
     """Lower ``result`` by the plan that sends the fewest bytes; see :func:`partition`."""
 
-    def plans() -> Iterator[Partitioned]:
-        source = result._legalized()
-        yield lower(source)
-        yield lower(source, keep_results=True)
-        yield lower(result._resharded())
+    source = result._legalized()
+
+    def plans() -> Iterator[Callable[[], Partitioned]]:
+        yield partial(lower, source)
+        yield partial(lower, source, keep_results=True)
+        yield partial(lower, result._resharded())
         inlined = result._inlined()
         if inlined is not None:
-            yield lower(inlined, keep_results=True)
-            yield lower(inlined)
+            yield partial(lower, inlined, keep_results=True)
+            yield partial(lower, inlined)
         if source.num_ops <= MOST_OPS_AS_XLA:
             completed, originals = result._as_xla(keep_ports=True)
-            yield lower(completed, originals=originals, ways="xla")
+            yield partial(lower, completed, originals=originals, ways="xla")
 
+    of_best: Callable[[], Partitioned] | None = None
     best: Partitioned | None = None
-    for plan in plans():
-        if best is None or plan.sent_bytes < best.sent_bytes:
-            best = plan
-        if best.sent_bytes == 0:
+    sent = 0
+    for make in plans():
+        if source.num_ops > MOST_OPS_KEPT:
+            best = None
+        plan = make()
+        if of_best is None or plan.sent_bytes < sent:
+            best, of_best, sent = plan, make, plan.sent_bytes
+        # While the next plan is made, there is one other at most.
+        del plan
+        if sent == 0:
             break
-    assert best is not None
-    return best
+    assert of_best is not None
+    return of_best() if best is None else best
 
 
 def lowered(
