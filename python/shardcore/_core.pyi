@@ -21,6 +21,7 @@ from shardcore.report.graph import Graph
 from shardcore.report.page import Page
 from shardcore.report.picture import Picture
 from shardcore.session import Session
+from shardcore.session.paths import Ports
 from shardcore.why import Why, WhyNot
 from shardcore.why.steps import Steps
 
@@ -667,6 +668,8 @@ class Module:
     def meshes(self) -> dict[str, Mesh]:
         """The meshes by symbol, without ``@``, in program order; not those inlined in shardings."""
 
+    @property
+    def _ports(self) -> Ports: ...
     def arguments(self) -> list[Port]:
         """The arguments of the entry function, in order; empty if it has no body."""
 

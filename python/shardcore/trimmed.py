@@ -54,11 +54,11 @@ def _warning(
     kept = ", ".join(map(str, left.axes))
     name = port.name if port.label is None else f"{port.name} ({port.label})"
     if size % shards:
-        code, why = "non-divisible", f"of size {size} does not divide into {shards}"
+        code, why = "non-divisible", f"its size {size} is no multiple of {shards}"
     else:
-        code, why = "sub-axis", "is open and has a part of an axis"
+        code, why = "sub-axis", "it is open, and has a part of an axis"
     message = (
-        f"{name} is annotated with {wanted} in dim {number}, which {why}: "
+        f"dim {number} of {name} is annotated with {wanted}, but {why}: "
         f"it keeps {kept or 'none of it'}"
     )
     value = port.label or port.name

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from shardcore import Module, PassManager
 from shardcore.session.paths import Pattern, steps
+
+from tests.session.test_session import TEXT
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,20 @@ def test_patterns(pattern: str, matching: list[str], other: list[str]) -> None:
 
 def test_patterns_take_time_linear_in_the_path() -> None:
     assert not Pattern("**/a" * 200).matches(("a",) * 199 + ("b",))
+
+
+def test_arguments_and_results_are_looked_through_once() -> None:
+    module = Module.parse(TEXT)
+    ports = module._ports
+    assert module["params['b']['w']"].name == module["params/b/w"].name == "%arg2"
+    assert module._ports is ports
+    found = [ports.find(name) for name in ("x", "%arg0", "result['y']", "result 0", "y", "%77")]
+    assert [port and port.name for port in found] == [
+        *("%arg0", "%arg0", "result 0", "result 0", None, None)
+    ]
+    with pytest.raises(KeyError, match="did you mean"):
+        module["params['b']['v']"]
+    # Another program has other ports.
+    PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module)
+    assert module._ports is not ports
+    assert module["params['b']['w']"].sharding is not None

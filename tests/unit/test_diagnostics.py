@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,46 @@ def test_replication_is_reported_where_it_begins() -> None:
     shardcore.rule("my.op", "i j -> i j")
     try:
         assert codes(result(body, f"%x: {BIG} {sharding}")) == []
+    finally:
+        shardcore.rules.unregister("my.op")
+
+
+@pytest.mark.parametrize(
+    ("operands", "results", "rule"),
+    [
+        (["512x8"], ["512x8"], "i j -> i j"),
+        (["512x8", "512x8"], ["512x8"], "i j, i j -> i j"),
+        (["512x8", ""], ["512x8", ""], "(i, j), () -> (i, j), ()"),
+        (["512", ""], ["512"], "i,  -> i"),
+        (["512x8x8"], ["512x8x8", "512x8"], "i _ _ -> i _ _, i _"),
+        (["512x8", "8x512"], ["8x512"], None),
+    ],
+)
+def test_the_rule_that_is_suggested_can_be_typed(
+    operands: list[str], results: list[str], rule: str | None
+) -> None:
+    types = [
+        [f"tensor<{shape}{'x' * bool(shape)}f32>" for shape in each] for each in (operands, results)
+    ]
+    arguments = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(types[0]))
+    dims = ", ".join(['{"model"}', *["{}"] * operands[0].count("x")])
+    arguments = arguments.replace(
+        f"%a0: {types[0][0]}",
+        f"%a0: {types[0][0]} {{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}",
+        1,
+    )
+    names = ", ".join(f"%a{index}" for index in range(len(operands)))
+    signature = " -> ".join(f"({', '.join(side)})" for side in types)
+    body = f'%0:{len(results)} = "my.op"({names}) : {signature}\nreturn %0#0 : {types[1][0]}'
+    [found] = result(body, arguments, types[1][0]).diagnostics(ignore=["unused-axis"])
+    assert found.code == "no-rule"
+    typed = re.search(r'shardcore\.rule\("my\.op", "([^"]*)"\)', str(found.hint))
+    assert (typed and typed[1]) == rule
+    if rule is None:
+        return
+    shardcore.rule("my.op", rule)
+    try:
+        assert codes(result(body, arguments, types[1][0])) == ["unused-axis"]
     finally:
         shardcore.rules.unregister("my.op")
 

@@ -25,9 +25,9 @@ def program(argument: str, result: str = "", shape: str = "6x8") -> str:
 
 
 LOST = [
-    ('[{"x"}, {}]', "", ["%arg0", "dim 0", "size 6", "into 4", 'it keeps "x":(1)2']),
-    ('[{}, {"y"}]', '[{"x", ?}, {}]', ["result 0", "dim 0", "size 6", "into 4"]),
-    ('[{"x", "y"}, {}]', "", ["%arg0", "into 8", 'it keeps "x":(1)2']),
+    ('[{"x"}, {}]', "", ["%arg0", "dim 0", "its size 6 is no multiple of 4", 'it keeps "x":(1)2']),
+    ('[{}, {"y"}]', '[{"x", ?}, {}]', ["result 0", "dim 0", "its size 6 is no multiple of 4"]),
+    ('[{"x", "y"}, {}]', "", ["%arg0", "no multiple of 8", 'it keeps "x":(1)2']),
 ]
 
 
@@ -78,7 +78,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ["check", str(path), "--expect", str(tmp_path / "e.toml"), "--update"],
     ):
         main(command)
-        assert "warning[non-divisible]: %a is annotated with" in capsys.readouterr().err
+        assert "warning[non-divisible]: dim 0 of %a is annotated with" in capsys.readouterr().err
     main(["propagate", str(path), "--json"])
     [warning] = json.loads(capsys.readouterr().out)["warnings"]
     assert warning["code"] == "non-divisible"

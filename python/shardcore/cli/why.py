@@ -17,7 +17,6 @@ from shardcore.cli.options import (
     warn,
 )
 from shardcore.cli.where import add_hardware, cost_options
-from shardcore.session.paths import port_of
 from shardcore.why import Why, WhyNot, absences
 from shardcore.why.text import collective_tree
 
@@ -80,8 +79,7 @@ def run(options: argparse.Namespace) -> int:
     warn(result)
     if options.collectives is not None:
         return _collectives(options, result)
-    ports = [*result.arguments(), *result.results()]
-    if _PLACE.fullmatch(options.value) and port_of(ports, options.value) is None:
+    if _PLACE.fullmatch(options.value) and result.module._ports.find(options.value) is None:
         return _line(options, result)
     axis = options.axis
     missing = [] if axis is None else absences(result, options.value, axis, options.dim)

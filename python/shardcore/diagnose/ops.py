@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from shardcore.diagnose.places import first_of, warning
@@ -41,12 +41,82 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
         seen.add(key)
         lost = tensors[0].qualified_name
         message = f"propagation stops at {name}, which has no sharding rule: {lost} is replicated"
-        what = "a target" if op.name in _MAY_LACK_RULES else "an op"
-        hint = (
-            f'give it one: @shardcore.rule("{name}"), or for {what} that is elementwise '
-            f'shardcore.rule("{name}", "i j -> i j")'
+        yield warning("no-rule", message, _hint(module, name), lost, tensors[0].location)
+
+
+def _hint(module: Module, name: str) -> str:
+    """Return how to give the ops that are called ``name`` a rule: one that fits all of them."""
+    forms = {
+        (
+            tuple(value.shape or () for value in op.operands),
+            tuple(value.shape or () for value in op.results),
         )
-        yield warning("no-rule", message, hint, lost, tensors[0].location)
+        for op in module.ops()
+        if _name(op) == name
+    }
+    function = f'a function under @shardcore.rule("{name}")'
+    rule, where = _elementwise(forms), "if it is elementwise"
+    if rule is None:
+        rule, where = _mapped(forms), "if it maps over the first dim"
+    if rule is None:
+        return f"give it one: {function}"
+    return f'give it one: shardcore.rule("{name}", "{rule}") {where}, or {function}'
+
+
+_Shape = tuple[int | None, ...]
+_Form = tuple[tuple[_Shape, ...], tuple[_Shape, ...]]
+"""The shapes of the operands and results of an op; that of what is no tensor is empty."""
+
+
+def _elementwise(forms: set[_Form]) -> str | None:
+    """The rule of ops that are elementwise but for scalars; ``None`` unless one fits all forms."""
+    if any(len({shape for part in form for shape in part if shape}) != 1 for form in forms):
+        return None
+    ranks = {max(len(shape) for part in form for shape in part) for form in forms}
+    [rank, *others] = ranks
+    dims = ["..."] if others else list(_LETTERS[:rank])
+    if len(dims) < rank and not others:
+        return None
+    return _written({_pattern(form, lambda shape: dims if shape else []) for form in forms})
+
+
+def _mapped(forms: set[_Form]) -> str | None:
+    """The rule of ops that map over the first dim of all tensors but scalars; ``None`` unless one
+    fits all forms.
+    """
+    if any(len({shape[0] for part in form for shape in part if shape}) != 1 for form in forms):
+        return None
+    return _written(
+        {
+            _pattern(form, lambda shape: ["i", *"_" * (len(shape) - 1)][: len(shape)])
+            for form in forms
+        }
+    )
+
+
+_LETTERS = "ijklmnopqrstuvwxyz"
+
+
+def _pattern(form: _Form, dims: Callable[[_Shape], list[str]]) -> _Pattern:
+    operands, results = (tuple(tuple(dims(shape)) for shape in part) for part in form)
+    return operands, results
+
+
+_Pattern = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]
+
+
+def _written(patterns: set[_Pattern]) -> str | None:
+    """The notation of the one pattern; the form with brackets shows scalars."""
+    if len(patterns) != 1:
+        return None
+    [(operands, results)] = patterns
+    tensors = (*operands, *results)
+    is_bracketed = not all(tensors) and any(len(dims) > 1 for dims in tensors)
+    sides = (
+        ", ".join(f"({', '.join(dims)})" if is_bracketed else " ".join(dims) for dims in side)
+        for side in (operands, results)
+    )
+    return " -> ".join(sides)
 
 
 def _is_sharded(value: Value) -> bool:

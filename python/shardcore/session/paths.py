@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,40 +52,56 @@ def _split(step: str) -> list[str]:
     return [part for part in re.split(r"(\*\*)", step) if part]
 
 
-def port_of(ports: Sequence[Port], name: str) -> Port | None:
-    """Return the first of ``ports`` whose path in the user's program, or name, is ``name``."""
-    exact = next((port for port in ports if name in (port.label, port.name)), None)
-    if exact is not None or name.startswith(("%", "@")):
-        return exact
-    wanted = steps(name)
-    return next((port for port in ports if port.label and steps(port.label) == wanted), None)
+class Ports:
+    """Arguments and results by their paths and names; looking one up takes constant time."""
 
+    def __init__(self, arguments: Sequence[Port], results: Sequence[Port]) -> None:
+        self._ports = [*arguments, *results]
+        self._labels = [(port.label, port) for port in self._ports]
+        self._exact: dict[str, Port] = {}
+        for label, port in self._labels:
+            for name in (label, port.name):
+                if name is not None:
+                    self._exact.setdefault(name, port)
 
-def port_called(arguments: Sequence[Port], results: Sequence[Port], path: str) -> Port | None:
-    """Return the argument or result whose path in the user's program, or name, is ``path``.
+    @cached_property
+    def _by_steps(self) -> dict[tuple[str, ...], Port]:
+        found: dict[tuple[str, ...], Port] = {}
+        for label, port in self._labels:
+            if label:
+                found.setdefault(steps(label), port)
+        return found
 
-    Raises:
-        KeyError: there is none, but others are nearly called that.
-    """
-    ports = [*arguments, *results]
-    found = port_of(ports, path)
-    if found is None:
-        near = near_paths(ports, path)
-        if near:
-            raise KeyError(f"no value is called {path}: did you mean {', '.join(near)}?")
-    return found
+    def find(self, name: str) -> Port | None:
+        """Return the first whose path in the user's program, or name, is ``name``."""
+        exact = self._exact.get(name)
+        if exact is not None or name.startswith(("%", "@")):
+            return exact
+        return self._by_steps.get(steps(name))
 
+    def called(self, path: str) -> Port | None:
+        """Return the argument or result whose path in the user's program, or name, is ``path``.
 
-def near_paths(ports: Sequence[Port], path: str) -> list[str]:
-    """Return the paths of ``ports`` that ``path`` may have been meant to be, in quotes."""
-    # The calculus is not imported with the package.
-    from shardcore.calculus.mistakes import close_names
+        Raises:
+            KeyError: there is none, but others are nearly called that.
+        """
+        found = self.find(path)
+        if found is None:
+            near = self.near(path)
+            if near:
+                raise KeyError(f"no value is called {path}: did you mean {', '.join(near)}?")
+        return found
 
-    labels = [port.label for port in ports if port.label]
-    wanted = steps(path)
-    ends = [label for label in labels if steps(label)[-len(wanted) :] == wanted]
-    close = ends[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR)
-    return [f'"{each}"' for each in close]
+    def near(self, path: str) -> list[str]:
+        """Return the paths that ``path`` may have been meant to be, in quotes."""
+        # The calculus is not imported with the package.
+        from shardcore.calculus.mistakes import close_names
+
+        labels = [label for label, _ in self._labels if label]
+        wanted = steps(path)
+        ends = [label for label in labels if steps(label)[-len(wanted) :] == wanted]
+        close = ends[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR)
+        return [f'"{each}"' for each in close]
 
 
 def is_pattern(path: str) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from shardcore._core import Result, TensorSharding, Value
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.expected import expect
-from shardcore.session.paths import near_paths, port_of
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ def find(result: Result, asked: Value | str) -> Found:
         return value(result, asked.qualified_name, None, number)
     if not isinstance(asked, str):
         raise TypeError(f"a value is a Value or a name, not a {type(asked).__name__}")
-    ports = [*result.arguments(), *result.results()]
-    port = port_of(ports, asked)
+    ports = result.module._ports
+    port = ports.find(asked)
     if port is not None:
         if port.name.startswith("%"):
             number = explainer.find(port.name)
@@ -61,7 +60,7 @@ def find(result: Result, asked: Value | str) -> Found:
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
         if not name.startswith("%") and function is None:
-            near = near_paths(ports, name)
+            near = ports.near(name)
             hint = f"did you mean {', '.join(near)}?" if near else hint
         message = f"the completed program has no value {asked}"
         raise LocationError(Diagnostic("unknown-location", message, hint))

@@ -189,26 +189,41 @@ impl Explained {
         /// The most ops that are looked at.
         const MOST: usize = 64;
         let mut near: Vec<OpId> = result.defining_op(value).into_iter().collect();
-        near.extend(near.first().and_then(|&op| result.cause(op)));
+        let cause = near.first().and_then(|&op| result.cause(op));
+        near.extend(cause);
         near.extend(result.users(value));
+        // What the export makes of the value.
+        let mut forms = vec![value];
         let mut next = 0;
         while let Some(&op) = near.get(next).filter(|_| next < MOST) {
             next += 1;
+            if result.is_erased(op) {
+                // A constraint that became collectives.
+                let made: Vec<ValueId> = match self.is_made(op) {
+                    false => self.tensors.done.op_results(op).collect(),
+                    true => Vec::new(),
+                };
+                let known = made.into_iter().find_map(|tensor| self.known(tensor, axis));
+                if let Some(known) = known {
+                    return Some(self.brought(result, value, (near[0], op), known));
+                }
+                continue;
+            }
+            if result.operands(op).any(|operand| forms.contains(&operand)) && self.is_made(op) {
+                forms.extend(result.op_results(op));
+            }
             let mut tensors: Vec<ValueId> =
                 result.operands(op).chain(result.op_results(op)).collect();
-            tensors.extend(self.in_callee(result, op, value));
+            tensors.extend(self.in_callee(result, op, &forms));
             for tensor in tensors {
-                let tensor = before_reshards(result, tensor);
-                if tensor != value {
-                    if let Some((source, mut chain)) = self.known(tensor, axis) {
-                        let last = chain.last().map_or(&source.name, |step| &step.value).clone();
-                        let to = self.result_name(result, value);
-                        let (name, line) =
-                            (result.op_name(near[0]), self.tensors.calls.op_location(result, op));
-                        chain.push(Step::made(last, to, name, line, Direction::Both));
-                        return Some((source, chain));
+                for tensor in [tensor, before_reshards(result, tensor)] {
+                    if tensor != value {
+                        if let Some(known) = self.known(tensor, axis) {
+                            return Some(self.brought(result, value, (near[0], op), known));
+                        }
                     }
                 }
+                let tensor = before_reshards(result, tensor);
                 let around = result.defining_op(tensor).into_iter().chain(result.users(tensor));
                 let new: Vec<OpId> = around.filter(|op| !near.contains(op)).collect();
                 near.extend(new);
@@ -217,17 +232,38 @@ impl Explained {
         None
     }
 
-    /// The values of the function that `op` calls that are `value`, an operand or a result of the call: calls that share
-    /// a function have its shardings.
-    fn in_callee(&self, result: &Program, op: OpId, value: ValueId) -> Vec<ValueId> {
+    /// Where an axis comes from that the reshard `by`, which makes `value`, brings because of `cause`: the axis of another
+    /// tensor, which `known` explains.
+    fn brought(
+        &self,
+        result: &Program,
+        value: ValueId,
+        (by, cause): (OpId, OpId),
+        (source, mut chain): (Source, Vec<Step>),
+    ) -> (Source, Vec<Step>) {
+        let last = chain.last().map_or(&source.name, |step| &step.value).clone();
+        let to = self.result_name(result, value);
+        let line = self.tensors.calls.op_location(result, cause);
+        chain.push(Step::made(last, to, result.op_name(by), line, Direction::Both));
+        (source, chain)
+    }
+
+    /// Whether the export made `op`.
+    fn is_made(&self, op: OpId) -> bool {
+        op.index() >= self.tensors.done.num_op_ids()
+    }
+
+    /// The values of the function that `op` calls that are one of `forms`, operands or results of the call: calls that
+    /// share a function have its shardings.
+    fn in_callee(&self, result: &Program, op: OpId, forms: &[ValueId]) -> Vec<ValueId> {
         let callee = self.calls.callee(result, op);
         let Some(body) = callee.and_then(|func| result.func_body(func).get()) else {
             return Vec::new();
         };
-        let is_value = |&(_, tensor): &(usize, ValueId)| tensor == value;
-        let passed = result.operands(op).enumerate().filter(is_value);
+        let is_form = |&(_, tensor): &(usize, ValueId)| forms.contains(&tensor);
+        let passed = result.operands(op).enumerate().filter(is_form);
         let arguments = passed.map(|(index, _)| result.block_arg(body, index));
-        let made = result.op_results(op).enumerate().filter(is_value);
+        let made = result.op_results(op).enumerate().filter(is_form);
         let returned = result.last_op(body).get();
         let results = made.filter_map(|(index, _)| result.operands(returned?).nth(index));
         arguments.chain(results).collect()

@@ -89,7 +89,10 @@ impl Tensors {
     /// The sharding group, as the program given numbers it, that `value`, whose owner is `owner`, is in with others: import
     /// merges groups that have a value in common. Where it is in several, one with another member that has `axis`.
     fn group(&self, value: ValueId, owner: ValueId, axis: &AxisName) -> Option<i64> {
-        let members = self.explanation.group_of(value).filter(|members| members.len() > 1)?;
+        let members = self.explanation.grouped_with(value);
+        if members.len() < 2 {
+            return None;
+        }
         let ids_of = |value: ValueId| {
             let given = self.names.given_value(&self.given, &self.done, value);
             let users = given.into_iter().flat_map(|given| self.given.users(given));

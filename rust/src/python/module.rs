@@ -199,7 +199,7 @@ impl PyModule {
         let wanted = if name.starts_with('%') { name.clone() } else { format!("%{name}") };
         let calls = names.call_sites(&program);
         let found = match names.find(&program, function, &wanted) {
-            None if is_entry && !name.starts_with('%') => at_path(py, &program, &name)?,
+            None if is_entry && !name.starts_with('%') => at_path(py, (&program, &names), &name)?,
             found => found,
         };
         found.map(|value| PyValue::new(program.clone(), calls, value, function)).ok_or_else(|| {
@@ -252,6 +252,12 @@ impl PyModule {
     /// The results of the entry function.
     fn results(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
         Ok(PyPort::results(&self.program(py)?))
+    }
+    /// The arguments and results by their paths, `shardcore.session.paths.Ports`.
+    #[getter]
+    fn _ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let program = self.program(py)?;
+        self.names.of(&program).ports(py, &program)
     }
     /// The named meshes, in program order.
     #[getter]

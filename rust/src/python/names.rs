@@ -1,7 +1,7 @@
 //! Functions and values by their names, `module["%12"]`, and by paths in the user's program, `module["params['w']"]`.
 
 use super::port::PyPort;
-use super::user_code::own_function;
+use super::user_code::{call_own, own_function};
 use crate::index::{FuncId, StrId, ValueId};
 use crate::ir::Program;
 use crate::mlir::CallSites;
@@ -35,6 +35,8 @@ impl LastNames {
 pub(super) struct Names {
     tables: Mutex<NameTables>,
     call_sites: OnceLock<Arc<CallSites>>,
+    /// `shardcore.session.paths.Ports`.
+    ports: OnceLock<Py<PyAny>>,
 }
 
 #[derive(Default)]
@@ -57,6 +59,21 @@ impl Names {
     /// Where the functions of `program` are called from.
     pub fn call_sites(&self, program: &Program) -> Arc<CallSites> {
         self.call_sites.get_or_init(|| CallSites::new(program).into()).clone()
+    }
+    /// The arguments and results of the entry function of `program` by their paths, `shardcore.session.paths.Ports`.
+    pub fn ports<'py>(
+        &self,
+        py: Python<'py>,
+        program: &Arc<Program>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(ports) = self.ports.get() {
+            return Ok(ports.bind(py).clone());
+        }
+        // No lock is held meanwhile; of two threads that make one the first is kept.
+        let ports = (PyPort::arguments(program), PyPort::results(program));
+        let made = own_function(py, "shardcore.session.paths", "Ports", ports, None)?;
+        let _ = self.ports.set(made.clone().unbind());
+        Ok(made)
     }
     /// The entry function.
     pub fn entry(&self, program: &Program) -> Option<FuncId> {
@@ -117,11 +134,11 @@ pub(super) fn qualified(key: String) -> (Option<String>, String) {
 /// `KeyError` if `path` is near to one that there is.
 pub(super) fn at_path(
     py: Python<'_>,
-    program: &Arc<Program>,
+    (program, names): (&Arc<Program>, &Names),
     path: &str,
 ) -> PyResult<Option<ValueId>> {
-    let ports = (PyPort::arguments(program), PyPort::results(program), path);
-    let found = own_function(py, "shardcore.session.paths", "port_called", ports, None)?;
+    let ports = names.ports(py, program)?;
+    let found = call_own(py, || ports.call_method1("called", (path,)))?;
     let port: Option<Bound<'_, PyPort>> = found.extract()?;
     Ok(port.and_then(|port| port.get().value()))
 }

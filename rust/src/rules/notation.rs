@@ -68,10 +68,16 @@ impl FromStr for Notation {
                 word_start
             }
         });
+        // A comma before the options separates them; without options it is followed by a scalar.
+        let results = rest[..options_start].trim_end();
+        let results = match options_start < rest.len() {
+            true => results.strip_suffix(',').unwrap_or(results),
+            false => results,
+        };
         let mut rule = Self {
             text: text.to_owned(),
             operands: tensors(operands).map_err(fail)?,
-            results: tensors(rest[..options_start].trim_end_matches([' ', ','])).map_err(fail)?,
+            results: tensors(results).map_err(fail)?,
             sizes: Vec::new(),
             kinds: Vec::new(),
             blocked: Vec::new(),
@@ -251,6 +257,18 @@ mod tests {
         );
         assert_eq!(rule("(i j) -> (j i) {i=1}", &[&[6]], &[&[6]]), "<([i])->([i]) {i=6}>");
         assert_eq!(rule("i _, -> i", &[&[2, 3], &[]], &[&[2]]), "<([i, j], [])->([i]) {i=2, j=1}>");
+    }
+
+    #[test]
+    fn scalars_may_be_the_last_results() {
+        let (shapes, written): (&[&[i64]], _) = (&[&[2, 3], &[]], "<([i, j])->([i, j], []) {i=2, j=3}>");
+        for text in ["i j -> i j,", "(i, j) -> (i, j), ()", "(i, j) -> (i, j), (): i=2"] {
+            assert_eq!(rule(text, &[&[2, 3]], shapes), written, "{text}");
+        }
+        let permuted = "<([i, j])->([i, j], []) {i=2, j=3} permutation={j}>";
+        for text in ["i j -> i j, , permutation={j}", "(i, j) -> (i, j), () permutation={j}"] {
+            assert_eq!(rule(text, &[&[2, 3]], shapes), permuted, "{text}");
+        }
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub(super) fn short(text: &str) -> Option<String> {
         Some(sizes) => format!("{{{}}}", sizes.trim()),
         None => options.trim_start().to_owned(),
     };
-    Some(format!("{} -> {} {options}", operands?, results?).trim_end().to_owned())
+    // The comma tells a scalar at the end from the options.
+    let options = if options.is_empty() { options } else { format!(", {options}") };
+    Some(format!("{} -> {}{options}", operands?, results?))
 }
 
 /// The insides of the parentheses of one side, or `None` if something else is outside of them than commas.
@@ -79,9 +81,10 @@ mod tests {
     fn tuples_become_short_notation() {
         for (text, expected) in [
             ("(i, k), (k, j) -> (i, j)", Some("i k, k j -> i j")),
-            ("(i,j,k) -> ((ij), k) : i=2, j=4, k=32", Some("i j k -> (i j) k {i=2, j=4, k=32}")),
+            ("(i,j,k) -> ((ij), k) : i=2, j=4, k=32", Some("i j k -> (i j) k, {i=2, j=4, k=32}")),
             ("((batch seq), k), () -> (batch, seq, k)", Some("(batch seq) k,  -> batch seq k")),
-            ("(i, k) -> (i) reduction={k}", Some("i k -> i reduction={k}")),
+            ("(i, k) -> (i) reduction={k}", Some("i k -> i, reduction={k}")),
+            ("(i, k) -> (i), ()", Some("i k -> i, ")),
             ("(i j) -> i j", None),
             ("(i j) -> (i) {i=2}", None),
             ("i k, k j -> i j", None),

@@ -5,7 +5,7 @@
 
 use crate::axis::{prefix_status, sort_and_merge, AxisRef, PrefixStatus};
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{OpId, ShardingId, UseId};
+use crate::index::{Id, OpId, ShardingId, UseId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::partition::axis_sets::difference;
 use crate::sharding::TensorSharding;
@@ -96,10 +96,14 @@ pub fn convert_reshard(program: &mut Program, op: OpId) -> Result<bool> {
     let Some(slot) = program.op_uses(op).next() else { return Ok(false) };
     let result = program.result(op, 0);
     let target = program.sharding(result);
+    let num_ops = program.num_op_ids();
     if add_unreduced_axes(program, slot, target, Place::Before(op))?.is_none() {
         return Ok(false);
     }
     let converted = program.used_value(slot);
+    for made in num_ops..program.num_op_ids() {
+        program.set_cause(OpId::from_index(made), op);
+    }
     program.replace_all_uses(result, converted);
     program.erase_op(op);
     Ok(true)

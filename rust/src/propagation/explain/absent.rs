@@ -6,7 +6,7 @@
 
 use super::order::Link;
 use super::reason::{Absence, Code, Place};
-use super::steps::{holder_slot, name_of, part_in, AxisName, Explanation};
+use super::steps::{holder_slot, is_free, name_of, part_in, AxisName, Explanation};
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::propagation::observe::Slot;
@@ -139,8 +139,7 @@ impl Explanation {
         if program.mesh(sharding.mesh).axis_by_name(&axis.name).is_none() {
             return Some((Code::OtherMesh, (place, self.axes(program, place))));
         }
-        let mut kept = sharding.replicated.iter().chain(&sharding.unreduced);
-        if kept.any(|&kept| name_of(program, sharding.mesh, kept).overlaps(axis)) {
+        if is_free(program, id, axis) {
             return Some((Code::Replicated, (place, self.axes(program, place))));
         }
         let initial = program.shardings().get(self.initial(program, place.slot))?;

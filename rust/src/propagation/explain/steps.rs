@@ -73,8 +73,9 @@ pub struct Path {
 pub struct Explanation {
     pub(super) plan: Plan,
     groups: ShardingGroups,
-    /// The group of what holds the sharding of a member: of a target of a data-flow edge its owner.
-    groups_by_slot: FxHashMap<Slot, usize>,
+    /// The groups of what holds the sharding of a member: of a target of a data-flow edge its owner, which may hold
+    /// members of several groups.
+    groups_by_slot: FxHashMap<Slot, Vec<usize>>,
     pub(super) trace: Trace,
 }
 
@@ -82,20 +83,23 @@ impl Explanation {
     /// The explanation of a run.
     pub(in crate::propagation) fn new(finished: Finished, trace: Trace) -> Self {
         let Finished { plan, groups, .. } = finished;
-        let held = groups.all().filter_map(|(group, member)| {
-            holder_slot(&plan.edges, member).map(|slot| (slot, group))
-        });
-        let groups_by_slot = held.collect();
+        let mut groups_by_slot = FxHashMap::<Slot, Vec<usize>>::default();
+        for (group, member) in groups.all() {
+            if let Some(slot) = holder_slot(&plan.edges, member) {
+                groups_by_slot.entry(slot).or_default().push(group);
+            }
+        }
         Self { plan, groups, groups_by_slot, trace }
     }
     /// What holds the sharding of `value`; `None` if nothing does.
     pub fn slot_of(&self, value: ValueId) -> Option<Slot> {
         self.plan.edges.holder_of(value).map(Slot::Value)
     }
-    /// The members of the group that what holds the sharding of `value` is in.
-    pub fn group_of(&self, value: ValueId) -> Option<&[ValueId]> {
-        let group = self.groups_by_slot.get(&self.slot_of(value)?)?;
-        Some(self.groups.members(*group))
+    /// The members of the groups that what holds the sharding of `value` is in.
+    pub fn grouped_with(&self, value: ValueId) -> Vec<ValueId> {
+        let groups = self.slot_of(value).and_then(|slot| self.groups_by_slot.get(&slot));
+        let groups = groups.into_iter().flatten();
+        groups.flat_map(|&group| self.groups.members(group)).copied().collect()
     }
     /// How `axis` came to `slot` of `program`, which was propagated; `None` if it is not there.
     pub fn path(&self, program: &mut Program, slot: Slot, axis: &AxisName) -> Option<Path> {
@@ -134,7 +138,8 @@ impl Explanation {
     }
 
     /// The change before `time` that brought `axis` to `slot`; `None` if it was there from the beginning, or if
-    /// that is where its user priority begins.
+    /// that is where its user priority begins. A manual axis whose priority is later is kept free until a visit of the
+    /// computation writes it again.
     pub(super) fn arrival(
         &self,
         program: &Program,
@@ -145,7 +150,9 @@ impl Explanation {
         for &index in self.trace.before(slot, time).iter().rev() {
             let change = self.trace.change(index as usize);
             if part_in(program, change.old, axis).is_none() {
-                return (change.cause != Cause::UserPriority).then_some(index as usize);
+                let is_back =
+                    change.cause == Cause::UserPriority || is_free(program, change.old, axis);
+                return (!is_back).then_some(index as usize);
             }
         }
         None
@@ -259,10 +266,14 @@ impl Explanation {
         })
     }
 
-    /// Whether two tensors are one, or members of one group.
+    /// Whether a visit that updates `one` gives `other` the same axes: it is the same tensor, or holds a member of its group.
     fn are_alike(&self, one: Slot, other: Slot) -> bool {
-        let group = |slot| self.groups_by_slot.get(&slot);
-        one == other || group(one).is_some_and(|known| group(other) == Some(known))
+        let group = match one {
+            Slot::Value(value) => self.groups.group_of(value),
+            Slot::FuncResult(..) => None,
+        };
+        let held = || self.groups_by_slot.get(&other).into_iter().flatten();
+        one == other || group.is_some_and(|group| held().any(|&known| known == group))
     }
 
     /// The sharding of `value`, whatever holds it, at `time`.
@@ -302,6 +313,14 @@ impl AxisName {
             |axis: &Self| AxisRef { axis: crate::index::AxisId::from_index(0), sub: axis.sub };
         self.name == other.name && part(self).overlaps(part(other))
     }
+}
+
+/// Whether the sharding keeps `axis`, or a part of it, free, as a replicated or unreduced axis.
+pub(super) fn is_free(program: &Program, sharding: ShardingId, axis: &AxisName) -> bool {
+    program.shardings().get(sharding).is_some_and(|sharding| {
+        let mut kept = sharding.replicated.iter().chain(&sharding.unreduced);
+        kept.any(|&kept| name_of(program, sharding.mesh, kept).overlaps(axis))
+    })
 }
 
 /// The axis of a dim of the sharding that has a part in common with `axis`, and the dim.
