@@ -3,8 +3,9 @@
 The function is run in a separate process, as the user's own program: from its folder, with what it
 prints on standard error. It takes no arguments and returns one of
 
-- a function and its arguments, a tuple, ``step, (state, batch)``, with the keyword arguments of
+- a function and its arguments, ``step, (state, batch)``, with the keyword arguments of
   :func:`shardcore.jax.lower` behind them, if there are any: ``step, args, {"mesh": ...}``;
+  or the arguments one after the other, ``step, state, batch``;
 - what ``shardcore.jax.lower`` takes by itself, such as a ``jax.stages.Lowered``;
 - what it returns, or a :class:`shardcore.Module`.
 """
@@ -73,7 +74,10 @@ def program_text(file: str, name: str) -> bytes:
         raise LoweringError([_diagnostic(*fields) for fields in found["diagnostics"]])
     if "raised" in found:
         message = f"{name} of {file} raised {found['raised']}"
-        raise LoweringError(Diagnostic("lowering", message, "the traceback above says where"))
+        hint = "the traceback above says where"
+        if "mesh" in found["raised"]:
+            hint += '; the mesh is given so: return step, args, {"mesh": {"data": 2, "model": 4}}'
+        raise LoweringError(Diagnostic("lowering", message, hint))
     raise LoweringError(
         Diagnostic(
             "lowering",

@@ -120,14 +120,39 @@ def _text(found: Any) -> str:
     options: dict[str, Any] = {}
     arguments: tuple[Any, ...] = ()
     if isinstance(found, tuple):
-        if not 2 <= len(found) <= 3 or not isinstance(found[1], (tuple, list)):
-            raise _NoProgramError("it returned a tuple that is no function with its arguments")
-        if len(found) == 3:
-            options = dict(found[2])
-        found, arguments = found[0], tuple(found[1])
+        if not found or not callable(found[0]):
+            raise _NoProgramError("it returned a tuple that does not begin with a function")
+        found, *given = found
+        if (
+            len(given) == 2
+            and isinstance(given[0], (tuple, list))
+            and _are_keywords(given[1], found)
+        ):
+            options = dict(given.pop())
+        is_joined = len(given) == 1 and isinstance(given[0], (tuple, list))
+        arguments = tuple(given[0] if is_joined else given)
     elif not callable(found) and not hasattr(found, "as_text"):
         raise _NoProgramError(f"it returned an object of type {type(found).__name__}")
     return str(shardcore.jax.lower(found, *arguments, **options).module)
+
+
+def _are_keywords(given: object, function: object) -> bool:
+    """Whether ``given`` are keywords of :func:`shardcore.jax.lower` or of ``function``."""
+    import shardcore.jax
+
+    names: set[object] = set()
+    for takes in (shardcore.jax.lower, function):
+        try:
+            own = inspect.signature(takes).parameters  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+        names |= {
+            name
+            for name, each in own.items()
+            if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+        }
+    # One that is misspelt is a mistake among others.
+    return isinstance(given, dict) and (not given or bool(given.keys() & names))
 
 
 if __name__ == "__main__":

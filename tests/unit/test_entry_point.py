@@ -38,7 +38,7 @@ def number():
 
 
 def pair():
-    return module, 3
+    return 3, module
 
 
 def fails():
@@ -101,6 +101,28 @@ def gradient():
 
 def traced():
     return jax.jit(step).trace(*arguments())
+
+
+def one_by_one():
+    params, x = arguments()
+    return jax.jit(step, in_shardings=(None, jax.NamedSharding(MESH, P("data")))), params, x
+
+
+def tuple_and_dict():
+    params, x = arguments()
+    inputs = jax.NamedSharding(MESH, P("data"))
+    jitted = jax.jit(lambda xs, p: step(p, xs[0]), in_shardings=((inputs,), None))
+    return jitted, (x,), params
+
+
+def without_mesh():
+    def constrained(x):
+        return jax.lax.with_sharding_constraint(x, P("data"))
+
+    return constrained, arguments()[1]
+
+
+MESH = jax.sharding.AbstractMesh((2,), ("data",))
 """
 
 
@@ -123,15 +145,26 @@ def test_a_module_or_a_result(model: str, name: str, capfd: pytest.CaptureFixtur
 
 
 @needs_jax
-@pytest.mark.parametrize("name", ["build", "lowered", "propagated"])
+@pytest.mark.parametrize("name", ["build", "lowered", "propagated", "one_by_one", "tuple_and_dict"])
 def test_a_function_with_its_arguments(
     model: str, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = model.replace("model.py", "jax_model.py")
     assert main(["propagate", f"{path}:{name}", "--json"]) == 0
     values = json.loads(capfd.readouterr().out)["values"]
-    assert {str(value["sharding"]) for value in values[1:]} == {'<@mesh, [{"data"}, {}]>'}
+    found = [str(value["sharding"]) for value in values]
+    assert sorted(set(found)) == ['<@mesh, [{"data"}, {}]>', "None"]
+    assert found.count("None") == 1
     assert any(f"{path}:10" in str(value["location"]) for value in values)
+
+
+@needs_jax
+def test_where_no_mesh_is_given_it_is_said_how(
+    model: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = model.replace("model.py", "jax_model.py")
+    assert main(["propagate", f"{path}:without_mesh"]) == 1
+    assert 'return step, args, {"mesh": {"data": 2, "model": 4}}' in capfd.readouterr().err
 
 
 @needs_jax
@@ -164,7 +197,7 @@ def test_mistakes(model: str, capfd: pytest.CaptureFixture[str]) -> None:
     for name, message in (
         ("modul", "it has no function modul; it has ends, fails, invalid, module, needs, number"),
         ("number", "it returned an object of type int"),
-        ("pair", "it returned a tuple that is no function with its arguments"),
+        ("pair", "it returned a tuple that does not begin with a function"),
         ("needs", "calling it fails: missing a required argument: 'shape'"),
         ("ends", "it ended with exit code 7"),
     ):
