@@ -4,7 +4,7 @@ Only shardings and limits that do not hold are replaced. ``forbid`` and ``divisi
 the user has to remove them. Comments, order, other values and the notation of a value are kept. A
 pattern whose arguments have no longer one sharding becomes a row for each sharding: by a pattern
 that matches just those that have it, else by their names. A file without expectations gets all that
-can be stated, those of repeated layers by patterns.
+can be stated, those of repeated layers, and of trees that are alike, by patterns.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from shardcore.expect.mistakes import dotted
 from shardcore.expect.report import Failure
 from shardcore.expect.sharding_text import device_alone, dims_text
 from shardcore.expect.toml_places import Path, Places
+from shardcore.expect.trees import joined
 from shardcore.report.labels import folded
 from shardcore.units import format_bytes, parse_bytes
 
 _MIN_REPLICATED = 1 << 20
 """New files allow values of a megabyte to be replicated, whatever the program has."""
+
+
+_MANY = 12
+"""In new files with more rows than this, those of trees that are alike are joined."""
 
 
 def updated(
@@ -158,7 +163,11 @@ def _shardings(comparison: Comparison) -> list[tuple[str, str]]:
         if port.shape is not None and device_alone(port.sharding) is None:
             names.add(name)
             rows.append((name, dims_text(port.sharding, len(port.shape))))
-    return _joined(comparison, rows, names)
+    rows = _joined(comparison, rows, names)
+    if len(rows) <= _MANY:
+        return rows
+    ports = [*comparison.result.arguments(), *comparison.result.results()]
+    return joined(rows, [port.label for port in ports if port.label])
 
 
 def _joined(
@@ -168,12 +177,12 @@ def _joined(
     layers that have the same one, where no other argument or result matches it.
     """
     found = []
-    for pattern, joined in folded((name, text, (name, text)) for name, text in rows):
-        is_several = len(joined) > 1 and pattern not in taken
-        if is_several and len(comparison.subjects.matching(pattern)) == len(joined):
-            found.append((pattern, joined[0][1]))
+    for pattern, alike in folded((name, text, (name, text)) for name, text in rows):
+        is_several = len(alike) > 1 and pattern not in taken
+        if is_several and len(comparison.subjects.matching(pattern)) == len(alike):
+            found.append((pattern, alike[0][1]))
         else:
-            found += joined
+            found += alike
     return found
 
 

@@ -45,6 +45,24 @@ def steps(path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def end_of(path: str, count: int) -> str:
+    """Return the text of the last ``count`` steps of ``path``, which has so many."""
+    starts: list[int] = []
+    position = 0
+    while match := _STEP.match(path, position):
+        if any(group is not None for group in match.groups()):
+            # A dot or slash belongs to what is behind it.
+            before = position > 0 and path[position - 1] in "./"
+            starts.append(position - before)
+        position = match.end()
+    return path[starts[-count] :] if len(starts) >= count else path
+
+
+def is_alike(pattern: str, step: str) -> bool:
+    """Whether one step is as one of a pattern, in which ``*`` stands for any characters, says."""
+    return pattern == step or ("*" in pattern and _compiled(pattern).fullmatch(step) is not None)
+
+
 def _split(step: str) -> list[str]:
     """``step`` with each ``**`` in it as a step of its own."""
     if MANY not in step:
@@ -145,5 +163,6 @@ class Pattern:
         return found
 
 
+@lru_cache(maxsize=1 << 10)
 def _compiled(step: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, step.split("*"))), re.DOTALL)
