@@ -31,6 +31,9 @@ CASES = {
     "shardcore partition --pol": ["--policy"],
     "shardcore opt --sdy-close-sh": ["--sdy-close-shardings"],
     "shardcore partition --policy l": ["least"],
+    "shardcore cost --policy x": ["xla"],
+    "shardcore compare --strategy basic": ["basic", "basic-then-aggressive"],
+    "shardcore completion f": ["fish"],
 }
 
 

@@ -41,22 +41,44 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     ]
     about = {action.dest: action.help or "" for action in commands._choices_actions}
-    known = {name: list(flags(each)) for name, each in commands.choices.items()}
+    known = {name: list(flags(name, each)) for name, each in commands.choices.items()}
     known["opt"] = opt_flags()
-    print_text(SHELLS[options.shell](about, known))
+    words = {
+        name: tuple(map(str, action.choices))
+        for name, each in commands.choices.items()
+        for action in each._actions
+        if action.choices is not None and not action.option_strings
+    }
+    print_text(SHELLS[options.shell](Commands(about, known, words)))
     return 0
 
 
-def flags(parser: argparse.ArgumentParser) -> Iterator[Flag]:
+@dataclass(frozen=True)
+class Commands:
+    """What the scripts complete, by command."""
+
+    about: dict[str, str]
+    flags: dict[str, list[Flag]]
+    words: dict[str, tuple[str, ...]]
+    """What a command takes in the place of a file."""
+
+
+def flags(command: str, parser: argparse.ArgumentParser) -> Iterator[Flag]:
     """Yield the flags of a command."""
     from shardcore.calculus.hardware import hardware_names
+    from shardcore.cli.compare import STRATEGIES
+    from shardcore.partition.partitioned import POLICIES
 
+    # Of these several may be given, with commas between.
+    lists = {("cost", "--policy"): POLICIES, ("compare", "--strategy"): STRATEGIES}
     for action in parser._actions:
         if not action.option_strings:
             continue
         values: Sequence[str] | None = None
         if "--hardware" in action.option_strings:
             values = hardware_names()
+        elif (command, action.option_strings[-1]) in lists:
+            values = lists[command, action.option_strings[-1]]
         elif action.nargs != 0:
             values = [] if action.choices is None else list(map(str, action.choices))
         text = (action.help or "").replace("%%", "%").split(";")[0].split(" [")[0]
@@ -70,10 +92,10 @@ def opt_flags() -> list[Flag]:
     return [Flag((f"--{name}",), "a pass", None) for name in PassManager.pass_names()]
 
 
-def bash(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
+def bash(commands: Commands) -> str:
     """Return the script for bash."""
     cases, values = [], []
-    for command, own in known.items():
+    for command, own in commands.flags.items():
         words = " ".join(name for flag in own for name in flag.names)
         cases.append(f"    {command}) words={shlex.quote(words)} ;;")
         values += [
@@ -82,17 +104,22 @@ def bash(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
             for name in flag.names
             if flag.values
         ]
+    places = [
+        f"    {command}:*) [[ $word == -* ]] || words={shlex.quote(' '.join(words))} ;;"
+        for command, words in commands.words.items()
+    ]
     return "\n".join(
         [
             "_shardcore() {",
             '  local word="${COMP_WORDS[COMP_CWORD]}" words=""',
             '  if [ "$COMP_CWORD" -eq 1 ]; then',
-            f"    words={shlex.quote(' '.join([*about, '--help', '--version']))}",
+            f"    words={shlex.quote(' '.join([*commands.about, '--help', '--version']))}",
             '    COMPREPLY=($(compgen -W "$words" -- "$word"))',
             "    return",
             "  fi",
             '  case "${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}" in',
             *values,
+            *places,
             "  esac",
             '  if [ -n "$words" ]; then',
             '    COMPREPLY=($(compgen -W "$words" -- "$word"))',
@@ -112,7 +139,7 @@ def bash(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
     )
 
 
-def zsh(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
+def zsh(commands: Commands) -> str:
     """Return the script for zsh."""
 
     def argument(flag: Flag, name: str) -> str:
@@ -123,11 +150,13 @@ def zsh(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
         return shlex.quote(f"{name}[{text}]{value}")
 
     cases = []
-    for command, own in known.items():
+    for command, own in commands.flags.items():
         arguments = " ".join(argument(flag, name) for flag in own for name in flag.names)
-        cases.append(f"    {command}) _arguments {arguments} '*:file:_files' ;;")
+        words = commands.words.get(command)
+        rest = shlex.quote(f"*:value:({' '.join(words)})" if words else "*:file:_files")
+        cases.append(f"    {command}) _arguments {arguments} {rest} ;;")
     described = " ".join(
-        shlex.quote(f"{name}:{text.replace(':', ' ')}") for name, text in about.items()
+        shlex.quote(f"{name}:{text.replace(':', ' ')}") for name, text in commands.about.items()
     )
     return "\n".join(
         [
@@ -146,14 +175,16 @@ def zsh(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
     )
 
 
-def fish(about: dict[str, str], known: dict[str, list[Flag]]) -> str:
+def fish(commands: Commands) -> str:
     """Return the script for fish."""
     lines = []
-    for command, text in about.items():
+    for command, text in commands.about.items():
         first = "complete -c shardcore -n __fish_use_subcommand -f"
         lines.append(f"{first} -a {command} -d {_in_fish(text)}")
-    for command, own in known.items():
+    for command, own in commands.flags.items():
         when = f"complete -c shardcore -n '__fish_seen_subcommand_from {command}'"
+        if command in commands.words:
+            lines.append(f"{when} -f -a {_in_fish(' '.join(commands.words[command]))}")
         for flag in own:
             names = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
@@ -171,7 +202,7 @@ def _in_fish(text: str) -> str:
     return f"'{escaped}'"
 
 
-SHELLS: dict[str, Callable[[dict[str, str], dict[str, list[Flag]]], str]] = {
+SHELLS: dict[str, Callable[[Commands], str]] = {
     "bash": bash,
     "fish": fish,
     "zsh": zsh,
