@@ -456,6 +456,24 @@ def test_shardings_that_only_sdy_can_say() -> None:
         lower(products, tree, 1.0, mesh=SIZES, in_shardings=(None, sharding))
 
 
+def test_shardings_as_text() -> None:
+    """Leaves take what a session takes."""
+    for text in ('[{"data"}, {}]', '<@mesh, [{"data"}, {}]>', 'P("data")', "P('data', None)"):
+        result = lower(product, X, W, mesh=SIZES, in_shardings=(text, None)).propagate()
+        assert result.in_specs[0] == P("data")
+        result = lower(product, X, W, mesh=SIZES, out_shardings={"y": text}).propagate()
+        assert result.out_specs == {"y": P("data")}
+    # One text is a prefix of all leaves.
+    both = lower(product, X, W, mesh=SIZES, in_shardings='[{?}, {"model":(1)2, ?}p1]')
+    assert [str(port.sharding) for port in both.module.arguments()] == [
+        '<@mesh, [{?}, {"model":(1)2, ?}p1]>'
+    ] * 2
+    with pytest.raises(ShardcoreError, match="unknown-axis"):
+        lower(product, X, W, mesh=SIZES, in_shardings=('[{"dta"}, {}]', None))
+    with pytest.raises(LoweringError, match="missing-mesh"):
+        lower(product, X, W, in_shardings=('[{"data"}, {}]', None))
+
+
 def test_a_session_of_a_function() -> None:
     session = lower(product, X, W, mesh=SIZES).session()
     session.set({"x": P("data"), "w": P(None, "model")})

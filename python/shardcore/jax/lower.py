@@ -61,8 +61,9 @@ def lower(
         mesh: the mesh: sizes by name, a ``shardcore.Mesh``, or one of ``jax.sharding``; without
             it that of the context. Axes are automatic unless its ``axis_types`` say otherwise.
         in_shardings: as in ``jax.jit``, a pytree or a prefix of one; a ``PartitionSpec`` is over
-            ``mesh``. A leaf may be a :class:`shardcore.TensorSharding`, with open dims,
-            priorities, sub-axes and replicated axes.
+            ``mesh``. A leaf may be a :class:`shardcore.TensorSharding`, or text such as
+            ``'[{"data", ?}, {"model"}p1]'``, with open dims, priorities, sub-axes and replicated
+            axes.
         out_shardings: likewise.
         static_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
         static_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.

@@ -27,6 +27,7 @@ from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.shardings import tensor_shardings
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
 from shardcore.session import Session
+from shardcore.session.shardings import read
 
 
 class Lowered:
@@ -54,7 +55,8 @@ class Lowered:
         return JaxResult(result, self._trees, self._mesh)
 
     def annotated(self, in_shardings: Any, out_shardings: Any) -> Lowered:
-        """Return the program with the ``TensorSharding``s of these trees or prefixes of trees.
+        """Return the program with the ``TensorSharding``s, and those that are text, of these trees
+        or prefixes of trees.
 
         Raises:
             VerificationError: one does not fit its argument or result.
@@ -75,14 +77,29 @@ class Lowered:
         return Lowered(module, self._trees, self._mesh)
 
     def _edits(
-        self, kind: int, ports: list[Port], shardings: list[TensorSharding | None]
+        self, kind: int, ports: list[Port], shardings: list[TensorSharding | str | None]
     ) -> Iterator[tuple[tuple[int, int], str, TensorSharding | None]]:
         for port, sharding in zip(ports, shardings, strict=True):
             if sharding is None:
                 continue
+            if isinstance(sharding, str):
+                sharding = self._read(sharding, port)
             if sharding.mesh is None and self._mesh is not None:
                 sharding = sharding.with_mesh(our_mesh(self._mesh))
             yield (kind, port.index), port.label or port.name, sharding
+
+    def _read(self, text: str, port: Port) -> TensorSharding:
+        """The sharding of ``port`` that ``text`` says, as in a session."""
+        meshes = self.module.meshes
+        if self._mesh is not None:
+            own = our_mesh(self._mesh)
+            named = next((name for name, mesh in meshes.items() if mesh == own), "mesh")
+            meshes = {named: own, **meshes}
+        if not meshes:
+            hint = 'give one, mesh={"data": 8}'
+            raise mistake("missing-mesh", f"{shown(text)} is over no mesh", hint)
+        rank = None if port.shape is None else len(port.shape)
+        return read(text, rank, next(iter(meshes.items()), None), meshes)
 
     def as_text(self, dialect: str = "stablehlo") -> str:
         """Return the program as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``, as that of a

@@ -34,21 +34,27 @@ def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
 
 
 def for_jax(tree: Any) -> Any:
-    """Return ``tree`` with ``None``, which leaves a sharding open, for each ``TensorSharding``."""
+    """Return ``tree`` with ``None``, which leaves a sharding open, for what JAX does not take: each
+    ``TensorSharding``, and text.
+    """
     return jax.tree.map(
-        lambda leaf: None if isinstance(leaf, TensorSharding) else leaf, tree, is_leaf=is_leaf
+        lambda leaf: None if isinstance(leaf, (TensorSharding, str)) else leaf,
+        tree,
+        is_leaf=is_leaf,
     )
 
 
-def tensor_shardings(tree: Any, values: Any) -> list[TensorSharding | None]:
-    """Return, for each leaf of ``values``, the ``TensorSharding`` that ``tree``, a prefix, has."""
+def tensor_shardings(tree: Any, values: Any) -> list[TensorSharding | str | None]:
+    """Return, for each leaf of ``values``, the ``TensorSharding``, or text, that ``tree``, a
+    prefix, has.
+    """
     if tree is UNSPECIFIED or tree is None:
         return [None] * len(jax.tree.leaves(values))
     spread = jax.tree.map(
         lambda leaf, part: [leaf] * len(jax.tree.leaves(part)), tree, values, is_leaf=is_leaf
     )
     leaves = jax.tree.leaves(spread, is_leaf=is_leaf)
-    return [leaf if isinstance(leaf, TensorSharding) else None for leaf in leaves]
+    return [leaf if isinstance(leaf, (TensorSharding, str)) else None for leaf in leaves]
 
 
 def is_leaf(node: Any) -> bool:
