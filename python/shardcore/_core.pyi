@@ -1744,8 +1744,8 @@ class Explainer:
         """The fields of :class:`shardcore.why.steps.RunStep`, in order."""
     def annotation(self, value: int) -> dict[str, Any] | None:
         """What is written on a value itself, if anything is."""
-    def describe(self, value: int) -> tuple[TensorSharding | None, int | None] | None:
-        """The sharding of a value, and the number of its dims."""
+    def describe(self, value: int) -> tuple[TensorSharding | None, int | None, str | None] | None:
+        """The sharding of a value, the number of its dims, and the path of an argument."""
 
 @final
 class SessionProgram:

@@ -171,6 +171,36 @@ def test_a_value_that_xla_rematerializes() -> None:
     assert "rematerialization" not in codes(moved)
 
 
+def test_a_rematerialization_in_several_gathers_is_one_of_what_is_constrained() -> None:
+    cube = "tensor<512x512x512xf32>"
+    body = f"""
+      %0 = stablehlo.sine %x : {cube}
+      %1 = sdy.sharding_constraint %0 <@mesh, [{{"data"}}, {{}}, {{"model"}}]> : {cube}
+      %2 = stablehlo.cosine %1 : {cube}
+      %3 = sdy.sharding_constraint %2 <@mesh, [{{}}, {{"model", "data"}}, {{}}]> : {cube}
+      return %3 : {cube}"""
+    found = result(body, f"%x: {cube} {annotated('data', '', '')}", cube).diagnostics()
+    (warning,) = [each for each in found if each.code == "rematerialization"]
+    assert warning.value == "%1"
+    assert 'rematerialize %1, which is sharded as [{"data"}, {}, {"model"}]' in warning.message
+    assert "gathers all 512.0 MiB" in warning.message
+
+
+def test_a_large_constrained_value_that_is_moved() -> None:
+    big = "tensor<16384x16384xf32>"
+    body = f"""
+      %0 = stablehlo.sine %x : {big}
+      %1 = stablehlo.tanh %0 : {big}
+      %2 = stablehlo.exponential %1 : {big}
+      %3 = stablehlo.negate %2 : {big}
+      %4 = sdy.sharding_constraint %3 <@mesh, [{{"data"}}, {{"model"}}]> : {big}
+      %5 = stablehlo.cosine %4 : {big}
+      %6 = sdy.sharding_constraint %5 <@mesh, [{{"data"}}, {{}}]> : {big}
+      return %6 : {big}"""
+    found = result(body, f"%x: {big} {annotated('data', '')}", big).diagnostics()
+    assert [(each.code, each.value) for each in found] == [("large-resharded", "%4")]
+
+
 def test_annotations_that_contradict_each_other() -> None:
     body = """
       %0 = sdy.sharding_constraint %x <@mesh, [{"model"}, {}]> : tensor<8x8xf32>
@@ -193,6 +223,11 @@ def test_annotations_without_effect() -> None:
     opened = f"%x: {small} {sharding}, %y: {small} {annotated('?', '?')}"
     found = result(f"return %x : {small}", opened, small)
     assert [each.value for each in found.diagnostics(ignore=["unused-axis"])] == ["%y"]
+    open_constraint = repeated.replace('{"data"}, {}', "{?}, {?}")
+    found = result(open_constraint, f"%x: {small} {sharding}", small)
+    (warning,) = found.diagnostics(ignore=["unused-axis"])
+    assert (warning.code, warning.value) == ("no-effect", "%0")
+    assert "the constraint %0 has open dims and no axes" in warning.message
 
 
 def test_padding() -> None:

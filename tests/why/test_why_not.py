@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from random import Random
 
 import pytest
@@ -347,3 +349,17 @@ def test_every_absence_on_random_modules_has_a_reason() -> None:
                 assert found.instead[1] != dim
     assert len(codes) >= 12, codes
     assert all("is on dim" in text or "by the export" in text for text in refused)
+
+
+def test_the_first_answer_imports_no_calculus() -> None:
+    """Importing it takes ten times as long as the answer."""
+    script = f"""
+import sys
+from shardcore import Module
+text = {function([arg("a", "8x8", '{"x"}, {}'), arg("b", "8x8")], ADD, "0")!r}
+result = Module.parse(text).propagate()
+str(result.why("%0"))
+str(result.why_not("%0", 0, "y"))
+assert "shardcore.calculus" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -24,7 +24,11 @@ def annotation_diagnostics(result: Result) -> list[Diagnostic]:
         if second is None:
             continue
         place, name = value.location, labels.get(operand.name, operand.qualified_name)
-        if first is not None and str(first) == str(second) and op.name == _CONSTRAINT:
+        if _says_nothing(second) and op.name == _CONSTRAINT:
+            if not any(map(is_installed, value.traceback[:1])):
+                named = value.qualified_name
+                without.append(_open(f"the constraint {named}", named, place))
+        elif first is not None and str(first) == str(second) and op.name == _CONSTRAINT:
             # Layers with partitioning metadata constrain their own parameters.
             if any(map(is_installed, value.traceback[:1])):
                 continue
@@ -60,9 +64,12 @@ def _empty(ports: list[Port]) -> Iterator[Diagnostic]:
     for port in ports:
         if port.sharding is not None and port.sharding.rank and _says_nothing(port.sharding):
             name = port.label or port.name
-            message = f"the annotation of {name} has open dims and no axes"
-            hint = "remove it, or name the axes that it shall have"
-            yield warning("no-effect", message, hint, name, None)
+            yield _open(f"the annotation of {name}", name, None)
+
+
+def _open(what: str, name: str, place: str | None) -> Diagnostic:
+    hint = "remove it, or name the axes that it shall have"
+    return warning("no-effect", f"{what} has open dims and no axes", hint, name, place)
 
 
 def _says_nothing(sharding: TensorSharding) -> bool:

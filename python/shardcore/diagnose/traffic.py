@@ -12,7 +12,7 @@ from shardcore.errors import Diagnostic, PartitionError
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
-    from shardcore._core import Result
+    from shardcore._core import Op, Result
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import CollectiveCost, Cost
     from shardcore.why.collective import Side
@@ -24,7 +24,7 @@ _REMATERIALIZED_BYTES = 1 << 20
 """Smaller tensors are not reported as rematerialized, though XLA warns of them, too."""
 
 _FEW_STEPS = 4
-"""The steps of a chain within which a value still is its argument, cast or transposed."""
+"""The ops within which a value still is its argument, cast or transposed."""
 
 
 def traffic_diagnostics(
@@ -39,7 +39,7 @@ def traffic_diagnostics(
         return []
     found = [
         *first_of(list(_rematerialized(local.collectives))),
-        *first_of(list(_resharded(local.collectives))),
+        *first_of(list(_resharded(result, local.collectives))),
     ]
     if hardware is None:
         return found
@@ -86,22 +86,25 @@ def _moved(row: CollectiveCost) -> str | None:
     return sides[0].value if sides else None
 
 
-def _resharded(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
+def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
     """Warnings about large values that ops compute and that are moved, the largest first."""
     large = [
         row
         for row in collectives
         if row.kind in _MOVES and row.bytes >= LARGE_BYTES and not row.rematerializes
     ]
+    ops = result._given().ops() if large else []
+    makers = {made.qualified_name: op for op in ops for made in op.results}
     seen: set[tuple[object, ...]] = set()
     for row in sorted(large, key=lambda row: -row.total_bytes):
         place = row.cause_location or row.location
-        key = (row.cause, place, row.axes)
-        if key in seen:
+        # Later steps of a reshard send the same value.
+        keys = {(row.cause, place, row.axes), (row.cause_op, row.moved or row.op)}
+        if keys & seen:
             continue
-        seen.add(key)
+        seen |= keys
         names = [source.label or source.name for source in row.why.annotations]
-        side = _computed(row)
+        side = _computed(row, makers)
         if len(names) < 2 or side is None:
             continue
         axes = ", ".join(f'"{axis}"' for axis in row.axes)
@@ -117,12 +120,26 @@ def _resharded(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
         yield warning("large-resharded", message, hint, value, place)
 
 
-def _computed(row: CollectiveCost) -> Side | None:
+def _computed(row: CollectiveCost, makers: dict[str, Op]) -> Side | None:
     """What is moved, unless it is an argument, cast or transposed, as weights of FSDP are."""
     for side in row.why.sides:
         if side.number == row.moved and side.origin is not None:
-            return side if len(side.origin.chain) >= _FEW_STEPS else None
+            is_far = len(side.origin.chain) >= _FEW_STEPS or side.source.kind == "constraint"
+            return side if is_far and not _is_argument(side.value, makers) else None
     return None
+
+
+def _is_argument(value: str, makers: dict[str, Op]) -> bool:
+    """Whether few ops, each of one tensor, make ``value`` of an argument."""
+    for _ in range(_FEW_STEPS):
+        op = makers.get(value)
+        if op is None:
+            return True
+        tensors = [operand for operand in op.operands if operand.shape]
+        if len(tensors) != 1:
+            return False
+        value = tensors[0].qualified_name
+    return False
 
 
 def _too_large(cost: Cost) -> Iterator[Diagnostic]:

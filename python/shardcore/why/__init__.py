@@ -287,8 +287,8 @@ def _winner(result: Result, name: str, dim: int, ref: AxisRef) -> AxisWhy | None
 
 def _is_trimmed(result: Result, name: str, dim: int, axes: list[AxisRef]) -> bool:
     """Whether dim ``dim`` of the input or output ``name`` lost some of ``axes``."""
-    ports = [*result.arguments(), *result.results()]
-    found = next((port.sharding for port in ports if port.name == name), None)
+    port = result.module._ports.find(name)
+    found = None if port is None else port.sharding
     dims = () if found is None else found.dims[dim : dim + 1]
     return any(axis not in there.axes for there in dims for axis in axes)
 
@@ -315,14 +315,14 @@ def _check_rank(found: Found, dim: int) -> None:
 
 def _check_known(result: Result, axis: AxisRef) -> None:
     """Raise a mistake unless a mesh of the program has ``axis``."""
-    # The calculus is not imported with the package.
-    from shardcore.calculus.mistakes import choices
-
     known = {name for mesh in result.module.meshes.values() for name in mesh.axis_names}
     if not known:
         hint = "annotate it: lower it with in_shardings=, or constrain a value"
         raise _mistake(f"the program has no mesh, and so no axis {axis.name}", hint)
     if axis.name not in known:
+        # The calculus is not imported with the package.
+        from shardcore.calculus.mistakes import choices
+
         raise _mistake(f"no mesh of the program has an axis {axis.name}", choices(axis.name, known))
 
 
@@ -352,7 +352,4 @@ def _renamed(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _axis_text(axis: AxisRef) -> str:
-    # The calculus is not imported with the package.
-    from shardcore.calculus.axes import axis_text
-
-    return axis_text(axis)
+    return axis.name if axis.is_full else f"{axis.name}:({axis.pre_size}){axis.size}"

@@ -126,7 +126,7 @@ def _tensors(trial: Trial, row: CollectiveCost) -> tuple[list[Found], list[int]]
     if around is None:
         return [], []
     operands, results, returns, arguments = around
-    found = [value(result, name, None, number) for number, name in [*operands, *results]]
+    found = [value(result, name, number) for number, name in [*operands, *results]]
     if not returns:
         return found, arguments
     # What is returned, and the results of the program, which are resharded one by one.

@@ -40,19 +40,18 @@ def find(result: Result, asked: Value | str) -> Found:
         if number is None:
             message = f"{asked.name} is a value of another program"
             raise LocationError(Diagnostic("unknown-location", message, "give its name"))
-        return value(result, asked.qualified_name, None, number)
+        return value(result, asked.qualified_name, number)
     if not isinstance(asked, str):
         raise TypeError(f"a value is a Value or a name, not a {type(asked).__name__}")
-    ports = result.module._ports
-    port = ports.find(asked)
-    if port is not None:
-        if port.name.startswith("%"):
-            number = explainer.find(port.name)
-            if number is not None:
-                return value(result, port.name, port.label, number)
-        rank = None if port.shape is None else len(port.shape)
-        return Found(port.name, port.label, port.sharding, None, rank, port.index)
     function, name = None, asked.strip()
+    if not name.startswith(("%", "@")):
+        port = result.module._ports.find(asked)
+        number = None if port is None else explainer.find(port.name)
+        if port is not None and number is not None and port.name.startswith("%"):
+            return value(result, port.name, number)
+        if port is not None:
+            rank = None if port.shape is None else len(port.shape)
+            return Found(port.name, port.label, port.sharding, None, rank, port.index)
     if name.startswith("@"):
         function, _, name = name[1:].partition(" ")
         name = name.strip()
@@ -60,15 +59,15 @@ def find(result: Result, asked: Value | str) -> Found:
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
         if not name.startswith("%") and function is None:
-            near = ports.near(name)
+            near = result.module._ports.near(name)
             hint = f"did you mean {', '.join(near)}?" if near else hint
         message = f"the completed program has no value {asked}"
         raise LocationError(Diagnostic("unknown-location", message, hint))
-    return value(result, asked.strip(), None, number)
+    return value(result, asked.strip(), number)
 
 
-def value(result: Result, name: str, label: str | None, number: int) -> Found:
+def value(result: Result, name: str, number: int) -> Found:
     """Return the value with this number, called ``name``."""
     found = result._explainer.describe(number)
-    sharding, rank = found or (None, None)
+    sharding, rank, label = found or (None, None, None)
     return Found(name, label, sharding, number, rank)

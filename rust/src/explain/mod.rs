@@ -299,7 +299,7 @@ impl Explained {
 }
 
 /// What `value` is a reshard of, directly or through others.
-fn before_reshards(program: &Program, value: ValueId) -> ValueId {
+pub fn before_reshards(program: &Program, value: ValueId) -> ValueId {
     let mut value = value;
     while let Some(op) = program.defining_op(value) {
         if program.kind(op) != OpKind::Reshard {

@@ -12,6 +12,7 @@ use crate::cost::memory::Live;
 use crate::cost::steps::Step;
 use crate::cost::{OpRow, Uncounted};
 use crate::error::Span;
+use crate::explain::before_reshards;
 use crate::index::{FuncId, Id, OpId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mesh::Mesh;
@@ -88,16 +89,27 @@ impl<'a, 'py> Tables<'a, 'py> {
             location: self.location(row.loc, row.op),
             cause: row.cause.map(|cause| source.op_name(cause)),
             cause_op: row.cause.map(Id::index),
-            moved: self.moved(row.op).map(Id::index),
+            moved: self.moved(row).map(Id::index),
             cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
             operand_sharding: operand.map(|sharding| self.sharding(&sharding)),
             result_sharding: result.map(|sharding| self.sharding(&sharding)),
             rematerializes: self.steps.rematerializes(row.op),
         })
     }
-    /// The value of the source that `op`, a collective, sends as it is.
-    fn moved(&self, op: OpId) -> Option<ValueId> {
-        self.local.source_value(self.local.program.operands(op).next()?)
+    /// The value of the source that a collective sends: as it is, or as earlier steps of its reshard left it. It is the
+    /// operand of the op that required it, if that is the same value by reshards alone.
+    fn moved(&self, row: &Collective) -> Option<ValueId> {
+        let (program, source) = (self.local.program, self.local.source);
+        let mut sent = program.operands(row.op).next()?;
+        let known = loop {
+            if let Some(known) = self.local.source_value(sent) {
+                break known;
+            }
+            let made_by = program.defining_op(sent).filter(|&op| self.steps.has(op))?;
+            sent = program.operands(made_by).next()?;
+        };
+        let mut needed = row.cause.into_iter().flat_map(|cause| source.operands(cause));
+        Some(needed.find(|&operand| before_reshards(source, operand) == known).unwrap_or(known))
     }
     /// The shardings of operand and result of a collective: of a reshard, those between which its step moves the value; of
     /// others, those of the first operand and result of the op that required it.

@@ -161,17 +161,23 @@ impl PyExplainer {
         drop(explained);
         found.map(|source| source_dict(py, &source)).transpose()
     }
-    /// The sharding of the value with this number, and the number of its dims.
-    fn describe(&self, value: Int<usize>) -> Option<(Option<PyTensorSharding>, Option<usize>)> {
-        let value = id(value);
+    /// The sharding of the value with this number, the number of its dims, and of an argument its path in the user's program.
+    fn describe(&self, value: Int<usize>) -> Option<Described> {
+        let (value, result) = (id(value), &*self.result);
         if !self.is_left(value) {
             return None;
         }
-        let sharding = self.result.visible_sharding(value);
+        let sharding = result.visible_sharding(value);
         let sharding = sharding.map(|sharding| PyTensorSharding::of(&self.result, &sharding));
-        Some((sharding, self.result.types()[self.result.type_of(value)].rank()))
+        let entry = result.entry_function().and_then(|entry| result.func_body(entry).get());
+        let is_argument = matches!(result.def(value), ValueDef::Arg(block) if Some(block) == entry);
+        let label = is_argument.then(|| result.value_location(value)).flatten();
+        Some((sharding, result.types()[result.type_of(value)].rank(), label))
     }
 }
+
+/// What is told about a value.
+type Described = (Option<PyTensorSharding>, Option<usize>, Option<String>);
 
 impl PyExplainer {
     /// Whether `value` is one of the completed program.

@@ -261,7 +261,8 @@ mod tests {
 
     #[test]
     fn scalars_may_be_the_last_results() {
-        let (shapes, written): (&[&[i64]], _) = (&[&[2, 3], &[]], "<([i, j])->([i, j], []) {i=2, j=3}>");
+        let (shapes, written): (&[&[i64]], _) =
+            (&[&[2, 3], &[]], "<([i, j])->([i, j], []) {i=2, j=3}>");
         for text in ["i j -> i j,", "(i, j) -> (i, j), ()", "(i, j) -> (i, j), (): i=2"] {
             assert_eq!(rule(text, &[&[2, 3]], shapes), written, "{text}");
         }

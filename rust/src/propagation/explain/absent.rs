@@ -6,7 +6,7 @@
 
 use super::order::Link;
 use super::reason::{Absence, Code, Place};
-use super::steps::{holder_slot, is_free, name_of, part_in, AxisName, Explanation};
+use super::steps::{holder_slot, in_mesh_of, is_free, name_of, part_in, AxisName, Explanation};
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::propagation::observe::Slot;
@@ -243,7 +243,12 @@ impl Explanation {
 
     /// Whether the dim at `place` has `axis`, or a part of it, after propagation.
     pub fn has(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
-        self.axes(program, place).iter().any(|found| found.overlaps(axis))
+        let sharding = program.shardings().get(self.now(program, place.slot));
+        sharding.is_some_and(|sharding| {
+            let wanted = in_mesh_of(program, sharding, axis);
+            let axes = sharding.dims.get(place.dim).into_iter().flat_map(|dim| &dim.axes);
+            wanted.is_some_and(|wanted| axes.into_iter().any(|found| found.overlaps(wanted)))
+        })
     }
     /// Whether the dim at `place` is open after propagation and has `axis`, or a part of it, at its first sub-axis or
     /// after it: such axes the export removes from inputs and outputs, whatever the size of the dim.

@@ -315,11 +315,22 @@ impl AxisName {
     }
 }
 
+/// `axis` in the mesh of `sharding`; `None` if that has no such axis.
+pub(super) fn in_mesh_of(
+    program: &Program,
+    sharding: &TensorSharding,
+    axis: &AxisName,
+) -> Option<AxisRef> {
+    let found = program.mesh(sharding.mesh).axis_by_name(&axis.name)?;
+    Some(AxisRef { axis: found, sub: axis.sub })
+}
+
 /// Whether the sharding keeps `axis`, or a part of it, free, as a replicated or unreduced axis.
 pub(super) fn is_free(program: &Program, sharding: ShardingId, axis: &AxisName) -> bool {
     program.shardings().get(sharding).is_some_and(|sharding| {
+        let wanted = in_mesh_of(program, sharding, axis);
         let mut kept = sharding.replicated.iter().chain(&sharding.unreduced);
-        kept.any(|&kept| name_of(program, sharding.mesh, kept).overlaps(axis))
+        wanted.is_some_and(|wanted| kept.any(|kept| kept.overlaps(wanted)))
     })
 }
 
@@ -330,13 +341,12 @@ pub fn part_in(
     axis: &AxisName,
 ) -> Option<(usize, AxisName)> {
     let sharding: &TensorSharding = program.shardings().get(sharding)?;
+    let wanted = in_mesh_of(program, sharding, axis)?;
     let mut axes = sharding
         .dims
         .iter()
         .enumerate()
         .flat_map(|(dim, row)| row.axes.iter().map(move |&axis| (dim, axis)));
-    axes.find_map(|(dim, found)| {
-        let found = name_of(program, sharding.mesh, found);
-        found.overlaps(axis).then_some((dim, found))
-    })
+    let (dim, found) = axes.find(|(_, found)| found.overlaps(wanted))?;
+    Some((dim, name_of(program, sharding.mesh, found)))
 }
