@@ -110,6 +110,21 @@ def test_a_value_shows_its_picture_and_its_why(gpt: Browser) -> None:
     assert gpt.run("document.getElementById('details').hidden")
 
 
+def test_what_there_is_nothing_of_has_no_text(gpt: Browser) -> None:
+    """Every kind of row is opened; a value that is alone has no others that are alike."""
+    alone = 0
+    for selector in ("#arguments tbody tr", "#results tbody tr", "#collectives tbody tr"):
+        shown = gpt.run(f"""[...document.querySelectorAll('{selector}')].map((row) => {{
+          row.click();
+          return document.getElementById('details').innerText;
+        }})""")
+        assert shown
+        alone += sum("alike" not in text for text in shown)
+        for text in shown:
+            assert not {"null", "undefined", "NaN"} & set(text.split())
+    assert alone
+
+
 def test_the_chain_of_a_value_leads_to_lines(gpt: Browser) -> None:
     search(gpt, "dot_general gpt_step.py:77")
     gpt.run("document.querySelector('#values tbody tr').focus()")

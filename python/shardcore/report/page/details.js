@@ -8,7 +8,7 @@ function openPanel(title, ...children) {
   if (panel.hidden) opener = document.activeElement;
   panel.replaceChildren(
     element("button", { type: "button", class: "close", click: closePanel, "aria-label": "close" }, "×"),
-    element("h2", {}, title), ...children);
+    element("h2", {}, title), ...children.filter((child) => child !== null));
   panel.hidden = false;
   panel.scrollTop = 0;
   panel.focus({ preventScroll: true });
