@@ -203,6 +203,13 @@ def test_edits_remove_what_they_say() -> None:
     assert known > 0.9 * asked
 
 
+def test_what_keeps_an_axis_away_may_be_gone() -> None:
+    """The winner is a value that the completed program has no longer."""
+    cost = Module.parse(programs.make(9009)).propagate().cost("tpu-v5p", policy="least")
+    assert any(row.why.annotations for row in cost.collectives)
+    assert all(str(row.why).startswith(row.kind) for row in cost.collectives)
+
+
 def test_a_rule_of_the_user_is_asked_again() -> None:
     """An edit is tried with the rules of the user."""
     text = TEXT.replace("stablehlo.tanh %0 :", '"my.op"(%0) :').replace(

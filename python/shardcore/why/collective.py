@@ -184,7 +184,11 @@ def _absent(
             if row is None or row["code"] not in _COMPETING:
                 continue
             name, place, _ = row["instead"] or (*row["at"], ())
-            winner = find(result, name)
+            try:
+                winner = find(result, name)
+            except LocationError:
+                # The export removed it.
+                continue
             won = [each for each in of_axes(explainer, winner) if each.dim == place]
             if won:
                 return [_side(winner, each) for each in won]
