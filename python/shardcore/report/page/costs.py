@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.report.cost_table import sharding_text
@@ -144,7 +144,7 @@ def _before(
     return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Piece:
     """One or several neighbouring steps, in one lane."""
 
@@ -197,16 +197,13 @@ def _pieces(
 
 
 def _joined(pieces: Iterable[_Piece], can_join: Any) -> Iterator[_Piece]:
-    """Pieces of computation, joined with the one before where ``can_join``."""
+    """Pieces of computation, joined with the one before, which grows, where ``can_join``."""
     last: _Piece | None = None
     for piece in pieces:
         if last is not None and last.lane == piece.lane == 0 and can_join(last, piece):
-            last = replace(
-                last,
-                seconds=last.seconds + piece.seconds,
-                live_bytes=max(last.live_bytes, piece.live_bytes),
-                ops=last.ops + piece.ops,
-            )
+            last.seconds += piece.seconds
+            last.live_bytes = max(last.live_bytes, piece.live_bytes)
+            last.ops += piece.ops
             continue
         if last is not None:
             yield last

@@ -113,12 +113,19 @@ def _functions(text: str) -> Iterable[tuple[tuple[int, int], str]]:
                 inside.append((child, name))
 
 
+def _without_location(line: str) -> str:
+    # Searching the end of a line for its start is much faster than the other way round.
+    at = line.rfind("loc(")
+    found = _LOCATION.match(line, at) if at >= 0 else None
+    return _LOCATION.sub("", line) if found is None else line[:at].rstrip()
+
+
 def listing(
     module: Module, entry: str | None, row_of: dict[tuple[str, str], int]
 ) -> dict[str, Any]:
     """Return the text of ``module`` with the row of each line's value, repeated layers folded."""
     lines = [line for line in str(module).split("\n") if line and not line.startswith("#loc")]
-    lines = [_LOCATION.sub("", line) for line in lines]
+    lines = list(map(_without_location, lines))
     function = entry or ""
     rows: list[int] = []
     for line in lines:
