@@ -212,8 +212,9 @@ class _Builder:
                 continue
             if op in hidden:
                 continue
-            if op.name.startswith("stablehlo.") and op.name not in _WITH_BODIES:
-                blocks = (block for region in op.regions for block in region)
+            regions = op.regions
+            if regions and op.name.startswith("stablehlo.") and op.name not in _WITH_BODIES:
+                blocks = (block for region in regions for block in region)
                 hidden |= {inner for block in blocks for inner in block.ops}
             if op.name in _TERMINATORS:
                 self._returns(op, around)
@@ -224,8 +225,8 @@ class _Builder:
             self._edges += [
                 (self._numbers[value], number) for value in op.operands if value in self._numbers
             ]
-            if op.regions and op.name in _WITH_BODIES:
-                for block in (block for region in op.regions for block in region):
+            if regions and op.name in _WITH_BODIES:
+                for block in (block for region in regions for block in region):
                     around |= dict.fromkeys(block.ops[-1:], op)
                     for value in block.arguments:
                         owners[value] = self._tensor(value)
@@ -253,18 +254,19 @@ class _Builder:
                 self._edges.append(pair)
 
     def _tensor(self, value: Value) -> int:
-        name = self._labels.get(value.name) if value.op is None else None
+        name = value.name
+        label = self._labels.get(name) if value.op is None else None
         node = Node(
             "tensor",
-            name or value.name,
+            label or name,
             format_shape(value),
             format_sharding(value),
-            value.name in self._annotated,
+            name in self._annotated,
             value.location,
-            value.name,
+            name,
         )
-        self._numbers[value] = self._add(node)
-        return self._numbers[value]
+        self._numbers[value] = number = self._add(node)
+        return number
 
     def _add(self, node: Node) -> int:
         self._nodes.append(node)
