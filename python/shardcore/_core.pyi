@@ -1627,6 +1627,10 @@ class Figures:
     """The figures that :class:`shardcore.Cost` is computed from; rows are made when asked for."""
 
     @property
+    def host_conversions(self) -> int:
+        """Elements that hosts convert from ``bf16`` and back, each loop counted once."""
+
+    @property
     def is_saturated(self) -> bool:
         """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 

@@ -133,9 +133,8 @@ def timed(
         hardware=chip,
         policy=local.policy,
         flops=sum(map(mul, [kind.flops for kind in kinds], counts)),
-        flops_counting_loops_once=sum(
-            [(kind.flops + kind.host_flops) * kind.count_counting_loops_once for kind in kinds]
-        ),
+        flops_counting_loops_once=figures.host_conversions
+        + sum([(kind.flops + kind.host_flops) * kind.count_counting_loops_once for kind in kinds]),
         transcendentals=sum(map(mul, [kind.transcendentals for kind in kinds], counts)),
         hbm_bytes=sum(map(mul, [kind.bytes for kind in kinds], counts)),
         argument_bytes=arguments,

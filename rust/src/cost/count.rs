@@ -6,6 +6,7 @@ use super::donation::donated_of_entry;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
+use super::host::conversions::conversions;
 use super::host::equal::Equal;
 use super::host::host_order;
 use super::inline::Inlined;
@@ -98,7 +99,9 @@ impl<'a> Count<'a> {
             rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
             cost: ProgramCost::default(),
         };
-        let equal = Equal::new(program, &mut count.works, &functions);
+        let equal = Equal::new(program, &mut count.works, &functions, true);
+        count.cost.host_conversions =
+            conversions(program, &mut count.works, &count.execution, (&functions, &equal));
         // Callers first, so that rows of the entry function come first.
         functions.reverse();
         for &func in &functions {

@@ -55,6 +55,7 @@ use donation::donated_of_entry;
 use execution::{Execution, Loop};
 use host::host_peak;
 use host::lifetimes::{allocated, lifetimes, Lifetimes};
+use host::simplified::simplified;
 use inline::Inlined;
 use local::Local;
 use memory::{Memory, Peak};
@@ -113,6 +114,8 @@ pub struct ProgramCost {
     pub collectives: Vec<Collective>,
     /// Ops that are not counted, in order of first appearance.
     pub uncounted: Vec<Uncounted>,
+    /// The elements that hosts convert to `f32` and back, each loop counted once.
+    pub host_conversions: u128,
     /// The loops, in program order.
     pub loops: Vec<Loop>,
     /// Memory of arguments and results.
@@ -189,8 +192,7 @@ fn inlined_peak(inlined: &Inlined<'_>, execution: &Execution) -> Peak {
 
 /// The bytes that XLA allocates for the program of `local` where it runs on hosts.
 pub fn local_host_bytes(local: Local<'_>) -> u128 {
-    let inlined = Inlined::new(local.program);
-    let program = &*inlined.program;
+    let program = &*simplified(Inlined::new(local.program).program);
     let Some(entry) = program.entry_function() else { return 0 };
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);

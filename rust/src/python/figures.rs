@@ -220,6 +220,10 @@ impl PyFigures {
         self.sequence(py).least_peak_bytes
     }
     #[getter]
+    fn host_conversions(&self) -> u128 {
+        self.cost.host_conversions
+    }
+    #[getter]
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }

@@ -4,11 +4,11 @@ use super::super::fusion::is_only_read;
 use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::{combined, is_scatter};
-use super::fused::{fuses, is_name, is_sum};
+use super::fused::is_name;
 use super::graph::{Graph, Item, Kernel, Read, NONE};
 use super::layouts::{DimOrder, Layouts};
 use super::storage::Storage;
-use crate::index::{BlockId, Id, OpId, ValueId};
+use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
@@ -19,16 +19,20 @@ pub struct Builder<'p, 'w, 'a> {
     pub layouts: Layouts,
     pub storage: Storage,
     /// The item of each value, while its block is built.
-    items: Vec<u32>,
+    pub(super) items: Vec<u32>,
     /// The last walk that visited a value, and the place of the item among its reads.
-    stamps: Vec<(u32, u32)>,
-    num_walks: u32,
-    copies: FxHashMap<(ValueId, DimOrder), u32>,
-    reads: Vec<(u32, Read)>,
+    pub(super) stamps: Vec<(u32, u32)>,
+    pub(super) num_walks: u32,
+    pub(super) copies: FxHashMap<(ValueId, DimOrder), u32>,
+    /// The places of the elements of arrays, by type; see [`super::pools`].
+    pub(super) places: FxHashMap<TypeId, Vec<u32>>,
+    /// The copies of the operands of products that reductions take in.
+    pub(super) taken_in: FxHashMap<OpId, Vec<u32>>,
+    pub(super) reads: Vec<(u32, Read)>,
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
-    stack: Vec<(ValueId, bool)>,
-    operand_copies: Vec<u32>,
-    graph: Graph,
+    pub(super) stack: Vec<(ValueId, bool)>,
+    pub(super) operand_copies: Vec<u32>,
+    pub(super) graph: Graph,
 }
 
 impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
@@ -51,6 +55,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             stamps: vec![(0, 0); count],
             num_walks: 0,
             copies: FxHashMap::default(),
+            places: FxHashMap::default(),
+            taken_in: FxHashMap::default(),
             reads: Vec::new(),
             stack: Vec::new(),
             operand_copies: Vec::new(),
@@ -83,6 +89,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
             let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
             if is_unmade && program.kind(op) != OpKind::While {
+                if self.storage.is_computed_in_sum(program, self.works, op) {
+                    let copies = self.copies_for(op);
+                    self.operand_copies = Vec::new();
+                    self.taken_in.insert(op, copies);
+                }
                 continue;
             }
             match sets.get(&op) {
@@ -100,13 +111,15 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             self.items[item.value.index()] = NONE;
         }
         self.copies.clear();
+        self.taken_in.clear();
+        self.places.clear();
         graph
     }
     /// The item of `value`; [`NONE`] if it has none in this block.
-    fn item(&self, value: ValueId) -> u32 {
+    pub(super) fn item(&self, value: ValueId) -> u32 {
         self.items[self.storage.equal.first(value).index()]
     }
-    fn make(&mut self, value: ValueId, bytes: u128, made_by: u32) -> u32 {
+    pub(super) fn make(&mut self, value: ValueId, bytes: u128, made_by: u32) -> u32 {
         let at = self.graph.items.len() as u32;
         self.graph.items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
         self.items[value.index()] = at;
@@ -119,7 +132,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.graph.items.push(Item { value, bytes: 0, made_by: kernel, name_of, over: NONE });
         self.items[value.index()] = at;
     }
-    fn kernel(&mut self, op: OpId, is_elementwise: bool, is_op: bool) -> u32 {
+    pub(super) fn kernel(&mut self, op: OpId, is_elementwise: bool, is_op: bool) -> u32 {
         self.graph.kernels.push(Kernel { op, is_elementwise, is_op });
         self.graph.kernels.len() as u32 - 1
     }
@@ -167,6 +180,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     }
     fn add_op(&mut self, op: OpId) {
         let program = self.program;
+        if self.layouts.is_on_host() && program.kind(op) == OpKind::SelectAndScatter {
+            self.add_pool(op);
+            return;
+        }
         let movement = self.works.movement(op);
         let copies = self.copies_for(op);
         let is_elementwise = movement == Movement::Pointwise;
@@ -254,6 +271,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let program = self.program;
         let mut copies = std::mem::take(&mut self.operand_copies);
         copies.clear();
+        if program.kind(op) == OpKind::While && self.layouts.is_on_host() {
+            return self.widened_for(op, copies);
+        }
         if self.works.movement(op) != Movement::Opaque {
             // Others read their operands as they are.
             return copies;
@@ -263,6 +283,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             let folded = self.layouts.folded(program, self.works, op, (index, value));
             let order = match folded {
                 Some(_) => None,
+                None if self.is_widened_outside(value) => {
+                    self.layouts.moved(program, self.works, op, index)
+                }
                 None => self.layouts.order(program, self.works, op, index),
             };
             let Some(order) = order else {
@@ -310,83 +333,5 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.items[value.index()] = own;
         self.copies.insert(key, copy);
         copy
-    }
-    fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
-        let program = self.program;
-        let fuses = fuses(program, self.works, &mut self.layouts, op);
-        let is_pointwise = self.works.movement(op) == Movement::Pointwise;
-        let is_sum = is_sum(program, self.works, op);
-        self.num_walks += 1;
-        for (index, value) in program.operands(op).enumerate() {
-            let copy = copies.get(index).copied().unwrap_or(NONE);
-            if copy != NONE {
-                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
-            } else if fuses {
-                self.walk_on(kernel, value, is_pointwise, is_sum);
-            } else {
-                let value = self.storage.equal.first(value);
-                let folded = self.layouts.folded(program, self.works, op, (index, value));
-                let item = self.item(folded.unwrap_or(value));
-                if item != NONE {
-                    self.reads.push((kernel, Read { item, is_elementwise: false }));
-                }
-            }
-        }
-        if program.num_regions(op) > 0 {
-            for inner in program.pre_order(op).skip(1) {
-                for value in program.operands(inner) {
-                    let item = self.item(value);
-                    if item != NONE && program.parent_block(inner) != program.parent_block(op) {
-                        self.reads.push((kernel, Read { item, is_elementwise: false }));
-                    }
-                }
-            }
-        }
-    }
-    /// Adds what `kernel` reads to compute `value`.
-    fn walk(&mut self, kernel: u32, value: ValueId, is_elementwise: bool) {
-        self.num_walks += 1;
-        self.walk_on(kernel, value, is_elementwise, false);
-    }
-    /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
-    /// reads all that is written.
-    fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
-        let program = self.program;
-        let mut stack = std::mem::take(&mut self.stack);
-        stack.push((value, is_elementwise));
-        while let Some((value, is_elementwise)) = stack.pop() {
-            let value = self.storage.equal.first(value);
-            let stamp = self.stamps[value.index()];
-            if stamp.0 == self.num_walks {
-                if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
-                    read.is_elementwise &= is_elementwise;
-                }
-                continue;
-            }
-            self.stamps[value.index()] = (self.num_walks, NONE);
-            let has_tail = self.storage.has_tail(value);
-            let is_inlined = self.storage.is_inlined(value)
-                && !has_tail
-                && !(is_sum && self.items[value.index()] != NONE);
-            let made_by = program.defining_op(value).filter(|_| is_inlined);
-            match made_by {
-                Some(op) => {
-                    let movement = self.works.movement(op);
-                    let keeps = matches!(movement, Movement::Pointwise | Movement::Alias)
-                        || self.layouts.keeps_places(program, self.works, op);
-                    let operands = program.operands(op);
-                    stack.extend(operands.map(|value| (value, is_elementwise && keeps)));
-                }
-                None if self.items[value.index()] != NONE => {
-                    self.stamps[value.index()].1 = self.reads.len() as u32;
-                    let item = self.items[value.index()];
-                    let is_elementwise =
-                        is_elementwise && !(has_tail && self.storage.is_inlined(value));
-                    self.reads.push((kernel, Read { item, is_elementwise }));
-                }
-                None => {}
-            }
-        }
-        self.stack = stack;
     }
 }

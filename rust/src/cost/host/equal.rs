@@ -1,39 +1,60 @@
 //! Values that are equal, since equal ops made them from equal operands: XLA computes them once.
 //!
-//! Source: XLA's `HloCSE`.
+//! XLA for hosts drops barriers after partitioning, before it looks for equal ops: what rematerialization computes once more
+//! is then equal to what it saves, as far as it needs no collective. Collectives are never equal: each has a channel of its own.
+//!
+//! Source: XLA's `HloCSE`, `OptimizationBarrierExpander`; `AlgebraicSimplifier` for conversions to the precision that is there.
 
 use super::super::work::Movement;
 use super::super::works::Works;
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
+use crate::mlir::op_attribute;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
-/// The block, the name, the signature, the type of the result, and the elements of a constant.
-type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>);
+/// The block, the name, the signature, the type of the result, the elements of a constant, and the function of a reduction.
+type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>, Option<StrId>);
 
 /// For each value the first one in its block that is equal to it.
 pub struct Equal(Vec<ValueId>);
 
 impl Equal {
-    /// Of the values of `functions`, given by their ops.
-    pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
+    /// Of the values of `functions`, given by their ops. `drops_barriers` says whether barriers are dropped, as on hosts.
+    pub fn new(
+        program: &Program,
+        works: &mut Works<'_>,
+        functions: &[OpId],
+        drops_barriers: bool,
+    ) -> Self {
         let mut this = Self(program.value_ids().collect());
         // By a hash of what they are made by.
         let mut known: FxHashMap<u64, ValueId> = FxHashMap::default();
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
+                let is_dropped = drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
+                if is_dropped || keeps_precision(program, works, op) {
+                    for (operand, result) in program.operands(op).zip(program.op_results(op)) {
+                        this.0[result.index()] = this.first(operand);
+                    }
+                    continue;
+                }
                 let is_moved = matches!(
                     works.movement(op),
                     Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
                 );
-                let is_pure =
-                    is_moved || matches!(program.kind(op), OpKind::DotGeneral | OpKind::Constant);
+                let is_pure = is_moved
+                    || matches!(program.kind(op), OpKind::DotGeneral | OpKind::Constant)
+                    || program.op_name(op) == "stablehlo.convolution"
+                    || function(program, op).is_some();
+                let needs_nothing = program.num_operands(op) == 0
+                    && program.kind(op) != OpKind::Constant
+                    && program.op_name(op) != "stablehlo.iota";
                 if !is_pure
                     || (program.signature(op).is_none() && program.kind(op) != OpKind::Constant)
                     || program.num_results(op) != 1
-                    || (program.num_operands(op) == 0 && program.kind(op) != OpKind::Constant)
-                    || program.num_regions(op) > 0
+                    || needs_nothing
+                    || (program.num_regions(op) > 0 && function(program, op).is_none())
                 {
                     continue;
                 }
@@ -83,5 +104,43 @@ fn makes(program: &Program, op: OpId) -> Makes<'_> {
     let ty = program.type_of(program.result(op, 0));
     let is_constant = program.kind(op) == OpKind::Constant;
     let elements = if is_constant { program.attr(op, "value") } else { None };
-    (program.parent_block(op), program.op_name_id(op), program.signature(op), ty, elements)
+    let function = function(program, op);
+    (
+        program.parent_block(op),
+        program.op_name_id(op),
+        program.signature(op),
+        ty,
+        elements,
+        function,
+    )
+}
+
+/// The only op of the function of `op`, a reduction of one operand.
+pub fn function(program: &Program, op: OpId) -> Option<StrId> {
+    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return None;
+    }
+    let block = program.region_entry(program.op_regions(op).next()?).get()?;
+    let mut inner = program.block_ops(block);
+    let (first, last) = (inner.next()?, inner.next()?);
+    let is_whole = inner.next().is_none()
+        && program.operands(first).eq(program.block_args(block))
+        && program.operands(last).eq(program.op_results(first));
+    is_whole.then(|| program.op_name_id(first))
+}
+
+/// Whether `op` converts to the precision that its operand has.
+fn keeps_precision(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    if program.op_name(op) != "stablehlo.reduce_precision" {
+        return false;
+    }
+    let bits = |name| op_attribute(program, op, name)?.as_int();
+    let own = match works.tensors.element(program.result(op, 0)) {
+        "bf16" => (8, 7),
+        "f16" => (5, 10),
+        "f32" => (8, 23),
+        "f64" => (11, 52),
+        _ => return false,
+    };
+    bits("exponent_bits").zip(bits("mantissa_bits")) == Some(own)
 }

@@ -97,9 +97,15 @@ pub fn is_name(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, 
     works.movement(op) == Movement::Alias || layouts.keeps_places(program, works, op)
 }
 
-/// Whether XLA computes `op`, an elementwise one or data movement, only once.
-pub fn is_expensive(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+/// Whether XLA computes `op`, an elementwise one or data movement, only once. Hosts convert what they compute in `f32` to `bf16`,
+/// which is expensive.
+pub fn is_expensive(program: &Program, works: &mut Works<'_>, layouts: &Layouts, op: OpId) -> bool {
     let Some(result) = program.op_results(op).next() else { return true };
+    let is_computed =
+        works.movement(op) == Movement::Pointwise && program.op_name(op) != "stablehlo.select";
+    if layouts.is_on_host() && is_computed && works.tensors.element(result) == "bf16" {
+        return true;
+    }
     let element = works.tensors.element(result);
     let (is_complex, is_integer) =
         (element.starts_with("complex"), element.starts_with('i') || element.starts_with("ui"));

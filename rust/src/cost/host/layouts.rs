@@ -6,7 +6,7 @@
 //! An all-gather along a dim that is not the first reads and writes with that dim first. Where ops compute `bf16` as
 //! `f32`, what they read is a copy of that type.
 //!
-//! Source: XLA's `DotDecomposer`, `TransposeFolding`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
+//! Source: XLA's `DotDecomposer`, `TransposeFolding`, `YnnMatcher`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
 use super::super::work::Movement;
 use super::super::works::Works;
@@ -17,18 +17,27 @@ use crate::rules::{Shapes, SignatureView};
 use crate::stablehlo::dims::{ConvDims, DotDims};
 use rustc_hash::FxHashMap;
 
+/// The fewest features, on one side or the other, of convolutions that a library computes.
+const LEAST_FEATURES: i64 = 32;
+
 /// The order in which dims are read.
 pub type DimOrder = Box<[usize]>;
 
 /// What an op says of the dims of its operands.
 enum Reader {
     Dot(DotDims),
-    /// A convolution, and its groups of images.
-    Convolution(ConvDims, u128),
+    /// A convolution, its groups of images, and whether its images have holes.
+    Convolution {
+        dims: ConvDims,
+        groups: u128,
+        has_holes: bool,
+    },
     /// An all-gather along a dim.
     Gather(usize),
     /// A transpose: for each dim of the result that of the operand.
     Transpose(Box<[usize]>),
+    /// A broadcast: for each dim of the operand that of the result.
+    Broadcast(Box<[usize]>),
     /// A concatenation along a dim.
     Concatenation(usize),
 }
@@ -44,6 +53,10 @@ impl Layouts {
     /// `is_wide` says whether `bf16` is computed as `f32`.
     pub fn new(is_wide: bool) -> Self {
         Self { readers: FxHashMap::default(), is_wide }
+    }
+    /// Whether things are as on hosts.
+    pub fn is_on_host(&self) -> bool {
+        self.is_wide
     }
     /// Whether `value`, an operand or a result of `op`, is `bf16` that `op` reads or writes as `f32`.
     pub fn widens(
@@ -134,14 +147,50 @@ impl Layouts {
         let rows = rank(program.operand(op, 0))?.checked_sub(batch + rows)?;
         (rank(program.result(op, 0))? > batch + 2).then_some((batch, rows))
     }
-    /// Whether `op` is a transpose that leaves all elements where they are.
+    /// Whether `op` is a transpose that leaves all elements where they are, or a broadcast that only adds dims of size one.
     pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-        if program.op_name(op) != "stablehlo.transpose" {
+        if !matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.broadcast_in_dim") {
             return false;
         }
-        let Some(Reader::Transpose(turned)) = self.reader(program, op) else { return false };
-        let sizes = works.tensors.of(program.operand(op, 0)).dims.as_deref();
-        sizes.is_some_and(|sizes| !is_moved(turned, sizes))
+        let (operand, result) = (program.operand(op, 0), program.result(op, 0));
+        match self.reader(program, op) {
+            Some(Reader::Transpose(turned)) => {
+                let sizes = works.tensors.of(operand).dims.as_deref();
+                sizes.is_some_and(|sizes| !is_moved(turned, sizes))
+            }
+            Some(Reader::Broadcast(places)) => {
+                let elements = works.tensors.of(operand).elements;
+                let sizes = works.tensors.of(result).dims.as_deref();
+                sizes.is_some_and(|sizes| !is_moved(places, sizes))
+                    && works.tensors.of(result).elements == elements
+            }
+            _ => false,
+        }
+    }
+    /// Whether a library computes `op`, a product or a convolution, so that a reduction may take it in. It reads the matrix on
+    /// the left by rows, and images of two dims without holes.
+    pub fn is_of_library(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        if works.tensors.element(program.result(op, 0)) != "f32" {
+            return false;
+        }
+        if program.kind(op) == OpKind::DotGeneral {
+            let left = program.operand(op, 0);
+            let is_turned = self.folded(program, works, op, (0, left)).is_some();
+            let Some(sizes) = works.tensors.of(left).dims.as_deref() else { return false };
+            let Some(Reader::Dot(dims)) = self.reader(program, op) else { return false };
+            let by_rows =
+                dims.lhs_contracting.last() == Some(&(sizes.len() - 1)) && !sizes.is_empty();
+            return of_product(dims, 0, sizes.len()).is_some() && !is_turned
+                || by_rows != is_turned;
+        }
+        let Some(Reader::Convolution { dims, has_holes, .. }) = self.reader(program, op) else {
+            return false;
+        };
+        let features = [dims.kernel_input_feature, dims.kernel_output_feature];
+        let is_plain = dims.input_spatial.len() == 2 && !has_holes;
+        let kernel = works.tensors.of(program.operand(op, 1)).dims.as_deref();
+        let is_wide = |sizes: &[i64]| features.iter().any(|&dim| sizes[dim] >= LEAST_FEATURES);
+        is_plain && kernel.is_some_and(is_wide)
     }
     /// The dim along which `op` concatenates its operands.
     pub fn concatenated(&mut self, program: &Program, op: OpId) -> Option<usize> {
@@ -159,7 +208,7 @@ impl Layouts {
         self.readers.entry(id).or_insert_with(|| reader(program, op, id)).as_ref()
     }
     /// The order in which `op` reads operand `index`, if that is not the one that it has.
-    fn moved(
+    pub fn moved(
         &mut self,
         program: &Program,
         works: &mut Works<'_>,
@@ -173,12 +222,14 @@ impl Layouts {
         let sizes = works.tensors.of(program.operands(op).nth(index)?).dims.as_deref()?;
         let order: DimOrder = match (reader, index) {
             (Reader::Dot(dims), _) => of_product(dims, index, sizes.len())?,
-            (Reader::Transpose(_) | Reader::Concatenation(_), _) => return None,
-            (Reader::Convolution(dims, _), 0) => {
+            (Reader::Transpose(_) | Reader::Broadcast(_) | Reader::Concatenation(_), _) => {
+                return None
+            }
+            (Reader::Convolution { dims, .. }, 0) => {
                 let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
                 ends.chain([dims.input_feature]).collect()
             }
-            (Reader::Convolution(dims, _), _) => {
+            (Reader::Convolution { dims, .. }, _) => {
                 let spatial = dims.kernel_spatial.iter().copied();
                 spatial.chain([dims.kernel_input_feature, dims.kernel_output_feature]).collect()
             }
@@ -192,7 +243,7 @@ impl Layouts {
             return 1;
         }
         match self.reader(program, op) {
-            Some(&Reader::Convolution(_, groups)) => groups.max(1),
+            Some(&Reader::Convolution { groups, .. }) => groups.max(1),
             _ => 1,
         }
     }
@@ -204,8 +255,11 @@ impl Layouts {
             return false;
         };
         let order = match reader {
-            Reader::Dot(_) | Reader::Transpose(_) | Reader::Concatenation(_) => return false,
-            Reader::Convolution(dims, _) => {
+            Reader::Dot(_)
+            | Reader::Transpose(_)
+            | Reader::Broadcast(_)
+            | Reader::Concatenation(_) => return false,
+            Reader::Convolution { dims, .. } => {
                 let spatial = dims.output_spatial.iter().copied();
                 [dims.output_batch]
                     .into_iter()
@@ -230,7 +284,9 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
         "stablehlo.convolution" => {
             let groups = u128::try_from(view.int("batch_group_count").unwrap_or(1)).unwrap_or(1);
             let dims = ConvDims::read(view.attribute("dimension_numbers")?)?;
-            Some(Reader::Convolution(dims, groups))
+            let holes = view.attribute("lhs_dilation").and_then(AttrValue::as_ints);
+            let has_holes = holes.is_some_and(|holes| holes.iter().any(|&step| step > 1));
+            Some(Reader::Convolution { dims, groups, has_holes })
         }
         "stablehlo.all_gather" => {
             // Its own attribute is found without reading the others, the groups of devices among them.
@@ -239,6 +295,9 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
             Some(Reader::Gather(usize::try_from(dim?).ok()?))
         }
         "stablehlo.transpose" => Some(Reader::Transpose(view.dims("permutation")?.into())),
+        "stablehlo.broadcast_in_dim" => {
+            Some(Reader::Broadcast(view.dims("broadcast_dimensions")?.into()))
+        }
         "stablehlo.concatenate" => Some(Reader::Concatenation(view.dim("dimension")?)),
         _ => None,
     }

@@ -1,9 +1,9 @@
 //! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
 //!
-//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`]); [`layouts`]: which operands are copied.
-//! 2. [`graph`]: the kernels of a block, what each reads and makes, as [`builder`] finds them; [`combined`]: the all-reduces that run as one;
+//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`]); [`layouts`]: which operands are copied.
+//! 2. [`graph`]: the kernels of a block, what each reads ([`reads`]) and makes, as [`builder`] finds them, and [`pools`]; [`combined`]: the all-reduces that run as one;
 //!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
-//!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops.
+//!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops; [`widened`]: what is converted before them.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
 //! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
@@ -15,6 +15,7 @@
 
 mod builder;
 mod combined;
+pub mod conversions;
 mod copies;
 mod donated;
 pub mod equal;
@@ -23,14 +24,19 @@ mod graph;
 mod heap;
 mod hoisted;
 mod layouts;
+mod library;
 pub mod lifetimes;
 mod liveness;
 mod order;
 mod paths;
+mod pools;
 mod readers;
+mod reads;
 mod rows;
+pub mod simplified;
 mod storage;
 mod updated;
+mod widened;
 
 use super::execution::Execution;
 use super::memory::Live;

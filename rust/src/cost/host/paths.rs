@@ -48,11 +48,17 @@ impl Paths {
             program.parent_block(user) == block
                 && works.movement(user) != Movement::Window
                 && fuses(program, works, layouts, user)
-                && self.is_clean(program, works, op, user)
+                && self.is_clean(program, works, layouts, (op, user))
         })
     }
     /// Whether every path from `op` to `user`, which fuses, is of ops that fuse.
-    fn is_clean(&mut self, program: &Program, works: &mut Works<'_>, op: OpId, user: OpId) -> bool {
+    fn is_clean(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &Layouts,
+        (op, user): (OpId, OpId),
+    ) -> bool {
         self.num_walks += 1;
         self.stack.clear();
         self.stack.push(user);
@@ -88,7 +94,7 @@ impl Paths {
         let mut reached: Vec<OpId> = Vec::new();
         for at in visited {
             if is_on_path(&reached, at) {
-                if !is_taken_in(program, works, at) {
+                if !is_taken_in(program, works, layouts, at) {
                     return false;
                 }
                 reached.push(at);
@@ -99,10 +105,10 @@ impl Paths {
 }
 
 /// Whether ops that fuse with their producers take in the result of `op`, however often that is used.
-fn is_taken_in(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+fn is_taken_in(program: &Program, works: &mut Works<'_>, layouts: &Layouts, op: OpId) -> bool {
     let is_cheap = matches!(
         works.movement(op),
         Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
     );
-    is_cheap && !is_expensive(program, works, op)
+    is_cheap && !is_expensive(program, works, layouts, op)
 }

@@ -3,7 +3,8 @@
 //! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
 //! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
 //!    large operand. It is written besides where some use does not fuse.
-//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops that have no other use; it reads what is written otherwise.
+//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops, products and convolutions that have no other use; it reads
+//!    what is written otherwise.
 //! 4. What is taken from the result of a kernel is taken by the ops that read it, if all of these fuse.
 //! 5. A reshape, and a value that a loop carries unchanged, is a name of its operand.
 //!
@@ -17,7 +18,7 @@ use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::is_scatter;
 use super::equal::Equal;
-use super::fused::{fuses, is_apart, is_expensive, is_name, is_sum, reads_little, takes_in};
+use super::fused::{fuses, is_apart, is_expensive, is_name, is_sum, reads_little};
 use super::layouts::Layouts;
 use super::paths::Paths;
 use crate::index::{Id, OpId, ValueId};
@@ -30,10 +31,16 @@ const MAX_DEPTH: u8 = 15;
 pub struct Storage {
     /// The values that are equal.
     pub equal: Equal,
-    uses: Vec<u32>,
+    pub(super) uses: Vec<u32>,
+    /// The uses, where those of what is computed anew in several count as that many.
+    reads: Vec<u32>,
     /// The uses by reductions that take in an op only where all of its uses are theirs.
-    sums: Vec<u32>,
-    is_read_whole: Vec<bool>,
+    pub(super) sums: Vec<u32>,
+    /// The reduction whose uses these are, counted from 1; [`u32::MAX`] of several.
+    pub(super) sum_of: Vec<u32>,
+    /// Whether a value is computed of a product that a reduction takes in.
+    holds_product: Vec<bool>,
+    pub(super) is_read_whole: Vec<bool>,
     /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
     read_in_own: Vec<bool>,
     read_in_others: Vec<bool>,
@@ -54,11 +61,14 @@ impl Storage {
         functions: &[OpId],
     ) -> Self {
         let count = program.num_value_ids();
-        let equal = Equal::new(program, works, functions);
+        let equal = Equal::new(program, works, functions, false);
         let mut this = Self {
             equal,
             uses: vec![0; count],
+            reads: vec![0; count],
             sums: vec![0; count],
+            sum_of: vec![0; count],
+            holds_product: vec![false; count],
             is_read_whole: vec![false; count],
             read_in_own: vec![false; count],
             read_in_others: vec![false; count],
@@ -96,6 +106,13 @@ impl Storage {
     pub fn has_tail(&self, value: ValueId) -> bool {
         self.has_tail[value.index()]
     }
+    /// Whether `op`, whose results nothing reads from memory, is computed by the reductions that take it in.
+    pub fn is_computed_in_sum(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        works.movement(op) == Movement::Opaque
+            && program.num_results(op) == 1
+            && self.is_inlined[program.result(op, 0).index()]
+            && !self.has_tail[program.result(op, 0).index()]
+    }
     /// Whether some use reads `value` from memory.
     pub fn is_read_whole(&self, value: ValueId) -> bool {
         self.is_read_whole[value.index()]
@@ -125,11 +142,13 @@ impl Storage {
             return;
         }
         let fuses = fuses(program, works, layouts, op);
-        let is_taken_in = program.num_results(op) == 1 && self.is_taken_in(program, op);
+        let is_taken_in =
+            program.num_results(op) == 1 && self.is_taken_in(program, works, layouts, op);
         let is_sum = is_sum(program, works, op);
         let block = program.parent_block(op);
         let ends = ended_branch(program, op);
         let is_name = is_name(program, works, layouts, op);
+        let times = self.times_made(program, works, layouts, op);
         for (index, operand) in program.operands(op).enumerate() {
             if ends.is_some_and(|owner| self.uses[program.result(owner, index).index()] == 0) {
                 continue;
@@ -150,22 +169,55 @@ impl Storage {
             if is_near && is_name {
                 let result = program.result(op, 0).index();
                 self.uses[at] = self.uses[at].saturating_add(self.uses[result]);
-                self.sums[at] = self.sums[at].saturating_add(self.sums[result]);
+                self.reads[at] = self.reads[at].saturating_add(self.reads[result]);
+                if self.sums[result] > 0 {
+                    let sums = self.sums[at].saturating_add(self.sums[result] - 1);
+                    self.note_sum(at, self.sum_of[result]);
+                    self.sums[at] = sums.saturating_add(1);
+                }
                 self.is_read_whole[at] |= self.is_read_whole[result];
                 self.read_in_others[at] |= self.is_read_whole[result];
                 continue;
             }
-            let mut is_copied =
-                || folded.is_none() && layouts.order(program, works, op, index).is_some();
+            let is_copied = !(fuses && is_near)
+                && folded.is_none()
+                && layouts.order(program, works, op, index).is_some();
+            let is_taken_in = is_taken_in && !is_copied;
             self.uses[at] = self.uses[at].saturating_add(1);
-            self.sums[at] += u32::from(is_sum && index == 0 || is_taken_in);
-            if !(is_near && (fuses || is_copied())) {
+            self.reads[at] = self.reads[at].saturating_add(times);
+            if is_sum && index == 0 {
+                self.note_sum(at, op.index() as u32 + 1);
+            } else if is_taken_in {
+                self.note_sum(at, self.sum_of[program.result(op, 0).index()]);
+            }
+            if !(is_near && (fuses || is_taken_in || is_copied)) {
                 self.is_read_whole[at] = true;
                 let is_reshaped = layouts.reshapes(program, works, op, index);
                 let read =
                     if is_reshaped { &mut self.read_in_others } else { &mut self.read_in_own };
                 read[at] = true;
             }
+        }
+    }
+    /// In how many of its users `op` is computed anew; 1 if in none.
+    fn times_made(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &Layouts,
+        op: OpId,
+    ) -> u32 {
+        let result = program.op_results(op).next().map_or(0, |value| self.reads[value.index()]);
+        let is_moved = matches!(works.movement(op), Movement::Pointwise | Movement::Window);
+        let is_anew = result > 1
+            && is_moved
+            && program.num_results(op) == 1
+            && !is_expensive(program, works, layouts, op)
+            && reads_little(program, works, op);
+        if is_anew {
+            result
+        } else {
+            1
         }
     }
     fn decide(
@@ -191,24 +243,34 @@ impl Storage {
         }
         let movement = works.movement(op);
         let is_apart = is_apart(program, works, layouts, op);
-        self.is_read_whole[at] |= self.sums[at] > 0 && !self.is_taken_in(program, op);
+        let is_taken_in = self.is_taken_in(program, works, layouts, op);
+        self.is_read_whole[at] |= self.sums[at] > 0 && !is_taken_in;
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             // Others are part of the executable.
             self.is_inlined[at] = true;
             self.is_written[at] = is_splat(program, op) && self.is_read_whole[at];
-        } else if movement == Movement::Expand {
-            (self.is_inlined[at], self.is_written[at]) = (true, self.is_read_whole[at]);
         } else if is_name(program, works, layouts, op) {
             self.is_inlined[at] = true;
+        } else if movement == Movement::Expand {
+            (self.is_inlined[at], self.is_written[at]) = (true, self.is_read_whole[at]);
         } else if matches!(movement, Movement::Pointwise | Movement::Window) && !is_apart {
             let depth =
                 program.operands(op).map(|value| self.depth[self.equal.first(value).index()]).max();
             let depth = depth.unwrap_or(0).saturating_add(1);
-            let is_single = (self.uses[at] == 1 || self.sums[at] > 0) && !self.is_read_whole[at];
+            let is_expensive = is_expensive(program, works, layouts, op);
+            let has_one_use = self.uses[at] == 1 && (self.reads[at] == 1 || !is_expensive);
+            let is_single = (has_one_use || self.sums[at] > 0) && !self.is_read_whole[at];
+            let mut operands = program.operands(op).map(|value| self.equal.first(value).index());
+            self.holds_product[at] = operands.any(|operand| self.holds_product[operand]);
+            if self.holds_product[at] && !is_taken_in && !self.continues(program, works, op) {
+                // The kernel of the product and the reduction ends here.
+                (self.holds_product[at], self.is_written[at]) = (false, true);
+                return;
+            }
             self.reshaped_as[at] = self.matrices(program, layouts, op);
             let is_repeated = self.uses[at] > 1
                 && depth <= MAX_DEPTH
-                && !is_expensive(program, works, op)
+                && !is_expensive
                 && (reads_little(program, works, op)
                     || self.reshaped_as[at].is_some()
                     || is_used_as_name(program, works, layouts, op)
@@ -216,8 +278,12 @@ impl Storage {
             self.depth[at] = if is_repeated || is_single { depth } else { 0 };
             self.is_inlined[at] = is_single || is_repeated;
             self.is_written[at] = !self.is_inlined[at] || self.is_read_whole[at];
+        } else if is_taken_in {
+            (self.is_inlined[at], self.depth[at], self.holds_product[at]) = (true, 1, true);
         } else if has_tail(program, works, layouts, op) {
-            let is_inlined = self.uses[at] > 0 && !self.is_read_whole[at];
+            let is_wide = layouts.widens(program, works, op, program.result(op, 0));
+            let uses = if is_wide { self.reads[at] } else { self.uses[at].min(1) };
+            let is_inlined = uses == 1 && !self.is_read_whole[at];
             (self.has_tail[at], self.is_inlined[at]) = (true, is_inlined);
             (self.depth[at], self.is_written[at]) = (u8::from(is_inlined), !is_inlined);
         } else {
@@ -257,39 +323,6 @@ impl Storage {
             && program.num_results(op) == 1
             && self.uses[program.result(op, 0).index()] == 0
             && !program.has_traits(op, OpTraits::CONSTANT_LIKE)
-    }
-    /// Whether a reduction that a library computes takes in `op`, which has one result.
-    fn is_taken_in(&self, program: &Program, op: OpId) -> bool {
-        let at = program.result(op, 0).index();
-        self.sums[at] > 0
-            && !self.is_read_whole[at]
-            && takes_in(program.op_name(op))
-            && (self.uses[at] == 1 || self.is_shifted(program, op))
-    }
-    /// Whether the result of `op` is only reduced, and combined with that reduction, as for a softmax.
-    fn is_shifted(&self, program: &Program, op: OpId) -> bool {
-        let value = program.result(op, 0);
-        if self.uses[value.index()] != 2 || self.sums[value.index()] != 1 {
-            return false;
-        }
-        let is_sum = |user: &OpId| program.kind(*user) == OpKind::Reduce;
-        let Some(sum) = program.users(value).find(is_sum) else { return false };
-        let mut reduced = program.result(sum, 0);
-        while self.uses[reduced.index()] == 1 {
-            let Some(user) = program.users(reduced).next() else { return false };
-            if program.operands(user).any(|operand| operand == value) {
-                return true;
-            }
-            let is_spread = matches!(
-                program.op_name(user),
-                "stablehlo.broadcast_in_dim" | "stablehlo.reshape" | "stablehlo.maximum"
-            );
-            if !is_spread {
-                return false;
-            }
-            reduced = program.result(user, 0);
-        }
-        false
     }
 }
 

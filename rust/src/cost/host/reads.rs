@@ -1,0 +1,103 @@
+//! What kernels read: the operands of their ops, or what these are computed of.
+
+use super::super::work::Movement;
+use super::builder::Builder;
+use super::fused::{fuses, is_sum};
+use super::graph::{Read, NONE};
+use crate::index::{Id, OpId, ValueId};
+
+impl Builder<'_, '_, '_> {
+    pub(super) fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
+        let program = self.program;
+        let fuses = fuses(program, self.works, &mut self.layouts, op);
+        let is_pointwise = self.works.movement(op) == Movement::Pointwise;
+        let is_sum = is_sum(program, self.works, op);
+        self.num_walks += 1;
+        for (index, value) in program.operands(op).enumerate() {
+            let copy = copies.get(index).copied().unwrap_or(NONE);
+            if copy != NONE {
+                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+            } else if fuses {
+                self.walk_on(kernel, value, is_pointwise, is_sum);
+            } else {
+                let value = self.storage.equal.first(value);
+                let folded = self.layouts.folded(program, self.works, op, (index, value));
+                let item = self.item(folded.unwrap_or(value));
+                if item != NONE {
+                    self.reads.push((kernel, Read { item, is_elementwise: false }));
+                }
+            }
+        }
+        if program.num_regions(op) > 0 {
+            for inner in program.pre_order(op).skip(1) {
+                for value in program.operands(inner) {
+                    let item = self.item(value);
+                    if item != NONE && program.parent_block(inner) != program.parent_block(op) {
+                        self.reads.push((kernel, Read { item, is_elementwise: false }));
+                    }
+                }
+            }
+        }
+    }
+    /// Adds what `kernel` reads to compute `value`.
+    pub(super) fn walk(&mut self, kernel: u32, value: ValueId, is_elementwise: bool) {
+        self.num_walks += 1;
+        self.walk_on(kernel, value, is_elementwise, false);
+    }
+    /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
+    /// reads all that is written.
+    fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
+        let program = self.program;
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((value, is_elementwise));
+        while let Some((value, is_elementwise)) = stack.pop() {
+            let value = self.storage.equal.first(value);
+            let stamp = self.stamps[value.index()];
+            if stamp.0 == self.num_walks {
+                if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
+                    read.is_elementwise &= is_elementwise;
+                }
+                continue;
+            }
+            self.stamps[value.index()] = (self.num_walks, NONE);
+            let has_tail = self.storage.has_tail(value);
+            let is_inlined = self.storage.is_inlined(value)
+                && !has_tail
+                && !(is_sum && self.items[value.index()] != NONE);
+            let made_by = program.defining_op(value).filter(|_| is_inlined);
+            match made_by {
+                Some(op) => {
+                    let movement = self.works.movement(op);
+                    let keeps = matches!(movement, Movement::Pointwise | Movement::Alias)
+                        || self.layouts.keeps_places(program, self.works, op);
+                    for (index, value) in program.operands(op).enumerate() {
+                        let copy = self.taken_in.get(&op).and_then(|copies| copies.get(index));
+                        match copy {
+                            None => stack.push((value, is_elementwise && keeps)),
+                            Some(&NONE) => {
+                                let at = (index, value);
+                                let folded = self.layouts.folded(program, self.works, op, at);
+                                stack.push((folded.unwrap_or(value), false));
+                            }
+                            Some(&item) => {
+                                self.reads.push((kernel, Read { item, is_elementwise: false }));
+                            }
+                        }
+                    }
+                }
+                None if self.items[value.index()] != NONE => {
+                    self.stamps[value.index()].1 = self.reads.len() as u32;
+                    let item = self.items[value.index()];
+                    let made_by = program.defining_op(value).map(|op| program.op_name(op));
+                    // XLA gathers into more dims, which its users reshape: nothing is written over these.
+                    let is_elementwise = is_elementwise
+                        && !(has_tail && self.storage.is_inlined(value))
+                        && made_by != Some("stablehlo.gather");
+                    self.reads.push((kernel, Read { item, is_elementwise }));
+                }
+                None => {}
+            }
+        }
+        self.stack = stack;
+    }
+}
