@@ -199,11 +199,10 @@ impl Explained {
             next += 1;
             if result.is_erased(op) {
                 // A constraint that became collectives.
-                let made: Vec<ValueId> = match self.is_made(op) {
-                    false => self.tensors.done.op_results(op).collect(),
-                    true => Vec::new(),
-                };
-                let known = made.into_iter().find_map(|tensor| self.known(tensor, axis));
+                let is_made = self.is_made(op);
+                let results = self.tensors.done.op_results(op).filter(|_| !is_made);
+                let results: Vec<ValueId> = results.collect();
+                let known = results.into_iter().find_map(|tensor| self.known(tensor, axis));
                 if let Some(known) = known {
                     return Some(self.brought(result, value, (near[0], op), known));
                 }

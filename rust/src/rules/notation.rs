@@ -70,10 +70,8 @@ impl FromStr for Notation {
         });
         // A comma before the options separates them; without options it is followed by a scalar.
         let results = rest[..options_start].trim_end();
-        let results = match options_start < rest.len() {
-            true => results.strip_suffix(',').unwrap_or(results),
-            false => results,
-        };
+        let has_options = options_start < rest.len();
+        let results = results.strip_suffix(',').filter(|_| has_options).unwrap_or(results);
         let mut rule = Self {
             text: text.to_owned(),
             operands: tensors(operands).map_err(fail)?,
