@@ -37,7 +37,7 @@ pub fn of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     are_of_compatible_shape(a, b)
 }
 
-/// The same of types not all of which are tensors of known rank.
+/// [`of_compatible_shape`] of types not all of which are tensors of known rank.
 fn are_of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (None, None) => a == b,
@@ -58,7 +58,7 @@ pub fn of_same_element(a: &ValueType, b: &ValueType) -> bool {
     are_of_same_element(a, b)
 }
 
-/// The same of types not all of which are tensors of known rank.
+/// [`of_same_element`] of types not all of which are tensors of known rank.
 fn are_of_same_element(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (Some(a), Some(b)) => a == b,
