@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 import shardcore
+from shardcore import Module
 
 from tests.shardy import reference
+from tests.shardy.verification.compare import compare
 from tests.shardy.worker import Worker
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
@@ -235,3 +237,91 @@ def test_random_changes() -> None:
         assert problem is None or "invalid-rule" in problem, text
     worker.close()
     assert len(lenient) <= 6, lenient[:3]
+
+
+@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
+def test_cases_of_enumerations_in_quotes_with_escapes() -> None:
+    square, pair = "tensor<2x2xf32>", "(tensor<2x2xf32>, tensor<2x2xf32>)"
+    number, complexes = "tensor<2xi64>", "tensor<4xcomplex<f32>>"
+    ops = [
+        rf'stablehlo.compare "L\54", %a, %a : {pair} -> tensor<2x2xi1>',
+        rf'stablehlo.compare "L\58", %a, %a : {pair} -> tensor<2x2xi1>',
+        rf'stablehlo.compare LT, %a, %a, "\46LOAT" : {pair} -> tensor<2x2xi1>',
+        r'stablehlo.compare #stablehlo<comparison_direction "L\54">, %a, %a'
+        rf" : {pair} -> tensor<2x2xi1>",
+        r'stablehlo.compare #stablehlo.comparison_direction<"\4cT">, %a, %a'
+        rf" : {pair} -> tensor<2x2xi1>",
+        rf'stablehlo.dot_general %a, %a, contracting_dims = [1] x [0], precision = ["D\45FAULT", '
+        rf'"HIGHEST"] : {pair} -> {square}',
+        rf'stablehlo.fft %c, type = "\46FT", length = [4] : ({complexes}) -> {complexes}',
+        rf'stablehlo.rng_bit_generator %n, algorithm = "D\45FAULT" : ({number}) -> '
+        rf"({number}, tensor<4xf32>)",
+        '"stablehlo.triangular_solve"(%a, %a) <{left_side = true, lower = true, unit_diagonal = '
+        rf'false, transpose_a = #stablehlo<transpose "NO_\54RANSPOSE">}}> : {pair} -> {square}',
+        '"stablehlo.triangular_solve"(%a, %a) <{left_side = true, lower = true, unit_diagonal = '
+        rf'false, transpose_a = #stablehlo<transpose "NO_\55RANSPOSE">}}> : {pair} -> {square}',
+        rf'sdy.propagation_barrier %a allowed_direction="N\4fNE" : {square}',
+        rf'sdy.propagation_barrier %a allowed_direction="N\50NE" : {square}',
+    ]
+    texts = [
+        f"func.func @f(%a: {square}, %c: {complexes}, %n: {number}) {{\n"
+        f"%r{':2' if 'rng' in op else ''} = {op}\nreturn\n}}"
+        for op in ops
+    ]
+    answers = list(compare(texts))
+    assert [answer.verdict for answer in answers].count("both accept") == 8, answers
+    assert {answer.verdict for answer in answers} == {"both accept", "both refuse alike"}, answers
+
+
+def test_escapes_say_what_an_op_does() -> None:
+    """Of a triangular solve that is transposed, the other triangle is read."""
+    op = (
+        '"stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, unit_diagonal = '
+        'false, transpose_a = #stablehlo<transpose "TRANS\\50OSE">}> : '
+        "(tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>"
+    )
+    square = "tensor<2x2xf32>"
+    head = f"func.func @f(%a: {square}, %b: {square}) -> {square}"
+    text = f"{head} {{\n%r = {op}\nreturn %r : {square}\n}}"
+    plain = text.replace("\\50", "P")
+    given = [[[2, 0], [3, 4]], [[1, 2], [3, 4]]]
+    (escaped,) = Module.parse(text).simulate(*given)
+    (expected,) = Module.parse(plain).simulate(*given)
+    assert (escaped == expected).all()
+
+
+NULS = {
+    "at the end": ("return\n}", "return\n}\0"),
+    "at the start": ("sdy.mesh", "\0sdy.mesh"),
+    "between tokens": (" = stablehlo.abs ", "\0=\0stablehlo.abs\0"),
+    "in a type": ("tensor<8xf32>", "tensor<8\0xf32>"),
+    "in a list": ("[1, 2]", "[1,\0 2]"),
+    "in a mesh": ('"x"=2', '"x"=\0 2'),
+    "in a sharding without a name": (' <@m, [{"x"}]', ' <@m, [{"x"\0}]'),
+    "in a body": ("#stablehlo.bounds<?>", "#stablehlo.bounds<\0?>"),
+    "in a body of a sharding": ("#sdy.sharding<@m", "#sdy.sharding<\0@m"),
+    "in a name": ("%0", "%\0000"),
+    "in a string": ('"text"', '"te\0xt"'),
+    "in a comment": ("// comment", "// com\0ment"),
+    "in a number": ("[1, 2]", "[1, 2\0002]"),
+}
+
+
+@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
+def test_nuls_between_tokens_are_white_space() -> None:
+    text = """sdy.mesh @m = <["x"=2]>
+func.func @f(%a: tensor<8xf32> {a.b = #stablehlo.bounds<?>,
+  sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) { // comment
+  %0 = stablehlo.abs %a {a.d = [1, 2], a.e = "text"} : tensor<8xf32>
+  %1 = sdy.sharding_constraint %0 <@m, [{"x"}]> : tensor<8xf32>
+  return
+}"""
+    texts = [text.replace(*change, 1) for change in NULS.values()]
+    assert all("\0" in changed for changed in texts)
+    answers = dict(zip(NULS, compare(texts), strict=True))
+    wrong = {name: a for name, a in answers.items() if a.verdict.startswith("only")}
+    assert not wrong
+    accepted = {name for name, answer in answers.items() if not answer.ours}
+    assert {"at the end", "between tokens", "in a type", "in a comment"} <= accepted
+    assert not {"in a body", "in a body of a sharding"} & accepted
+    assert str(Module.parse(f"{text}\0")).strip() == text

@@ -40,7 +40,7 @@ const fn classes() -> [u8; 256] {
         };
         if matches!(
             byte,
-            b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'"' | b'/' | b'-'
+            0 | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'"' | b'/' | b'-'
         ) {
             class |= BRACKET;
         }
@@ -320,7 +320,7 @@ impl<'a> Cursor<'a> {
                     self.skip_space();
                     self.pos -= 1;
                 }
-                0 if self.at_end() => {
+                0 => {
                     let (partner, at) = open.pop().unwrap_or((b'(', start));
                     return Err(unbalanced(self, partner, at));
                 }

@@ -8,6 +8,7 @@
 
 mod attributes;
 mod cursor;
+mod escapes;
 mod grammar;
 mod locations;
 mod meaning;

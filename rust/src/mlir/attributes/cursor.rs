@@ -5,6 +5,7 @@
 //! Nesting and aliases are limited, so that hostile text exhausts neither stack nor time.
 
 use crate::inline_list::InlineList;
+use crate::mlir::escapes::unescaped;
 use std::borrow::Cow;
 
 /// The most aliases that are resolved for one attribute: each may contain many others.
@@ -177,7 +178,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         }
         let body = rest.get(..end)?;
         self.place += end + 1;
-        Some(if body.contains('\\') { unescape(body).into() } else { body.into() })
+        Some(unescaped(body))
     }
     /// `open`, values read by `item` with commas in between, `close`.
     pub fn list<T>(
@@ -320,30 +321,4 @@ pub(super) fn parse_int(text: &str) -> Option<i64> {
         }
         None => text.parse().ok().or_else(|| text.parse().ok().map(unsigned)),
     }
-}
-
-/// Resolves `\\`, `\"`, `\n`, `\t` and two hex digits; bytes that are no UTF-8 are replaced.
-fn unescape(body: &str) -> String {
-    let mut bytes = Vec::with_capacity(body.len());
-    let mut rest = body.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        if byte != b'\\' {
-            bytes.push(byte);
-            continue;
-        }
-        let hex = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        match (tail.first(), hex.and_then(|pair| u8::from_str_radix(pair, 16).ok())) {
-            (Some(b'n'), _) => bytes.push(b'\n'),
-            (Some(b't'), _) => bytes.push(b'\t'),
-            (Some(_), Some(value)) => {
-                bytes.push(value);
-                rest = &tail[1..];
-            }
-            (Some(&other), None) => bytes.push(other),
-            (None, _) => {}
-        }
-        rest = rest.get(1..).unwrap_or(&[]);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -4,6 +4,7 @@ use super::conv_dims::conv_dims;
 use super::cursor::{parse_int, AttrCursor};
 use super::value::{AttrValue, Fields};
 use crate::inline_list::InlineList;
+use crate::mlir::grammar::known_case;
 use std::borrow::Cow;
 
 /// The deepest nesting of attributes.
@@ -32,7 +33,10 @@ impl<'a> AttrCursor<'_, 'a> {
         }
         Some(match self.string()? {
             Cow::Borrowed(word) => AttrValue::Keyword(word),
-            word @ Cow::Owned(_) => AttrValue::Str(word),
+            Cow::Owned(word) => match known_case(&word) {
+                Some(case) => AttrValue::Keyword(case),
+                None => AttrValue::Str(word.into()),
+            },
         })
     }
     /// Any attribute, with the type that may follow it.
@@ -212,8 +216,11 @@ impl<'a> AttrCursor<'_, 'a> {
     fn case_of(&mut self, dialect: &str) -> Option<&'a str> {
         let start = self.place;
         self.place += 1;
-        let case = self.word().filter(|name| !dialect.contains('.') && *name != "conv");
-        let case = case.and_then(|_| self.word()).filter(|_| self.eat(">"));
+        let name = self.word().filter(|name| !dialect.contains('.') && *name != "conv");
+        let case = match name.and_then(|_| self.case()) {
+            Some(AttrValue::Keyword(case)) if self.eat(">") => Some(case),
+            _ => None,
+        };
         if case.is_none() {
             self.place = start;
         }
@@ -251,8 +258,8 @@ impl<'a> AttrCursor<'_, 'a> {
             return Some(AttrValue::Struct { name, fields });
         }
         self.place = fields_start;
-        let keyword = self.word()?;
-        self.at_end().then_some(AttrValue::Keyword(keyword))
+        let case = self.case()?;
+        self.at_end().then_some(case)
     }
     /// `a = 1, b = [2]` to the end or a last `>`; a comma may stand before that.
     pub fn struct_fields(&mut self) -> Option<Fields<'a>> {

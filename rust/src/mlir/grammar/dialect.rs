@@ -4,7 +4,7 @@
 //! behind that is not looked at.
 
 use super::dialects::{registered, unknown, Has};
-use super::enumerations::enumeration;
+use super::enumerations::{enumeration, ACCURACY_MODES};
 use super::position::Grammar;
 use super::types::{alias_name, TypeKind};
 use crate::attribute;
@@ -106,7 +106,7 @@ impl<'a> Grammar<'_, 'a> {
             "sub_axis_info" => self.sub_axis(),
             "result_accuracy_mode" => {
                 self.cursor.expect(b'<')?;
-                self.case("ResultAccuracyMode", &["DEFAULT", "HIGHEST", "TOLERANCE"])?;
+                self.case("ResultAccuracyMode", &ACCURACY_MODES)?;
                 self.cursor.expect(b'>')
             }
             name => self.structure(name),

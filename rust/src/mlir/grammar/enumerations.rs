@@ -3,6 +3,7 @@
 use super::position::Grammar;
 use crate::error::Result;
 use crate::mlir::cursor::syntax;
+use crate::mlir::escapes::unescaped;
 
 /// An enumeration: the name of its attribute, its own, and its cases.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
@@ -27,6 +28,15 @@ pub(in crate::mlir) fn cases(name: &str) -> Option<(&'static str, &'static [&'st
     enumeration(name).map(|&(_, own, cases)| (own, cases))
 }
 
+/// The modes of `#stablehlo.result_accuracy_mode`.
+pub(super) const ACCURACY_MODES: [&str; 3] = ["DEFAULT", "HIGHEST", "TOLERANCE"];
+
+/// The case of an enumeration that `word` is.
+pub(in crate::mlir) fn known_case(word: &str) -> Option<&'static str> {
+    let cases = ENUMERATIONS.iter().flat_map(|(.., cases)| cases.iter());
+    cases.chain(&ACCURACY_MODES).find(|case| **case == word).copied()
+}
+
 impl Grammar<'_, '_> {
     /// A case of `enumeration`.
     pub(super) fn enumeration(&mut self, enumeration: &Enumeration) -> Result<()> {
@@ -37,7 +47,9 @@ impl Grammar<'_, '_> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let is_quoted = self.cursor.peek() == b'"';
-        let word = if is_quoted { self.cursor.string()? } else { self.cursor.name() };
+        let word =
+            if is_quoted { unescaped(self.cursor.string()?) } else { self.cursor.name().into() };
+        let word = &*word;
         if cases.contains(&word) {
             return Ok(());
         }

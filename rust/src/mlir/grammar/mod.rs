@@ -26,7 +26,7 @@ mod types;
 mod value;
 
 pub(super) use dialects::{known_dialect, Ops};
-pub(super) use enumerations::cases;
+pub(super) use enumerations::{cases, known_case};
 pub(super) use location::problem_of_alias;
 pub use mesh_axes::field;
 pub(super) use position::Grammar;

@@ -11,6 +11,7 @@ use crate::attribute;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{OpId, StrId};
 use crate::ir::{Direction, OpKind, Payload, Program};
+use crate::mlir::escapes::unescaped;
 use std::ops::Range;
 
 /// The spans of the sharding annotations of one op, in generic or custom syntax.
@@ -255,7 +256,7 @@ fn sharding_group(text: &str, span: Span) -> Result<Payload> {
 /// The direction that `text`, at `span`, names: a word, or the number of it in generic form.
 fn direction(text: &str, span: Span) -> Result<Direction> {
     let word = text.split(':').next().unwrap_or("").trim();
-    Ok(match word {
+    Ok(match &*unescaped(word) {
         "NONE" | "0" => Direction::None,
         "FORWARD" | "1" => Direction::Forward,
         "BACKWARD" | "2" => Direction::Backward,

@@ -16,6 +16,7 @@ mod function;
 mod generic;
 mod location_aliases;
 mod locations;
+mod nuls;
 mod op_names;
 mod operands;
 mod own_syntax;

@@ -1,5 +1,6 @@
 //! Reading a program: the loop over its ops.
 
+use super::nuls::blanked;
 use super::op_names::dialect_of_short;
 use super::parser::{After, OpenRegion, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
@@ -36,6 +37,23 @@ pub struct Parsed {
 /// Parses a module without copying its text; fails on syntax errors only, other errors are returned with
 /// the module.
 pub fn read(source: Source) -> Result<Parsed> {
+    let given = source.clone();
+    let parsed = read_without_nuls(source);
+    let problems = match &parsed {
+        Ok(parsed) => &parsed.findings.problems,
+        Err(error) => &error.diagnostics,
+    };
+    if !problems.iter().any(|problem| problem.code == Code::Syntax) {
+        return parsed;
+    }
+    match blanked((*given).as_ref()) {
+        None => parsed,
+        Some(text) => read_without_nuls(Arc::new(text)),
+    }
+}
+
+/// [`read`] for a text without NUL characters between tokens.
+fn read_without_nuls(source: Source) -> Result<Parsed> {
     let shared = source.clone();
     let text: &str = (*shared).as_ref();
     if text.len() >= i32::MAX as usize {

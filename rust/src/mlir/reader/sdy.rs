@@ -6,6 +6,7 @@ use crate::attribute::{self, Form};
 use crate::error::{Result, Span};
 use crate::ir::OpKind;
 use crate::mlir::cursor::syntax;
+use crate::mlir::escapes::unescaped;
 use crate::mlir::meaning::{in_own_syntax, Target};
 
 impl Parser<'_> {
@@ -123,9 +124,9 @@ impl Parser<'_> {
     /// Parses a direction in quotes; the span is that of what they quote.
     fn parse_quoted_direction(&mut self, pending: &PendingOp) -> Result<Span> {
         let start = self.cursor.pos;
-        let word = self.cursor.string()?;
+        let word = unescaped(self.cursor.string()?);
         let quoted = self.cursor.span_since(start);
-        if matches!(word, "NONE" | "FORWARD" | "BACKWARD" | "BOTH") {
+        if matches!(&*word, "NONE" | "FORWARD" | "BACKWARD" | "BOTH") {
             return Ok(Span::new(quoted.start + 1, quoted.end - 1));
         }
         let message = format!("invalid allowed_direction attribute specification: \"{word}\"");
