@@ -314,6 +314,34 @@ def test_padding_of_quantized_elements_is_made_of_what_they_stand_for() -> None:
     assert str(Module.parse(text)) == text
 
 
+@pytest.mark.parametrize("policy", ["least", "shardy", "xla"])
+def test_terms_of_quantized_types_are_not_added(policy: str) -> None:
+    """Each would be rounded by itself: the contracted dim is made whole."""
+    quantized, sums = (
+        f"tensor<{shape}x!quant.uniform<{kind}:f32, 2.0>>"
+        for shape, kind in (("8x6", "i8"), ("6x6", "i32"))
+    )
+    body = (
+        "  %0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0]\n"
+        f"    : ({quantized}, {quantized}) -> {sums}\n  return %0 : {sums}"
+    )
+    sharded = module(body, argument("a", quantized, '{"x"}, {}'), sums)
+    kinds = {row.kind for row in sharded.propagate().partition(policy).collectives}
+    assert kinds
+    assert not kinds & {"all_reduce", "reduce_scatter"}
+
+
+def test_scales_that_differ_along_a_dim_are_refused_by_name() -> None:
+    """A shard would have scales of its own, and with them a type."""
+    quantized = "tensor<8x2x!quant.uniform<i8:f32:1, {1.0, 2.0}>>"
+    body = f"  %0 = stablehlo.reverse %a, dims = [0] : {quantized}\n  return %0 : {quantized}"
+    sharded = module(body, argument("a", quantized, '{"x"}, {}'), quantized).propagate()
+    with pytest.raises(PartitionError, match=r"stablehlo\.reverse.*scales differ") as caught:
+        sharded.partition()
+    assert "one scale" in str(caught.value)
+    module(body, argument("a", quantized, "{}, {}"), quantized).propagate().partition()
+
+
 def test_dims_whose_padding_would_overflow_are_refused() -> None:
     result = of_length((1 << 63) - 3).propagate()
     with pytest.raises(PartitionError, match="a dim of 9223372036854775807 elements") as caught:

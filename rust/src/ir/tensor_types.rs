@@ -4,6 +4,23 @@ use super::{element_bits, ElementType, Program, Type};
 use crate::index::TypeId;
 
 impl Program {
+    /// Whether `ty` is a tensor of quantized elements.
+    pub fn is_quantized(&self, ty: TypeId) -> bool {
+        self.quantized(ty).is_some()
+    }
+    /// Whether `ty` is a tensor of quantized elements whose scales differ along dims.
+    pub fn is_quantized_along_dims(&self, ty: TypeId) -> bool {
+        self.quantized(ty).is_some_and(|element| element.contains('{'))
+    }
+    /// The element type of `ty`, if it is a quantized one.
+    fn quantized(&self, ty: TypeId) -> Option<&str> {
+        match &self.types[ty] {
+            Type::RankedTensor { element, .. } => {
+                Some(self.str(element.text)).filter(|text| text.starts_with("!quant."))
+            }
+            _ => None,
+        }
+    }
     /// The tensor type of this shape with the element type of `like`.
     pub fn tensor_type(&mut self, shape: &[i64], like: TypeId) -> TypeId {
         let shape: Vec<Option<i64>> = shape.iter().copied().map(Some).collect();

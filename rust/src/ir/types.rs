@@ -137,6 +137,10 @@ impl TypeTable {
         });
         shapes.max().unwrap_or(0)
     }
+    /// All types.
+    pub fn ids(&self) -> impl Iterator<Item = TypeId> {
+        (0..self.types.len()).map(TypeId::from_index)
+    }
     /// How many different types there are.
     pub fn len(&self) -> usize {
         self.types.len()

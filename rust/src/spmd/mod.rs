@@ -92,6 +92,9 @@ pub fn partition(
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
     sound::check(program)?;
+    if unknown == Unknown::Refuse {
+        sound::check_scales(program)?;
+    }
     let legalized = legalize::run(program, context, policy)?;
     let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
     let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;

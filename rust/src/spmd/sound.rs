@@ -57,6 +57,23 @@ fn has_shards(program: &Program) -> bool {
     shardings.any(|id| !program.shardings()[id].has_no_axes())
 }
 
+/// An error at the first op with a tensor whose scales differ along dims: shards would have types of their own.
+pub(super) fn check_scales(program: &Program) -> Result<()> {
+    let has_scales = |value: ValueId| program.is_quantized_along_dims(program.type_of(value));
+    let mut types = program.types().ids();
+    if !types.any(|ty| program.is_quantized_along_dims(ty)) || !has_shards(program) {
+        return Ok(());
+    }
+    let mut ops = program.pre_order(program.module_op());
+    let found = ops
+        .find(|&op| program.operands(op).any(has_scales) || program.op_results(op).any(has_scales));
+    let Some(op) = found else { return Ok(()) };
+    let name = program.op_name(op);
+    let message = format!("'{name}' op cannot be partitioned: its scales differ along a dim");
+    let problem = Diagnostic::new(Code::Unpartitionable, message).at_op(program, op);
+    Err(problem.with_hint("quantize the tensor with one scale").into())
+}
+
 /// An error if a sharding of `program` has parts of an axis that do not lie apart, or if a dim is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
     let longest = program.types().longest_dim();

@@ -45,7 +45,19 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     convolution::refine(program, work, &mut all);
     selection::refine(program, work, &mut all);
     top_k::refine(program, work, &mut all);
+    if has_rounded_terms(program, work) {
+        all.iter_mut()
+            .filter(|ability| **ability == Ability::Terms)
+            .for_each(|ability| *ability = Ability::Whole);
+    }
     all
+}
+
+/// Whether terms of the results would be rounded, each by itself, before they are added: those of quantized types, but for ops
+/// that add one element to zeros.
+fn has_rounded_terms(program: &Program, work: &ByRule) -> bool {
+    let picks = matches!(program.kind(work.op), OpKind::Gather | OpKind::DynamicSlice);
+    !picks && work.results.iter().any(|&(ty, _)| program.is_quantized(ty))
 }
 
 /// The abilities of `work` without those for which shards fetch elements, which takes a list of all shards.
