@@ -351,6 +351,30 @@ def test_every_absence_on_random_modules_has_a_reason() -> None:
     assert all("is on dim" in text or "by the export" in text for text in refused)
 
 
+def test_an_axis_that_is_manual_is_nowhere_in_the_body() -> None:
+    """Not closed dims, which nobody can open, but the computation is the reason."""
+    result = Module.parse(
+        HEAD
+        + """func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>]
+          out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {
+        %1 = stablehlo.negate %b : tensor<4x8xf32>
+        sdy.return %1 : tensor<4x8xf32>
+      } : (tensor<8x8xf32>) -> tensor<8x8xf32> loc("model.py":7:2)
+      return %0 : tensor<8x8xf32>
+    }"""
+    ).propagate()
+    for value in ("%b", "%1"):
+        for dim in range(2):
+            found = result.why_not(value, dim, "x")
+            assert (found.code, found.at, found.op, found.location) == (
+                *("manual", (value, dim), "sdy.manual_computation", "model.py:7:2"),
+            )
+            assert result.why_not(value, dim, "y").code != "manual"
+    [why] = result.why("%a").axes
+    assert (why.source.kind, why.source.location) == ("manual", "model.py:7:2")
+
+
 def test_the_first_answer_imports_no_calculus() -> None:
     """Importing it takes ten times as long as the answer."""
     script = f"""

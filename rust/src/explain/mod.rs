@@ -21,8 +21,8 @@ mod tensors;
 
 use crate::cost::calls::Calls;
 use crate::index::{Id, OpId, ShardingId, ValueId};
-use crate::ir::{Direction, OpKind, Program};
-use crate::propagation::explain::{AxisName, Explanation, Neighbours, Path, Place};
+use crate::ir::{Direction, OpKind, Payload, Program, ValueDef};
+use crate::propagation::explain::{AxisName, Code, Explanation, Neighbours, Path, Place};
 use crate::propagation::observe::Slot;
 use crate::sharding::TensorSharding;
 pub use absence::{Missing, Reason};
@@ -95,6 +95,16 @@ impl Explained {
             return None;
         }
         let slot = self.tensors.explanation.slot_of(value)?;
+        if let Some(op) = manual_around(result, value, axis) {
+            let at = (self.result_name(result, value), dim);
+            let op = Some((self.tensors.op_name(op).0, self.tensors.line(op)));
+            return Some(Missing {
+                reason: Reason::Propagation(Code::Manual),
+                at,
+                op,
+                instead: None,
+            });
+        }
         Some(self.missing_at(Place { slot, dim }, axis))
     }
     /// Why `axis` is not on dim `dim` of a result of the entry function.
@@ -295,6 +305,23 @@ impl Explained {
             first.into_iter().chain(steps.iter().map(|step| self.tensors.step(step))).collect();
         Some((source, chain))
     }
+}
+
+/// The innermost manual computation around `value` in which `axis` is manual.
+fn manual_around(program: &Program, value: ValueId, axis: &AxisName) -> Option<OpId> {
+    let mut around = match program.def(value) {
+        ValueDef::Result(op) => program.parent_op(op),
+        ValueDef::Arg(block) => Some(program.block_parent_op(block)),
+    };
+    while let Some(op) = around {
+        if let Some(Payload::ManualComputation(axes)) = program.payload(op) {
+            if axes.iter().any(|&name| program.str(name) == axis.name) {
+                return Some(op);
+            }
+        }
+        around = program.parent_op(op);
+    }
+    None
 }
 
 /// What `value` is a reshard of, directly or through others.

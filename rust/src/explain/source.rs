@@ -288,9 +288,14 @@ impl Tensors {
         let label = known
             .filter(|_| kind == Kind::Argument)
             .and_then(|value| self.given.value_location(value));
-        let location = known
-            .filter(|_| kind != Kind::Argument)
-            .and_then(|value| self.calls.value_location(&self.given, value));
+        let location = known.filter(|_| kind != Kind::Argument).and_then(|value| {
+            let given = &*self.given;
+            match given.def(value) {
+                // Arguments of bodies have the name of the computation for a place.
+                ValueDef::Arg(block) => self.calls.op_location(given, given.block_parent_op(block)),
+                ValueDef::Result(_) => self.calls.value_location(given, value),
+            }
+        });
         (Source { name, kind, label, location, sharding: self.text(sharding) }, None)
     }
 
