@@ -104,12 +104,13 @@ def convolution(
     result: tuple[str, str],
     groups: tuple[int, int] = (1, 1),
     reduced: str = "",
+    padding: int = 1,
 ) -> str:
     """A convolution with 3x3 kernels, padded to the size of its input."""
     name = "%c" if reduced else "%r0"
     body = (
         f"{name} = stablehlo.convolution(%a0, %a1) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->"
-        "[b, 0, 1, f], window = {stride = [1, 1], pad = [[1, 1], [1, 1]]} "
+        f"[b, 0, 1, f], window = {{stride = [1, 1], pad = {[[padding] * 2] * 2}}} "
         f"{{feature_group_count = {groups[0]} : i64, batch_group_count = {groups[1]} : i64, "
         f"{of_op(result[1])}}} : (tensor<{lhs[0]}>, tensor<{rhs[0]}>) -> tensor<{result[0]}>"
     )
@@ -176,6 +177,12 @@ PROGRAMS = {
         ("4x6x6x2xf32", '[{"y"}, {}, {}, {}]'),
         ("3x3x2x4xf32", "[{}, {}, {}, {}]"),
         ("4x6x6x4xf32", '[{"y"}, {}, {}, {}]'),
+    ),
+    "rows_of_convolutions": convolution(
+        ("4x8x6x2xf32", '[{"y"}, {"x"}, {}, {}]'),
+        ("1x1x2x4xf32", "[{}, {}, {}, {}]"),
+        ("4x8x6x4xf32", '[{"y"}, {"x"}, {}, {}]'),
+        padding=0,
     ),
     "features_of_convolutions": convolution(
         ("4x6x6x2xf32", '[{"x"}, {}, {}, {}]'),

@@ -1,11 +1,13 @@
-//! Convolutions whose batches, features or groups are sharded: the op itself, with fewer groups.
+//! Convolutions whose batches, features or groups are sharded, or dims of images along which each element of the result needs
+//! one: the op itself, with fewer groups.
 
+use super::super::geometry::window_lists;
 use super::super::Lowering;
-use crate::axis::AxisRef;
 use crate::index::OpId;
 use crate::mlir::op_attribute;
 use crate::spmd::digits::{digits_of, total_size};
 use crate::stablehlo::dims::ConvDims;
+use crate::stablehlo::windows::WindowDim;
 
 impl Lowering<'_, '_, '_> {
     pub(super) fn convolve_as_shardy(&mut self, op: OpId) -> Option<()> {
@@ -21,13 +23,18 @@ impl Lowering<'_, '_, '_> {
             return None;
         }
         let mesh = self.mesh_of(op)?;
-        let are_whole = |axes: &[Vec<AxisRef>], dims: &[usize]| {
-            dims.iter().all(|&dim| axes.get(dim).is_some_and(Vec::is_empty))
+        let kernel = program.value_type(rhs).static_shape()?;
+        let windows = window_lists(program, op)?;
+        let stays = |at: usize| {
+            let places = (dims.input_spatial[at], dims.kernel_spatial[at], dims.output_spatial[at]);
+            let (image, kernel_axes, made) = (&left[places.0], &right[places.1], &out[places.2]);
+            let is_one = || {
+                let window = WindowDim { size: Some(kernel[places.1]), ..windows.dim(at)? };
+                Some(window.is_trivial())
+            };
+            kernel_axes.is_empty() && image == made && (image.is_empty() || is_one() == Some(true))
         };
-        let is_spatial_whole = are_whole(&left, &dims.input_spatial)
-            && are_whole(&right, &dims.kernel_spatial)
-            && are_whole(&out, &dims.output_spatial);
-        if !is_spatial_whole {
+        if !(0..dims.input_spatial.len()).all(stays) {
             return None;
         }
         let (batch, feature) = (&left[dims.input_batch], &left[dims.input_feature]);
