@@ -68,7 +68,6 @@ fn verify_with(
         has_marks,
         malformed,
         checker,
-        symbols: None,
         successors: successors.as_deref().map(dominance::by_op),
         branching: Vec::new(),
         diagnostics: problems,
@@ -87,6 +86,7 @@ fn verify_with(
         checker.finish();
     }
     let num_found = verifier.diagnostics.len();
+    verifier.meshes_of_groups();
     verifier.ways();
     if !is_sorted || verifier.diagnostics.len() > num_found {
         verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));
@@ -155,8 +155,6 @@ struct Verifier<'a> {
     /// Ops whose shardings, rules or axes are invalid.
     malformed: FxHashSet<OpId>,
     checker: Option<Checker<'a>>,
-    /// A module, and what its symbols are called, once that was asked for.
-    symbols: Option<(OpId, FxHashSet<&'a str>)>,
     /// The blocks that ops name as their successors, if the program was parsed.
     successors: Option<Successors>,
     /// Regions with blocks that may be jumped to, of a program that was parsed.

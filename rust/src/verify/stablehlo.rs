@@ -7,6 +7,8 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::field;
 use rustc_hash::FxHashSet;
 
+/// The attribute of collectives that has the groups of devices.
+const GROUPS: &str = "replica_groups";
 /// The start of groups of devices by axes of a mesh.
 const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 
@@ -15,31 +17,42 @@ impl Verifier<'_> {
     pub(super) fn definition(&mut self, op: OpId) {
         let Some(checker) = &mut self.checker else { return };
         match checker.check(op) {
-            Ok(true) => self.mesh_of_groups(op),
+            Ok(true) => {}
             Ok(false) => self.without_definition(op),
             Err(said) => said.into_iter().for_each(|message| self.bare(op, message)),
         }
     }
-    /// Checks that the mesh that the groups of `op`, a collective, are of is there.
-    fn mesh_of_groups(&mut self, op: OpId) {
-        let Some(symbol) = symbol_of_groups(self.program, op) else { return };
+    /// Checks that the meshes that groups of collectives are of are there, once for each signature.
+    pub(super) fn meshes_of_groups(&mut self) {
         let program = self.program;
-        let mut parents = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
-        let Some(module) = parents.find(|&op| program.kind(op) == OpKind::Module) else { return };
-        let known = self.symbols.take().filter(|known| known.0 == module);
-        let known = known.unwrap_or_else(|| (module, symbols_in(program, module)));
-        if !known.1.contains(symbol) {
-            let message = format!("replica_groups: mesh symbol '{symbol}' not found");
-            let problem = self.problem(op, Code::InvalidOp, &message);
-            self.report(op, problem);
+        if program.strings().find(GROUPS).is_none() {
+            return;
         }
-        self.symbols = Some(known);
+        let mut known: Option<(OpId, FxHashSet<&str>)> = None;
+        for id in program.signatures().ids() {
+            let op = program.signatures()[id].example;
+            let Some(symbol) = symbol_of_groups(program, op) else { continue };
+            let mut parents =
+                std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
+            let module = parents.find(|&op| program.kind(op) == OpKind::Module);
+            let Some(module) = module else { continue };
+            let symbols = match known.take().filter(|known| known.0 == module) {
+                Some(known) => known.1,
+                None => symbols_in(program, module),
+            };
+            if !symbols.contains(symbol) {
+                let message = format!("replica_groups: mesh symbol '{symbol}' not found");
+                let problem = self.problem(op, Code::InvalidOp, &message);
+                self.report(op, problem);
+            }
+            known = Some((module, symbols));
+        }
     }
 }
 
 /// The symbol of the mesh that the groups of `op` are of, if they are given by axes of one.
 fn symbol_of_groups(program: &Program, op: OpId) -> Option<&str> {
-    let text = program.attr(op, "replica_groups")?;
+    let text = program.attr(op, GROUPS)?;
     let alias = program.strings().find(text).and_then(|name| program.alias(name));
     let text = alias.map_or(text, |span| program.text().get(span)).trim();
     if !text.starts_with(BY_AXES) {
