@@ -5,9 +5,8 @@
 use super::super::execution::Execution;
 use super::super::works::Works;
 use super::equal::Equal;
-use crate::index::{OpId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
-use rustc_hash::FxHashSet;
 
 /// The elements that are converted besides those that the program itself converts, each loop counted once.
 pub fn conversions(
@@ -17,15 +16,20 @@ pub fn conversions(
     (functions, equal): (&[OpId], &Equal),
 ) -> u128 {
     let Some(narrow) = program.strings().find("bf16") else { return 0 };
-    let ops = functions.iter().flat_map(|&func| works.ops_inside(func).to_vec());
-    let is_first = |op: &OpId| !equal.is_repeated(program, *op);
-    let ops: Vec<OpId> = ops.filter(is_first).collect();
+    let convert = program.strings().find("stablehlo.convert");
+    let is_convert = |op: OpId| Some(program.op_name_id(op)) == convert;
+    let all: Vec<_> = functions.iter().map(|&func| works.ops_inside(func)).collect();
+    let ops = || {
+        let ops = all.iter().flat_map(|ops| ops.iter().copied());
+        ops.filter(|&op| !equal.is_repeated(program, op))
+    };
     // What the program converts is not converted once more.
-    let converts = |op: &&OpId| program.op_name(**op) == "stablehlo.convert";
-    let converted = ops.iter().filter(converts).map(|&op| equal.first(program.operand(op, 0)));
-    let mut converted: FxHashSet<ValueId> = converted.collect();
+    let mut is_converted = vec![false; program.num_value_ids()];
+    for op in ops().filter(|&op| is_convert(op)) {
+        is_converted[equal.first(program.operand(op, 0)).index()] = true;
+    }
     let mut elements: u128 = 0;
-    for &op in ops.iter().filter(|op| computes(program, **op)) {
+    for op in ops().filter(|&op| !is_convert(op) && computes(program, op)) {
         let times = execution.times_once(program.parent_block(op));
         let mut add = |value: ValueId| {
             let tensor = works.tensors.of(value);
@@ -37,7 +41,8 @@ pub fn conversions(
             let made = program.defining_op(operand);
             let is_constant =
                 made.is_some_and(|made| program.has_traits(made, OpTraits::CONSTANT_LIKE));
-            if !is_constant && converted.insert(operand) {
+            let is_converted = &mut is_converted[operand.index()];
+            if !is_constant && !std::mem::replace(is_converted, true) {
                 add(operand);
             }
         }
@@ -46,7 +51,7 @@ pub fn conversions(
     elements
 }
 
-/// Whether hosts compute `op`, which is not control flow, in `f32` where it has `bf16`.
+/// Whether hosts compute `op`, which is no conversion, in `f32` where it has `bf16`: control flow and calls they do not.
 fn computes(program: &Program, op: OpId) -> bool {
     let is_kept = matches!(
         program.kind(op),
@@ -59,7 +64,5 @@ fn computes(program: &Program, op: OpId) -> bool {
             | OpKind::OptimizationBarrier
             | OpKind::Constant
     );
-    !is_kept
-        && !program.has_traits(op, OpTraits::TERMINATOR)
-        && program.op_name(op) != "stablehlo.convert"
+    !is_kept && !program.has_traits(op, OpTraits::TERMINATOR)
 }

@@ -30,10 +30,12 @@ impl Equal {
         let mut this = Self(program.value_ids().collect());
         // By a hash of what they are made by.
         let mut known: FxHashMap<u64, ValueId> = FxHashMap::default();
+        let rounding = program.strings().find("stablehlo.reduce_precision");
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
                 let is_dropped = drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
-                if is_dropped || keeps_precision(program, works, op) {
+                let is_rounded = Some(program.op_name_id(op)) == rounding;
+                if is_dropped || is_rounded && keeps_precision(program, works, op) {
                     for (operand, result) in program.operands(op).zip(program.op_results(op)) {
                         this.0[result.index()] = this.first(operand);
                     }
@@ -43,10 +45,13 @@ impl Equal {
                     works.movement(op),
                     Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
                 );
+                let has_function = function(program, op).is_some();
                 let is_pure = is_moved
-                    || matches!(program.kind(op), OpKind::DotGeneral | OpKind::Constant)
-                    || program.op_name(op) == "stablehlo.convolution"
-                    || function(program, op).is_some();
+                    || matches!(
+                        program.kind(op),
+                        OpKind::DotGeneral | OpKind::Convolution | OpKind::Constant
+                    )
+                    || has_function;
                 let needs_nothing = program.num_operands(op) == 0
                     && program.kind(op) != OpKind::Constant
                     && program.op_name(op) != "stablehlo.iota";
@@ -54,7 +59,7 @@ impl Equal {
                     || (program.signature(op).is_none() && program.kind(op) != OpKind::Constant)
                     || program.num_results(op) != 1
                     || needs_nothing
-                    || (program.num_regions(op) > 0 && function(program, op).is_none())
+                    || (program.num_regions(op) > 0 && !has_function)
                 {
                     continue;
                 }
@@ -129,11 +134,8 @@ pub fn function(program: &Program, op: OpId) -> Option<StrId> {
     is_whole.then(|| program.op_name_id(first))
 }
 
-/// Whether `op` converts to the precision that its operand has.
+/// Whether `op`, a `reduce_precision`, converts to the precision that its operand has.
 fn keeps_precision(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    if program.op_name(op) != "stablehlo.reduce_precision" {
-        return false;
-    }
     let bits = |name| op_attribute(program, op, name)?.as_int();
     let own = match works.tensors.element(program.result(op, 0)) {
         "bf16" => (8, 7),
