@@ -24,8 +24,8 @@ pub fn by_op(list: &[(OpId, BlockId)]) -> Successors {
 pub struct Dominance {
     /// The numbers of the blocks that the entry, which is 0, leads to.
     numbers: FxHashMap<BlockId, usize>,
-    /// The closest dominator of each block by its number; the entry's own is 0.
-    closest: Vec<usize>,
+    /// For each block, by its number, its place in preorder in the tree of dominators, and the one after what it dominates.
+    ranges: Vec<(usize, usize)>,
     entry_is_jumped_to: bool,
 }
 
@@ -48,7 +48,7 @@ impl Dominance {
         }
         let jumps = || program.region_blocks(region).flat_map(|block| after(block).iter().copied());
         let entry_is_jumped_to = jumps().any(|block| block == entry);
-        Self { closest: closest_of(&before), numbers, entry_is_jumped_to }
+        Self { ranges: ranges_of(&closest_of(&before)), numbers, entry_is_jumped_to }
     }
     /// Whether a block of the region has the entry as its successor.
     pub fn entry_is_jumped_to(&self) -> bool {
@@ -56,13 +56,31 @@ impl Dominance {
     }
     /// Whether `a` is on all ways from the entry to `b`, as it is if there are none.
     pub fn holds(&self, a: BlockId, b: BlockId) -> bool {
-        let Some(mut number) = self.numbers.get(&b).copied() else { return true };
-        let Some(&wanted) = self.numbers.get(&a) else { return false };
-        while number > wanted {
-            number = self.closest[number];
-        }
-        number == wanted
+        let Some(&inner) = self.numbers.get(&b) else { return true };
+        let Some(&outer) = self.numbers.get(&a) else { return false };
+        let (first, end) = self.ranges[outer];
+        (first..end).contains(&self.ranges[inner].0)
     }
+}
+
+/// The place of each block in preorder, and the one after what it dominates, from the closest dominators, which have lower
+/// numbers.
+fn ranges_of(closest: &[usize]) -> Vec<(usize, usize)> {
+    let mut sizes = vec![1; closest.len()];
+    for block in (1..closest.len()).rev() {
+        sizes[closest[block]] += sizes[block];
+    }
+    // The place of the next block that each dominates most closely.
+    let mut next = vec![1; closest.len()];
+    let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(closest.len());
+    for (block, &size) in sizes.iter().enumerate() {
+        let by = closest[block];
+        let place = if block == 0 { 0 } else { next[by] };
+        next[by] = place + size;
+        next[block] = place + 1;
+        ranges.push((place, place + size));
+    }
+    ranges
 }
 
 /// The blocks that `entry` leads to, in reverse postorder: each before those that it alone leads to.
