@@ -1627,10 +1627,6 @@ class Figures:
     """The figures that :class:`shardcore.Cost` is computed from; rows are made when asked for."""
 
     @property
-    def host_conversions(self) -> int:
-        """Elements that hosts convert from ``bf16`` and back, each loop counted once."""
-
-    @property
     def is_saturated(self) -> bool:
         """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 
@@ -1646,10 +1642,17 @@ class Figures:
     def least_peak(self) -> int:
         """Bytes at the peak of the order of ops that needs least."""
 
+    def once(self) -> tuple[list[int], int]:
+        """What XLA counts on hosts, where each loop runs its body once, and equal ops run once.
+
+        For each row of :meth:`work` the number of runs; then the elements that are converted from
+        ``bf16`` and back.
+        """
+
     def work(
         self,
     ) -> list[
-        tuple[str | None, str, tuple[int, int, int, int] | None, int, int, int, int, bool, int, int]
+        tuple[str | None, str, tuple[int, int, int, int] | None, int, int, int, int, bool, int]
     ]:
         """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""
 
@@ -1668,22 +1671,30 @@ class Figures:
         self,
         work: list[float],
         traffic: list[tuple[float, int, float]],
+        of_rows: list[int],
         contention: float,
     ) -> tuple[float, list[float]]:
         """Seconds of the program, and exposed seconds of each row of :meth:`collectives`.
 
         ``work`` has seconds for each row of :meth:`work`, ``traffic`` seconds, stream and number of
-        chunks for each row of :meth:`collectives`; ``contention`` is the share of the time of
-        collectives that overlapping ops lose.
+        chunks of collectives, by the places that ``of_rows`` has for each row of
+        :meth:`collectives`; ``contention`` is the share of the time of collectives that overlapping
+        ops lose.
         """
 
-    def traffic_of_rows(self) -> list[tuple[int, int]]:
-        """For each row of :meth:`collectives` its place in :meth:`traffic`, and its count."""
+    def combined(
+        self, most: dict[str, int]
+    ) -> tuple[list[tuple[list[tuple[int, int]], int]], list[int]]:
+        """The collectives that run as one, given the most bytes of such a set for each kind that is
+        combined.
 
-    def combined(self, most: dict[str, int]) -> list[list[int]]:
-        """The rows of :meth:`collectives` that run as one, given the most bytes of such a set for
-        each kind that is combined.
+        For each set its kinds, as places in :meth:`traffic`, with the number of collectives of
+        each, and how often the set runs. Then for each row of :meth:`collectives` the place of its
+        kind; in a set, the number of kinds and the place among the kinds of all sets, in order.
         """
+
+    def tokens(self) -> int | None:
+        """The elements of the first argument that is a batch of sequences of integers."""
 
     def name_stacks(self) -> tuple[list[str], list[str]]:
         """The names around the lines of the ops, and of the ops that required the collectives, in

@@ -100,6 +100,20 @@ def test_a_mesh_that_does_not_lie_on_the_topology_is_listed() -> None:
     assert "does not lie on the topology" in row.reason
 
 
+def test_collectives_that_run_as_one_on_such_a_mesh_are_listed() -> None:
+    square = "tensor<64x64xf32>"
+    product = f": ({square}, {square}) -> {square}"
+    body = f"""%1 = stablehlo.negate %arg0 : {square}
+    %2 = stablehlo.dot_general %arg0, %1, contracting_dims = [1] x [0] {product}
+    %3 = stablehlo.dot_general %1, %arg0, contracting_dims = [1] x [0] {product}
+    %0 = stablehlo.add %2, %3 : {square}"""
+    result = propagated(body, '<@line, [{}, {"x"}]>', square)
+    cost = result.cost(topology="2x4", mapping="a=0 b=1", policy="shardy")
+    assert len(cost.collectives) > 1
+    assert {row.combined for row in cost.collectives} == {1}
+    assert {row.name for row in cost.uncounted} == {row.kind for row in cost.collectives}
+
+
 def gathered(cost: Cost) -> list[tuple[str, tuple[str, ...], int, str | None]]:
     return [(row.kind, row.axes, row.bytes, row.cause) for row in cost.collectives]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,9 +31,6 @@ SATURATED = (
     "what is said"
 )
 """The note of a cost with such figures."""
-
-INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
-"""The element types of tokens."""
 
 UNKNOWN_AXES = "the axes along which it runs are not known"
 UNKNOWN_TIME = "its time is not known"
@@ -69,20 +65,9 @@ def build(
         links = Links(known, topology, mapping, options, slices)
         links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
         found = timed(local, known, links, count, limits_of(combine, known))
-        return replace(found, tokens=tokens_of(local) if tokens is None else tokens)
+        return found if tokens is None else replace(found, tokens=tokens)
 
     return count(local)
-
-
-def tokens_of(local: Partitioned) -> int | None:
-    """Return the elements of the first argument that is a batch of sequences of integers."""
-    for port in local.arguments:
-        if port.dtype not in INTEGERS:
-            continue
-        shape = port.shape
-        if shape and len(shape) == 2 and all(shape):
-            return math.prod(size or 0 for size in shape)
-    return None
 
 
 def partitioned(
@@ -133,8 +118,6 @@ def timed(
         hardware=chip,
         policy=local.policy,
         flops=sum(map(mul, [kind.flops for kind in kinds], counts)),
-        flops_counting_loops_once=figures.host_conversions
-        + sum([(kind.flops + kind.host_flops) * kind.count_counting_loops_once for kind in kinds]),
         transcendentals=sum(map(mul, [kind.transcendentals for kind in kinds], counts)),
         hbm_bytes=sum(map(mul, [kind.bytes for kind in kinds], counts)),
         argument_bytes=arguments,
@@ -150,6 +133,7 @@ def timed(
         uncounted=tuple(uncounted),
         loops=tuple(LoopTrips(**row) for row in figures.loops()),
         notes=(*links.notes, *([SATURATED] if figures.is_saturated else [])),
+        tokens=figures.tokens(),
         is_saturated=figures.is_saturated,
     )
 
@@ -227,7 +211,9 @@ def _step(
     transfers = [
         (run.achieved, run.stream if run.overlaps else 0, float(run.chunks)) for run in runs.runs
     ]
-    point, exposed = figures.timeline(computation.achieved, transfers, shares.contention)
+    point, exposed = figures.timeline(
+        computation.achieved, transfers, runs.of_rows, shares.contention
+    )
     busy = [computation.peak]
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
     serial = sum(map(mul, computation.achieved, computation.counts))

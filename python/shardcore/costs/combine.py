@@ -26,61 +26,80 @@ KINDS = ("all_gather", "all_reduce", "reduce_scatter")
 
 
 @dataclass(frozen=True)
+class Together:
+    """Collectives that run as one."""
+
+    kinds: Sequence[tuple[int, int]]
+    """The places of their kinds, and the number of collectives of each."""
+    times: int
+    """How often they run."""
+    whole: Transfer | None
+    """One run of all of them; ``None`` if each runs alone, since the time is not known."""
+
+
+@dataclass(frozen=True)
 class Runs:
     """One run of each collective of a program, and the sets that run as one."""
 
     kinds: Sequence[tuple[TrafficKind, Transfer]]
     """The kinds of collectives, and one run of each by itself."""
-    rows: Sequence[tuple[int, int]]
-    """For each collective the place of its kind, and how often it runs."""
-    sets: Sequence[tuple[Sequence[int], Transfer]]
-    """The places in :attr:`rows` of those that run as one, and one run of these together."""
+    sets: Sequence[Together]
+    of_rows: list[int]
+    """For each collective its place in :attr:`runs`."""
 
     @cached_property
     def runs(self) -> list[Transfer]:
-        """One run of each collective: its share of the set that it is in."""
-        found = [self.kinds[kind][1] for kind, _ in self.rows]
-        for rows, whole in self.sets:
-            sizes = [self.kinds[self.rows[row][0]][0].bytes for row in rows]
-            total = sum(sizes)
-            shares: dict[int, Transfer] = {}
-            for row, size in zip(rows, sizes, strict=True):
-                kind = self.rows[row][0]
-                if kind not in shares:
-                    share = size / total if total else 1 / len(rows)
-                    shares[kind] = replace(
+        """One run of collectives of each kind by themselves; then, for each set, of each of its
+        kinds: its share of the set.
+        """
+        found = [run for _, run in self.kinds]
+        for together in self.sets:
+            whole = together.whole
+            count = sum(count for _, count in together.kinds)
+            total = self._total_bytes(together)
+            for kind, _ in together.kinds:
+                own, alone = self.kinds[kind]
+                share = own.bytes / total if total else 1 / count
+                if whole is not None:
+                    alone = replace(
                         whole,
-                        bytes=found[row].bytes,
+                        bytes=alone.bytes,
                         seconds=whole.seconds * share,
                         fastest=whole.fastest * share,
                         achieved=whole.achieved * share,
                     )
-                found[row] = shares[kind]
+                found.append(alone)
         return found
 
     @cached_property
     def sizes(self) -> list[int]:
-        """With how many collectives each one runs as one, itself included."""
-        found = [1] * len(self.rows)
-        for rows, _ in self.sets:
-            for row in rows:
-                found[row] = len(rows)
+        """With how many collectives one runs as one, itself included, by its place in
+        :attr:`runs`.
+        """
+        found = [1] * len(self.kinds)
+        for together in self.sets:
+            count = 1 if together.whole is None else sum(count for _, count in together.kinds)
+            found += [count] * len(together.kinds)
         return found
 
     @cached_property
-    def _alone(self) -> list[tuple[Transfer, int]]:
-        """One run of each kind, and how many of that kind run alone."""
+    def _timed(self) -> list[tuple[Transfer, int]]:
+        """One run of each kind with how many of that kind run alone, and the sets."""
         counts = [kind.count for kind, _ in self.kinds]
-        for rows, _ in self.sets:
-            for row in rows:
-                kind, times = self.rows[row]
-                counts[kind] -= times
-        return [(run, times) for (_, run), times in zip(self.kinds, counts, strict=True)]
+        sets = []
+        for together in self.sets:
+            if together.whole is not None:
+                sets.append((together.whole, together.times))
+                for kind, count in together.kinds:
+                    counts[kind] -= count * together.times
+        return [(run, times) for (_, run), times in zip(self.kinds, counts, strict=True)] + sets
+
+    def _total_bytes(self, together: Together) -> int:
+        return sum(self.kinds[kind][0].bytes * count for kind, count in together.kinds)
 
     def total(self, figure: Callable[[Transfer], float]) -> float:
         """Return the sum of ``figure`` over all runs."""
-        found = sum([figure(run) * times for run, times in self._alone])
-        return found + sum(figure(whole) * self.rows[rows[0]][1] for rows, whole in self.sets)
+        return sum([figure(run) * times for run, times in self._timed])
 
 
 def combined_runs(
@@ -94,17 +113,25 @@ def combined_runs(
 
     Those that overlap with the product next to them, chunk by chunk, run alone.
     """
-    rows = figures.traffic_of_rows()
     split = {kind.kind for kind, run in kinds if run.chunks > 1}
     most = {kind: limit for kind, limit in limits.items() if limit and kind not in split}
-    sets: list[tuple[Sequence[int], Transfer]] = []
-    for together in figures.combined(most) if most and kinds else ():
-        found = [kinds[rows[row][0]][0] for row in together]
-        first = found[0]
-        if first.mesh is not None and first.axes is not None:
-            total = sum(kind.bytes for kind in found)
-            sets.append((together, links.cost(first.kind, first.mesh, tuple(first.axes), total)))
-    return Runs(kinds, rows, sets)
+    sets, of_rows = figures.combined(most)
+    return Runs(kinds, [_together(of, times, kinds, links) for of, times in sets], of_rows)
+
+
+def _together(
+    of: Sequence[tuple[int, int]],
+    times: int,
+    kinds: Sequence[tuple[TrafficKind, Transfer]],
+    links: Links,
+) -> Together:
+    """The collectives of a set, which are over the same axes of a mesh."""
+    first, _ = kinds[of[0][0]]
+    total = sum(kinds[kind][0].bytes * count for kind, count in of)
+    whole = None
+    if first.mesh is not None and first.axes is not None and links.has(first.mesh):
+        whole = links.cost(first.kind, first.mesh, tuple(first.axes), total)
+    return Together(of, times, whole)
 
 
 def limits_of(given: Limits | None, chip: Hardware) -> dict[str, int]:

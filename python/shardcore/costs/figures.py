@@ -29,8 +29,6 @@ class WorkKind(NamedTuple):
     is_collective: bool
     count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such ops."""
-    count_counting_loops_once: int
-    """Number of runs if each loop ran its body once."""
 
 
 class TrafficKind(NamedTuple):

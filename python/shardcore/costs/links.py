@@ -133,6 +133,14 @@ class Links:
                 filename="<mapping>",
             )
 
+    def has(self, mesh: Mesh) -> bool:
+        """Whether ``mesh`` lies on the topology."""
+        try:
+            self.topology(mesh)
+        except (CalculusError, VerificationError):
+            return False
+        return True
+
     def topology(self, mesh: Mesh) -> Topology:
         """Return the physical axes of ``mesh``.
 

@@ -41,9 +41,6 @@ class Cost:
     """The policy that made the per-device program: ``xla``, ``shardy`` or ``least``."""
     flops: int
     """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
-    flops_counting_loops_once: int
-    """As XLA's own analysis counts on hosts: each loop runs its body once, equal ops of a block
-    run once, calls of libraries count nothing, and what only hosts compute counts."""
     transcendentals: int
     """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
     hbm_bytes: int
@@ -66,8 +63,8 @@ class Cost:
     exposed_seconds: float
     """The part of :attr:`step_seconds` in which nothing is computed, but a collective awaited."""
     rows: Rows
-    """What :attr:`collectives`, :attr:`ops`, :attr:`peak_bytes`, :attr:`live_at_peak` and
-    :attr:`least_peak_bytes` are made from."""
+    """What :attr:`collectives`, :attr:`ops`, :attr:`peak_bytes`, :attr:`live_at_peak`,
+    :attr:`least_peak_bytes` and :attr:`flops_counting_loops_once` are made from."""
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
@@ -78,6 +75,14 @@ class Cost:
     is_saturated: bool = False
     """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
+
+    @property
+    def flops_counting_loops_once(self) -> int:
+        """Operations as XLA's own analysis counts on hosts: each loop runs its body once, equal ops
+        of a block run once, calls of libraries count nothing, and what only hosts compute counts.
+        They are counted when somebody asks for them first.
+        """
+        return self.rows.flops_counting_loops_once
 
     @property
     def peak_bytes(self) -> int:

@@ -61,7 +61,7 @@ class Rows:
     @cached_property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives, in program order."""
-        runs, sizes = ([], []) if self._runs is None else (self._runs.runs, self._runs.sizes)
+        known = self._runs
         axes = [tuple(kind.axes or ()) for kind, _ in self._traffic]
         found = []
         for place, fields in enumerate(self._figures.collectives()):
@@ -71,8 +71,9 @@ class Rows:
             fields["axis_refs"] = axes[number]
             fields["bytes"] = kind.bytes
             fields["wire_bytes"] = sent
-            fields["seconds"] = runs[place].seconds if runs else 0.0
-            fields["combined"] = sizes[place] if runs else 1
+            at = 0 if known is None else known.of_rows[place]
+            fields["seconds"] = 0.0 if known is None else known.runs[at].seconds
+            fields["combined"] = 1 if known is None else known.sizes[at]
             fields["exposed_seconds"] = self._exposed[place] if self._exposed else 0.0
             fields["trial"] = self._trial
             found.append(CollectiveCost.of(fields))
@@ -120,6 +121,16 @@ class Rows:
         return self._figures.least_peak()
 
     @cached_property
+    def flops_counting_loops_once(self) -> int:
+        """The operations that XLA counts on hosts."""
+        runs, conversions = self._figures.once()
+        kinds = (kind for kind, *_ in self._work)
+        each = (
+            (kind.flops + kind.host_flops) * count for kind, count in zip(kinds, runs, strict=True)
+        )
+        return conversions + sum(each)
+
+    @cached_property
     def steps(self) -> tuple[TimedStep, ...]:
         """The ops that take time or send data, in the order in which they run."""
         found = []
@@ -130,7 +141,8 @@ class Rows:
             if traffic is not None:
                 kind, _ = self._traffic[traffic]
                 if self._runs is not None:
-                    seconds += self._runs.runs[row["collective"]].seconds
+                    run = self._runs.of_rows[row["collective"]]
+                    seconds += self._runs.runs[run].seconds
                 link = ", ".join(dict.fromkeys(axis.name for axis in kind.axes or ())) or None
             found.append(TimedStep(seconds=seconds, link=link, **row))
         return tuple(found)
@@ -187,7 +199,8 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self.steps, self.scopes, self.product_flops
-        return _rows, (*self._key(), *kept, self.lifetimes, self.host_peak_bytes)
+        hosts = self.host_peak_bytes, self.flops_counting_loops_once
+        return _rows, (*self._key(), *kept, self.lifetimes, *hosts)
 
 
 def _rows(
@@ -202,6 +215,7 @@ def _rows(
     product_flops: tuple[int, int],
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
     host_peak_bytes: int,
+    flops_counting_loops_once: int,
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
@@ -210,6 +224,7 @@ def _rows(
     vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
     vars(rows).update(lifetimes=lifetimes, least_peak_bytes=least_peak_bytes)
     vars(rows).update(host_peak_bytes=host_peak_bytes)
+    vars(rows).update(flops_counting_loops_once=flops_counting_loops_once)
     return rows
 
 

@@ -46,6 +46,9 @@ _OPTIONS = {
 _MOST_KNOWN = 4096
 """The number of texts of shardings whose meaning is remembered."""
 
+_MOST_KNOWN_TARGETS = 1 << 16
+"""The number of targets of names and patterns whose edits are remembered."""
+
 Edit = Mapping[str, object]
 """Shardings by target; ``None`` removes the annotation."""
 
@@ -104,6 +107,8 @@ class Session:
         """The version of the registered rules that the result was made by."""
         self._meshes = self._annotated.module().meshes
         self._known: dict[tuple[str, int | None], TensorSharding] = {}
+        self._known_edits: dict[tuple[str, str], dict[Target, TensorSharding]] = {}
+        self._num_known_targets = 0
         self._remembered = Remembered(module.num_ops)
 
     def set(self, target: str | Edit, sharding: object = None) -> None:
@@ -281,13 +286,27 @@ class Session:
         if not isinstance(edit, Mapping):
             raise TypeError(f"an edit is a mapping, not a {type(edit).__name__}")
         found: dict[Target, TensorSharding | None] = {}
-        mesh = self._program.mesh()
         for name, sharding in edit.items():
+            if type(name) is str and type(sharding) is str:
+                known = self._known_edits.get((name, sharding))
+                found.update(self._read_text(name, sharding) if known is None else known)
+                continue
+            mesh = self._program.mesh()
             for target in self._targets.find(name):
-                if sharding is None:
-                    found[target] = None
-                else:
-                    found[target] = self._sharding(target, sharding, mesh)
+                found[target] = None if sharding is None else self._sharding(target, sharding, mesh)
+        return found
+
+    def _read_text(self, name: str, sharding: str) -> dict[Target, TensorSharding]:
+        """The targets of ``name`` with the sharding of this text, which are remembered."""
+        mesh = self._program.mesh()
+        found = {
+            target: self._sharding(target, sharding, mesh) for target in self._targets.find(name)
+        }
+        self._num_known_targets += 1 + len(found)
+        if self._num_known_targets > _MOST_KNOWN_TARGETS:
+            self._known_edits.clear()
+            self._num_known_targets = 1 + len(found)
+        self._known_edits[name, sharding] = found
         return found
 
     def _sharding(

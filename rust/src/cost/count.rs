@@ -6,8 +6,6 @@ use super::donation::donated_of_entry;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
-use super::host::conversions::conversions;
-use super::host::equal::Equal;
 use super::host::host_order;
 use super::inline::Inlined;
 use super::local::Local;
@@ -23,9 +21,6 @@ use crate::error::Span;
 use crate::index::{FuncId, Id, IdRange, IdVec, OpId, SignatureId, StrId, TypeId, UseId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
-
-/// What libraries compute on hosts.
-const TOP_K: &str = "chlo.top_k";
 
 const MISSING_CALLEE: &str = "what it calls is not there";
 
@@ -55,8 +50,6 @@ pub(super) struct Count<'a> {
     /// The rows of ops that are alike, by signature, location and traffic.
     rows_of_alike: FxHashMap<(SignatureId, Span, u128), usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
-    /// The rows of each op.
-    rows_of: Vec<RowsOfOp>,
     cost: ProgramCost,
 }
 
@@ -96,12 +89,11 @@ impl<'a> Count<'a> {
             rows: FxHashMap::default(),
             rows_of_alike: FxHashMap::default(),
             uncounted: FxHashMap::default(),
-            rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
-            cost: ProgramCost::default(),
+            cost: ProgramCost {
+                rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
+                ..ProgramCost::default()
+            },
         };
-        let equal = Equal::new(program, &mut count.works, &functions, true);
-        count.cost.host_conversions =
-            conversions(program, &mut count.works, &count.execution, (&functions, &equal));
         // Callers first, so that rows of the entry function come first.
         functions.reverse();
         for &func in &functions {
@@ -112,17 +104,17 @@ impl<'a> Count<'a> {
                 if count.execution.times_once(program.parent_block(op)) > 0
                     && !program.has_traits(op, OpTraits::TERMINATOR)
                 {
-                    count.add(op, &equal);
+                    count.add(op);
                 }
             }
         }
         let inside: Vec<_> =
             functions.iter().map(|&func| (func, count.works.ops_inside(func))).collect();
-        count.cost.flow = Dataflow::new(program, &count.execution, &inside, &count.rows_of);
+        count.cost.flow = Dataflow::new(program, &count.execution, &inside, &count.cost.rows_of);
         Some((count, entry))
     }
     /// Adds one op.
-    fn add(&mut self, op: OpId, equal: &Equal) {
+    fn add(&mut self, op: OpId) {
         let program = self.program;
         let alike = self.alike(op);
         let outcome = alike.map_or_else(|| self.works.of(op), Alike::outcome);
@@ -132,7 +124,7 @@ impl<'a> Count<'a> {
                 let (works, groups) = (&mut self.works, &mut self.groups);
                 let at = (self.inlined, op);
                 let row = collective(self.local, at, works, &self.execution, groups);
-                self.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
+                self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
                 self.cost.collectives.push(row);
             }
             Outcome::Inside => {
@@ -144,10 +136,7 @@ impl<'a> Count<'a> {
             }
             Outcome::Unknown(reason) => self.note(op, reason),
         }
-        // What XLA's cost analysis on hosts counts: equal ops once, calls of libraries never.
-        let is_library = program.kind(op) == OpKind::CustomCall || program.op_name(op) == TOP_K;
-        let is_counted_once = !is_library && !equal.is_repeated(program, op);
-        self.add_row(op, (&outcome, alike), is_counted_once);
+        self.add_row(op, &outcome, alike);
     }
     /// What is known of ops that are like `op`.
     fn alike(&self, op: OpId) -> Option<Alike> {
@@ -175,12 +164,7 @@ impl<'a> Count<'a> {
             && results_have
             && have(program.op_uses(op), &signature.operand_types)
     }
-    fn add_row(
-        &mut self,
-        op: OpId,
-        (outcome, alike): (&Outcome, Option<Alike>),
-        is_counted_once: bool,
-    ) {
+    fn add_row(&mut self, op: OpId, outcome: &Outcome, alike: Option<Alike>) {
         let (work, is_collective, is_counted) = match *outcome {
             Outcome::Counted(work) => (work, false, true),
             Outcome::Collective(work) => (work, true, true),
@@ -213,13 +197,10 @@ impl<'a> Count<'a> {
             }
             self.row(op, own, traffic)
         };
-        self.rows_of[op.index()].row = Some(index as u32);
+        self.cost.rows_of[op.index()].row = Some(index as u32);
         let block = program.parent_block(op);
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
-        if is_counted_once {
-            row.once = row.once.saturating_add(self.execution.times_once(block));
-        }
     }
     /// The row of `op`, which reads and writes `traffic` bytes.
     fn row(&mut self, op: OpId, alike: Alike, traffic: u128) -> usize {
@@ -230,8 +211,7 @@ impl<'a> Count<'a> {
         let ops = &mut self.cost.ops;
         *self.rows.entry(key).or_insert_with(|| {
             let loc = program.loc(op);
-            let (count, once) = (0, 0);
-            ops.push(OpRow { op, loc, element, work, unit, traffic, count, once, is_collective });
+            ops.push(OpRow { op, loc, element, work, unit, traffic, count: 0, is_collective });
             ops.len() - 1
         })
     }
@@ -276,7 +256,7 @@ impl<'a> Count<'a> {
             Liveness::new(program, works, fusion, &self.execution, &schedule).peak(entry, &donated)
         });
         let live = host_order(program, &mut self.works, &self.execution, entry, &donated);
-        let (execution, rows) = (&self.execution, &*self.rows_of);
+        let (execution, rows) = (&self.execution, &*self.cost.rows_of);
         let order = Order { program, execution, rows, originals: &self.inlined.originals };
         let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));
         Sequence { steps: order.steps(&live), least_peak_bytes }

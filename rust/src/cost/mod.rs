@@ -55,11 +55,12 @@ use donation::donated_of_entry;
 use execution::{Execution, Loop};
 use host::host_peak;
 use host::lifetimes::{allocated, lifetimes, Lifetimes};
+use host::once::{once, Once};
 use host::simplified::simplified;
 use inline::Inlined;
 use local::Local;
 use memory::{Memory, Peak};
-use steps::Step;
+use steps::{RowsOfOp, Step};
 use work::estimate::Estimates;
 use work::unit::Unit;
 use work::Work;
@@ -82,8 +83,6 @@ pub struct OpRow {
     pub traffic: u128,
     /// Number of runs of such ops.
     pub count: u128,
-    /// Number of runs if each loop ran its body once, as XLA counts on hosts: equal ops once, calls of libraries never.
-    pub once: u128,
     /// Whether it is a collective.
     pub is_collective: bool,
 }
@@ -114,8 +113,8 @@ pub struct ProgramCost {
     pub collectives: Vec<Collective>,
     /// Ops that are not counted, in order of first appearance.
     pub uncounted: Vec<Uncounted>,
-    /// The elements that hosts convert to `f32` and back, each loop counted once.
-    pub host_conversions: u128,
+    /// The rows of each op of the program, in which calls are inlined.
+    pub rows_of: Vec<RowsOfOp>,
     /// The loops, in program order.
     pub loops: Vec<Loop>,
     /// Memory of arguments and results.
@@ -132,6 +131,14 @@ pub struct ProgramCost {
 /// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered.
 pub fn local_cost(local: Local<'_>, estimates: &Estimates) -> ProgramCost {
     inlined_cost(local, &Inlined::new(local.program), estimates)
+}
+
+/// What XLA's analysis of costs on hosts counts of the program of `local`, given its cost. It is not a part of the cost because it
+/// takes a third of the time of one, and few ask for it.
+pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
+    let inlined = Inlined::new(local.program);
+    let program = &*inlined.program;
+    once(program, &mut Works::new(program), cost)
 }
 
 /// What depends on the order in which the ops run.

@@ -28,7 +28,7 @@ pub struct Step {
 }
 
 /// The rows of an op in the tables of a cost.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RowsOfOp {
     /// In `ProgramCost::ops`.
     pub row: Option<u32>,

@@ -17,10 +17,12 @@ use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
 use crate::cost::work::unit::Unit;
 use crate::cost::work::Work;
-use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_peak, sequence};
+use crate::cost::{
+    local_cost, local_host_bytes, local_lifetimes, local_once, local_peak, sequence,
+};
 use crate::cost::{ProgramCost, Sequence};
 use crate::index::{Id, MeshId, OpId, SignatureId, StrId};
-use crate::ir::Program;
+use crate::ir::{Program, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -49,7 +51,6 @@ type WorkRow<'a> = (
     u128,
     bool,
     u128,
-    u128,
 );
 
 /// What one run of the custom calls of a signature costs: the number of the signature, flops, transcendentals, bytes.
@@ -57,6 +58,12 @@ type GivenEstimate = (usize, u128, u128, Option<u128>);
 
 /// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
 type TrafficKey = (CollectiveKind, MeshId, Option<Vec<AxisRef>>, i64, u128);
+
+/// Collectives that run as one: their kinds, with the number of each, and how often they run.
+type Together = (Vec<(usize, usize)>, u128);
+
+/// The element types of tokens.
+const INTEGERS: [&str; 8] = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"];
 
 /// What collectives that run as one have in common: kind, element type, reduction, groups of devices.
 type CandidateKey<'a> = (CollectiveKind, &'a str, StrId, &'a str);
@@ -136,7 +143,10 @@ impl PyFigures {
         let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
         let mut candidates = Vec::with_capacity(self.cost.collectives.len());
         for row in &self.cost.collectives {
-            let most = most.get(row.kind.as_str()).copied().filter(|_| row.axes.is_some());
+            let most = most
+                .get(row.kind.as_str())
+                .copied()
+                .filter(|_| row.axes.is_some() && row.mesh.is_some());
             let candidate = most.filter(|_| self.program.num_operands(row.op) == 1).map(|most| {
                 let (element, groups) = (self.element(row.op), self.groups(row.op));
                 let key = (row.kind, element, self.reducer(row.op), groups);
@@ -219,35 +229,36 @@ impl PyFigures {
     fn least_peak(&self, py: Python<'_>) -> u128 {
         self.sequence(py).least_peak_bytes
     }
-    #[getter]
-    fn host_conversions(&self) -> u128 {
-        self.cost.host_conversions
+    /// What XLA counts on hosts: how often ops run that take equally long, by their place in `work()`, and the elements that are
+    /// converted from `bf16` and back.
+    fn once(&self, py: Python<'_>) -> (Vec<u128>, u128) {
+        let once = py.detach(|| local_once(self.origin.local(&self.program), &self.cost));
+        let runs = self.work.sums(once.runs.into_iter().map(|runs| [runs]));
+        (runs.into_iter().map(|[runs]| runs).collect(), once.conversions)
     }
     #[getter]
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }
     /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, flops of
-    /// hosts alone, bytes, whether they are collectives, how often they run, and how often if each loop ran once.
+    /// hosts alone, bytes, whether they are collectives, and how often they run.
     fn work(&self) -> Vec<WorkRow<'_>> {
-        let counts = self.cost.ops.iter().map(|row| [row.count, row.once]);
+        let counts = self.cost.ops.iter().map(|row| [row.count]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
-        let row = |(&(element, unit, work, bytes, is_collective), [count, once]): (
-            &WorkKey,
-            [u128; 2],
-        )| {
-            let dtype = element.get().map(|id| self.program.strings().get(id));
-            let sizes = match unit {
-                Unit::Product(sizes) => {
-                    let [batch, rows, columns, summed] = sizes.as_array();
-                    Some((batch, rows, columns, summed))
-                }
-                _ => None,
+        let row =
+            |(&(element, unit, work, bytes, is_collective), [count]): (&WorkKey, [u128; 1])| {
+                let dtype = element.get().map(|id| self.program.strings().get(id));
+                let sizes = match unit {
+                    Unit::Product(sizes) => {
+                        let [batch, rows, columns, summed] = sizes.as_array();
+                        Some((batch, rows, columns, summed))
+                    }
+                    _ => None,
+                };
+                let Work { flops, transcendentals, only_on_hosts } = work;
+                let (name, hosts) = (unit.as_str(), only_on_hosts);
+                (dtype, name, sizes, flops, transcendentals, hosts, bytes, is_collective, count)
             };
-            let Work { flops, transcendentals, only_on_hosts } = work;
-            let (name, hosts) = (unit.as_str(), only_on_hosts);
-            (dtype, name, sizes, flops, transcendentals, hosts, bytes, is_collective, count, once)
-        };
         keys.map(row).collect()
     }
     /// For collectives that take equally long: kind, mesh, axes, how many devices talk to each other, bytes, and how often they
@@ -287,17 +298,21 @@ impl PyFigures {
         self.tables(py).list(rows, Tables::step)
     }
     /// Seconds of the program, and exposed seconds of each row of collectives over all their runs, given the seconds of ops by
-    /// their place in `work()`, the seconds, the stream and the number of chunks of each row of collectives, and the share of
-    /// the time of collectives that overlapping ops lose.
+    /// their place in `work()`, the seconds, the stream and the number of chunks of collectives, by the places that `of_rows` has
+    /// for each row, and the share of the time of collectives that overlapping ops lose.
     #[allow(clippy::needless_pass_by_value)] // Python makes the lists.
     fn timeline(
         &self,
         py: Python<'_>,
         work: Vec<f64>,
         traffic: Vec<(f64, usize, f64)>,
+        of_rows: Vec<usize>,
         contention: f64,
     ) -> PyResult<(f64, Vec<f64>)> {
-        if work.len() != self.work.keys.len() || traffic.len() != self.cost.collectives.len() {
+        if work.len() != self.work.keys.len()
+            || of_rows.len() != self.cost.collectives.len()
+            || of_rows.iter().any(|&place| place >= traffic.len())
+        {
             return Err(PyValueError::new_err(
                 "expected a time for each kind of ops and each collective",
             ));
@@ -312,21 +327,54 @@ impl PyFigures {
             chunks,
         };
         let computations: Vec<_> = self.work.of_rows.iter().map(computation).collect();
-        let transfers: Vec<_> = traffic.iter().map(transfer).collect();
+        let transfers: Vec<_> = of_rows.iter().map(|&place| transfer(&traffic[place])).collect();
         let num_streams = transfers.iter().map(|row| row.stream).max().unwrap_or(0) + 1;
         let (computations, transfers) = (&*computations, &*transfers);
         let times = Times { computations, transfers, num_streams, contention };
         let found = py.detach(|| timeline(&self.cost.flow, &times));
         Ok((found.seconds, found.exposed))
     }
-    /// For each row of collectives its place in `traffic()`, and how often it runs.
-    fn traffic_of_rows(&self) -> Vec<(usize, u128)> {
-        let counts = self.cost.collectives.iter().map(|row| row.count);
-        self.traffic.of_rows.iter().copied().zip(counts).collect()
+    /// The sets of collectives that run as one, given the most bytes of a set by kind; and for each row of collectives the
+    /// place of its kind in `traffic()`, or, in a set, the number of kinds and the place among the kinds of all sets.
+    fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> (Vec<Together>, Vec<usize>) {
+        py.detach(|| {
+            let mut of_rows = self.traffic.of_rows.clone();
+            let mut next = self.traffic.keys.len();
+            let mut sets = Vec::new();
+            for rows in combined(&self.cost.flow, &self.candidates(&most)) {
+                let mut kinds: Vec<(usize, usize)> = Vec::new();
+                let times = self.cost.collectives[rows[0] as usize].count;
+                for row in rows {
+                    let kind = self.traffic.of_rows[row as usize];
+                    let known = kinds.iter().position(|&(other, _)| other == kind);
+                    let at = known.unwrap_or_else(|| {
+                        kinds.push((kind, 0));
+                        kinds.len() - 1
+                    });
+                    kinds[at].1 += 1;
+                    of_rows[row as usize] = next + at;
+                }
+                next += kinds.len();
+                sets.push((kinds, times));
+            }
+            (sets, of_rows)
+        })
     }
-    /// The rows of collectives that run as one, several in each list, given the most bytes of a set by kind.
-    fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> Vec<Vec<u32>> {
-        py.detach(|| combined(&self.cost.flow, &self.candidates(&most)))
+    /// The elements of the first argument that is a batch of sequences of integers, on all devices.
+    fn tokens(&self) -> Option<u128> {
+        let source = &*self.origin.source;
+        let arguments = source.entry_function().map(|entry| source.func_args(entry))?;
+        let is_integer = |element: &str| INTEGERS.contains(&element);
+        let tokens = arguments.iter().find_map(|port| match &source.types()[port.ty] {
+            Type::RankedTensor { shape, element, .. } => {
+                let dtype = element.text.get().map(|id| source.strings().get(id))?;
+                let [Some(batch), Some(length)] = shape[..] else { return None };
+                let elements = u128::try_from(batch).ok()? * u128::try_from(length).ok()?;
+                Some(elements).filter(|&elements| elements > 0 && is_integer(dtype))
+            }
+            _ => None,
+        });
+        tokens
     }
     /// The name stacks of the ops, and of the ops that required the collectives, row by row.
     fn name_stacks(&self, py: Python<'_>) -> (Vec<String>, Vec<String>) {

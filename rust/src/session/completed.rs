@@ -7,11 +7,14 @@ use super::{annotation, Prepared, Target};
 use crate::export::remove_sub_axes_in_input_output_shardings::with_whole_axes;
 use crate::export::update_non_divisible_input_output_shardings::even;
 use crate::index::{FuncId, ShardingId, TypeId};
-use crate::ir::Program;
+use crate::ir::{Program, ValueDef};
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::Replayed;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
+
+/// Bytes of the arguments, and of the results of the main function, on one device.
+pub type PortBytes = [u128; 2];
 
 impl Prepared {
     /// Whether [`Prepared::completed_port`] holds for what `replayed` is about, and the program can be exported.
@@ -53,22 +56,55 @@ impl Prepared {
         self.ports().map(&mut completed).collect()
     }
     /// The bytes that one device holds of the arguments, and of the results of the main function, in the completed program.
-    pub fn port_bytes(&self, replayed: &Replayed) -> [u128; 2] {
-        let mut known: FxHashMap<(TypeId, ShardingId), u128> = FxHashMap::default();
-        let mut bytes = |slot| {
-            let key = (self.type_of(slot), self.recording.sharding(replayed, slot));
-            *known.entry(key).or_insert_with(|| {
-                let sharding = self.completed_port(replayed, slot);
-                let totals = self.imported().value_totals(key.0, sharding.as_ref());
-                totals.map_or(0, |totals| totals.bytes_per_device)
-            })
-        };
-        let mut sums = [0_u128; 2];
-        for slot in self.ports() {
-            let sum = &mut sums[usize::from(matches!(slot, Slot::FuncResult(..)))];
-            *sum = sum.saturating_add(bytes(slot));
+    /// They are those of the recorded run, but for what ends otherwise.
+    pub fn port_bytes(&self, replayed: &Replayed) -> PortBytes {
+        let recorded =
+            self.recorded_bytes.get_or_init(|| self.all_port_bytes(&Replayed::default()));
+        let mut sums = *recorded;
+        let mut of_port = FxHashMap::default();
+        for (slot, [before, after]) in self.recording.changes(replayed) {
+            let Some(side) = self.side(slot) else { continue };
+            let mut bytes = |sharding| self.bytes_of_port(replayed, (slot, sharding), &mut of_port);
+            let (before, after) = (bytes(before), bytes(after));
+            let sum = sums[side].checked_sub(before).and_then(|sum| sum.checked_add(after));
+            // What saturates cannot be taken off again.
+            let Some(sum) = sum.filter(|_| sums[side] < u128::MAX) else {
+                return self.all_port_bytes(replayed);
+            };
+            sums[side] = sum;
         }
         sums
+    }
+    fn all_port_bytes(&self, replayed: &Replayed) -> PortBytes {
+        let (mut sums, mut of_port) = (PortBytes::default(), FxHashMap::default());
+        for slot in self.ports() {
+            let sharding = self.recording.sharding(replayed, slot);
+            let bytes = self.bytes_of_port(replayed, (slot, sharding), &mut of_port);
+            let sum = &mut sums[usize::from(matches!(slot, Slot::FuncResult(..)))];
+            *sum = sum.saturating_add(bytes);
+        }
+        sums
+    }
+    /// The bytes of a port that is propagated to this sharding; `known` are those of its type and its sharding.
+    fn bytes_of_port(
+        &self,
+        replayed: &Replayed,
+        (slot, sharding): (Slot, ShardingId),
+        known: &mut FxHashMap<(TypeId, ShardingId), u128>,
+    ) -> u128 {
+        let ty = self.type_of(slot);
+        *known.entry((ty, sharding)).or_insert_with(|| {
+            let propagated = self.recording.by_id(replayed, &self.shardings, sharding);
+            let sharding = propagated.map(|propagated| self.completed(propagated, ty));
+            let totals = self.imported().value_totals(ty, sharding.as_ref());
+            totals.map_or(0, |totals| totals.bytes_per_device)
+        })
+    }
+    /// The place in [`PortBytes`] of what `slot` takes; `None` if it is neither an argument nor a result of the main function.
+    fn side(&self, slot: Slot) -> Option<usize> {
+        let Slot::Value(value) = slot else { return Some(1) };
+        let body = self.imported().func_body(self.main).get()?;
+        matches!(self.imported().def(value), ValueDef::Arg(block) if block == body).then_some(0)
     }
     /// The arguments, then the results of the main function.
     fn ports(&self) -> impl Iterator<Item = Slot> + '_ {

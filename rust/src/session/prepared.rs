@@ -4,6 +4,7 @@
 //! Import looks at the annotations of arguments and results of the main function in few places, and where it does they
 //! are not edited here ([`Prepared::slot`]). So editing the imported program is the same as importing the edited one.
 
+use super::completed::PortBytes;
 use super::Target;
 use crate::context::Context;
 use crate::error::Result;
@@ -15,7 +16,7 @@ use crate::propagation::replay::{has_priorities, has_priority, Recording, Replay
 use crate::sharding::{ShardingTable, TensorSharding};
 use crate::verify::is_at_risk;
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The part of the arguments and results that a replay may start with other annotations of, and a number that is never too
 /// many: beyond both, most visits would be other ones, which takes half of a run to find out.
@@ -44,6 +45,8 @@ pub struct Prepared {
     pub(super) is_readable: bool,
     /// The arguments whose annotations import looks at.
     fixed: Vec<bool>,
+    /// What arguments and results take in the recorded run, once somebody asks.
+    pub(super) recorded_bytes: OnceLock<PortBytes>,
 }
 
 impl Prepared {
@@ -78,7 +81,9 @@ impl Prepared {
         }
         let is_readable = is_readable(program, imported.shardings(), how);
         let (shardings, imported) = (imported.shardings().clone(), Arc::new(imported));
-        let prepared = Self { how, imported, shardings, recording, main, is_readable, fixed };
+        let recorded_bytes = OnceLock::new();
+        let prepared =
+            Self { how, imported, shardings, recording, main, is_readable, fixed, recorded_bytes };
         Ok(Preparation::Ready(Box::new((prepared, replayer))))
     }
     /// The imported program.
@@ -126,7 +131,8 @@ impl Prepared {
         let is_readable = self.is_readable && are_reduced(&shardings);
         let (how, main, fixed) = (self.how, self.main, self.fixed.clone());
         let imported = self.imported.clone();
-        Some(Self { how, imported, shardings, recording, main, is_readable, fixed })
+        let recorded_bytes = OnceLock::new();
+        Some(Self { how, imported, shardings, recording, main, is_readable, fixed, recorded_bytes })
     }
     /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
     /// since the program was parsed.

@@ -30,6 +30,7 @@ impl Equal {
         let mut this = Self(program.value_ids().collect());
         // By a hash of what they are made by.
         let mut known: FxHashMap<u64, ValueId> = FxHashMap::default();
+        known.reserve(functions.iter().map(|&func| works.ops_inside(func).len()).sum());
         let rounding = program.strings().find("stablehlo.reduce_precision");
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
@@ -45,13 +46,13 @@ impl Equal {
                     works.movement(op),
                     Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
                 );
-                let has_function = function(program, op).is_some();
+                let function = function(program, op);
                 let is_pure = is_moved
                     || matches!(
                         program.kind(op),
                         OpKind::DotGeneral | OpKind::Convolution | OpKind::Constant
                     )
-                    || has_function;
+                    || function.is_some();
                 let needs_nothing = program.num_operands(op) == 0
                     && program.kind(op) != OpKind::Constant
                     && program.op_name(op) != "stablehlo.iota";
@@ -59,15 +60,16 @@ impl Equal {
                     || (program.signature(op).is_none() && program.kind(op) != OpKind::Constant)
                     || program.num_results(op) != 1
                     || needs_nothing
-                    || (program.num_regions(op) > 0 && !has_function)
+                    || (program.num_regions(op) > 0 && function.is_none())
                 {
                     continue;
                 }
                 let result = program.result(op, 0);
-                let mut hash = this.hash(program, op);
+                let makes = makes(program, op, function);
+                let mut hash = this.hash(program, op, &makes);
                 loop {
                     let first = *known.entry(hash).or_insert(result);
-                    if first == result || this.are_made_alike(program, first, op) {
+                    if first == result || this.are_made_alike(program, first, (op, &makes)) {
                         this.0[result.index()] = first;
                         break;
                     }
@@ -79,19 +81,25 @@ impl Equal {
         this
     }
     /// A hash of what [`Equal::are_made_alike`] compares.
-    fn hash(&self, program: &Program, op: OpId) -> u64 {
+    fn hash(&self, program: &Program, op: OpId, makes: &Makes<'_>) -> u64 {
         let mut hasher = FxHasher::default();
-        makes(program, op).hash(&mut hasher);
+        makes.hash(&mut hasher);
         for value in program.operands(op) {
             self.first(value).hash(&mut hasher);
         }
         hasher.finish()
     }
     /// Whether the op that makes `value` has the block, name, signature, type of the result and operands of `op`.
-    fn are_made_alike(&self, program: &Program, value: ValueId, op: OpId) -> bool {
+    fn are_made_alike(
+        &self,
+        program: &Program,
+        value: ValueId,
+        (op, made_by): (OpId, &Makes<'_>),
+    ) -> bool {
         program.defining_op(value).is_some_and(|other| {
             let operands = |op| program.operands(op).map(|value| self.first(value));
-            makes(program, other) == makes(program, op) && operands(other).eq(operands(op))
+            operands(other).eq(operands(op))
+                && makes(program, other, function(program, other)) == *made_by
         })
     }
     /// The first value that is equal to `value`.
@@ -104,12 +112,11 @@ impl Equal {
     }
 }
 
-/// What equal ops with one result have in common, besides their operands.
-fn makes(program: &Program, op: OpId) -> Makes<'_> {
+/// What equal ops with one result have in common, besides their operands; `function` is that of `op`.
+fn makes(program: &Program, op: OpId, function: Option<StrId>) -> Makes<'_> {
     let ty = program.type_of(program.result(op, 0));
     let is_constant = program.kind(op) == OpKind::Constant;
     let elements = if is_constant { program.attr(op, "value") } else { None };
-    let function = function(program, op);
     (
         program.parent_block(op),
         program.op_name_id(op),

@@ -1,5 +1,6 @@
 //! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
 //!
+//! 0. [`once`]: what XLA counts there, with [`conversions`].
 //! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`]); [`layouts`]: which operands are copied.
 //! 2. [`graph`]: the kernels of a block, what each reads ([`reads`]) and makes, as [`builder`] finds them, and [`pools`]; [`combined`]: the all-reduces that run as one;
 //!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
@@ -15,7 +16,7 @@
 
 mod builder;
 mod combined;
-pub mod conversions;
+mod conversions;
 mod copies;
 mod donated;
 pub mod equal;
@@ -27,6 +28,7 @@ mod layouts;
 mod library;
 pub mod lifetimes;
 mod liveness;
+pub mod once;
 mod order;
 mod paths;
 mod pools;

@@ -170,9 +170,29 @@ impl Recording {
         table: &'a ShardingTable,
         slot: Slot,
     ) -> Option<&'a TensorSharding> {
-        let id = self.sharding(replayed, slot).get()?;
+        self.by_id(replayed, table, self.sharding(replayed, slot))
+    }
+    /// The sharding with this id in what `replayed` is about, where `table` is that of the recorded run.
+    pub fn by_id<'a>(
+        &self,
+        replayed: &'a Replayed,
+        table: &'a ShardingTable,
+        id: ShardingId,
+    ) -> Option<&'a TensorSharding> {
+        let id = id.get()?;
         let added = id.index().checked_sub(self.num_shardings);
         added.map_or_else(|| table.get(id), |at| replayed.added.get(at))
+    }
+    /// The slots that end otherwise than in the recorded run, each with the id of its sharding there and in what `replayed` is
+    /// about.
+    pub fn changes<'a>(
+        &'a self,
+        replayed: &'a Replayed,
+    ) -> impl Iterator<Item = (Slot, [ShardingId; 2])> + 'a {
+        replayed.changes.iter().map(|&(slot, sharding)| {
+            let recorded = self.end[slot as usize];
+            (slots::slot(slot, self.num_values, self.main), [recorded, sharding])
+        })
     }
     /// All slots, each with the id of its sharding at the end of what `replayed` is about. The ids are those of the table of
     /// the recorded run, once [`Replayed::added`] is appended to it.
