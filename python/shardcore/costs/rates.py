@@ -33,8 +33,8 @@ class Rates:
 
     def times(self, kind: WorkKind) -> tuple[float, float, float]:
         """What :meth:`peak` and :meth:`achieved` return; each distinct kind is computed once."""
-        # All but the counts.
-        run = kind[:-2]
+        # All but the count.
+        run = kind[:-1]
         found = self._times.get(run)
         if found is None:
             if len(self._times) >= _MOST_TIMES:

@@ -8,10 +8,10 @@ use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
 use super::room::room;
 use super::rules::registry;
+use super::together::{together, Together};
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
-use crate::cost::combine::{combined, Candidate};
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
@@ -21,7 +21,7 @@ use crate::cost::{
     local_cost, local_host_bytes, local_lifetimes, local_once, local_peak, sequence,
 };
 use crate::cost::{ProgramCost, Sequence};
-use crate::index::{Id, MeshId, OpId, SignatureId, StrId};
+use crate::index::{Id, MeshId, SignatureId, StrId};
 use crate::ir::{Program, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -59,14 +59,8 @@ type GivenEstimate = (usize, u128, u128, Option<u128>);
 /// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
 type TrafficKey = (CollectiveKind, MeshId, Option<Vec<AxisRef>>, i64, u128);
 
-/// Collectives that run as one: their kinds, with the number of each, and how often they run.
-type Together = (Vec<(usize, usize)>, u128);
-
 /// The element types of tokens.
 const INTEGERS: [&str; 8] = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"];
-
-/// What collectives that run as one have in common: kind, element type, reduction, groups of devices.
-type CandidateKey<'a> = (CollectiveKind, &'a str, StrId, &'a str);
 
 /// Rows of a table, by what they have in common.
 struct Kinds<K> {
@@ -137,42 +131,6 @@ impl PyFigures {
     fn peak(&self, py: Python<'_>) -> &Peak {
         let make = || local_peak(self.origin.local(&self.program), &self.cost.execution);
         py.detach(|| self.peak.get_or_init(make))
-    }
-    /// The collectives that may run as one with others, given the most bytes of a set by kind.
-    fn candidates(&self, most: &HashMap<String, u128>) -> Vec<Option<Candidate>> {
-        let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
-        let mut candidates = Vec::with_capacity(self.cost.collectives.len());
-        for row in &self.cost.collectives {
-            let most = most
-                .get(row.kind.as_str())
-                .copied()
-                .filter(|_| row.axes.is_some() && row.mesh.is_some());
-            let candidate = most.filter(|_| self.program.num_operands(row.op) == 1).map(|most| {
-                let (element, groups) = (self.element(row.op), self.groups(row.op));
-                let key = (row.kind, element, self.reducer(row.op), groups);
-                let next = kinds.len() as u32;
-                Candidate { kind: *kinds.entry(key).or_insert(next), bytes: row.bytes, most }
-            });
-            candidates.push(candidate);
-        }
-        candidates
-    }
-    /// The element type of the result of `op`.
-    fn element(&self, op: OpId) -> &str {
-        let result = self.program.op_results(op).next();
-        let text = result.map_or("", |value| self.program.value_type_text(value));
-        text.rsplit(['x', '<']).next().unwrap_or_default()
-    }
-    /// The op that `op`, a reduction, reduces by.
-    fn reducer(&self, op: OpId) -> StrId {
-        let region = self.program.op_regions(op).next();
-        let body = region.and_then(|region| self.program.region_entry(region).get());
-        let first = body.and_then(|body| self.program.block_ops(body).next());
-        first.map_or(StrId::NONE, |inner| self.program.op_name_id(inner))
-    }
-    /// The groups of devices of `op`.
-    fn groups(&self, op: OpId) -> &str {
-        self.program.attr(op, "replica_groups").unwrap_or_default()
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.program)
@@ -337,28 +295,8 @@ impl PyFigures {
     /// The sets of collectives that run as one, given the most bytes of a set by kind; and for each row of collectives the
     /// place of its kind in `traffic()`, or, in a set, the number of kinds and the place among the kinds of all sets.
     fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> (Vec<Together>, Vec<usize>) {
-        py.detach(|| {
-            let mut of_rows = self.traffic.of_rows.clone();
-            let mut next = self.traffic.keys.len();
-            let mut sets = Vec::new();
-            for rows in combined(&self.cost.flow, &self.candidates(&most)) {
-                let mut kinds: Vec<(usize, usize)> = Vec::new();
-                let times = self.cost.collectives[rows[0] as usize].count;
-                for row in rows {
-                    let kind = self.traffic.of_rows[row as usize];
-                    let known = kinds.iter().position(|&(other, _)| other == kind);
-                    let at = known.unwrap_or_else(|| {
-                        kinds.push((kind, 0));
-                        kinds.len() - 1
-                    });
-                    kinds[at].1 += 1;
-                    of_rows[row as usize] = next + at;
-                }
-                next += kinds.len();
-                sets.push((kinds, times));
-            }
-            (sets, of_rows)
-        })
+        let (kinds, of_rows) = (self.traffic.keys.len(), &self.traffic.of_rows);
+        py.detach(|| together(&self.program, &self.cost, &most, (kinds, of_rows)))
     }
     /// The elements of the first argument that is a batch of sequences of integers, on all devices.
     fn tokens(&self) -> Option<u128> {

@@ -87,6 +87,7 @@ mod sharding_repr;
 mod source;
 mod strategies;
 mod text;
+mod together;
 mod totals;
 mod user_code;
 mod value;

@@ -3,6 +3,7 @@
 //! Of the passes after propagation three change these shardings, one sharding at a time: those that trim what does not
 //! divide and what is sub-axes, and the one that closes dims. So they are known before the program is exported.
 
+use super::prepared::PortBytes;
 use super::{annotation, Prepared, Target};
 use crate::export::remove_sub_axes_in_input_output_shardings::with_whole_axes;
 use crate::export::update_non_divisible_input_output_shardings::even;
@@ -12,9 +13,6 @@ use crate::propagation::observe::Slot;
 use crate::propagation::replay::Replayed;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
-
-/// Bytes of the arguments, and of the results of the main function, on one device.
-pub type PortBytes = [u128; 2];
 
 impl Prepared {
     /// Whether [`Prepared::completed_port`] holds for what `replayed` is about, and the program can be exported.

@@ -4,7 +4,6 @@
 //! Import looks at the annotations of arguments and results of the main function in few places, and where it does they
 //! are not edited here ([`Prepared::slot`]). So editing the imported program is the same as importing the edited one.
 
-use super::completed::PortBytes;
 use super::Target;
 use crate::context::Context;
 use crate::error::Result;
@@ -31,6 +30,9 @@ pub enum Preparation {
     /// It has something else that replays do not cover.
     NotCovered,
 }
+
+/// Bytes of the arguments, and of the results of the main function, on one device.
+pub type PortBytes = [u128; 2];
 
 /// A program, imported and propagated.
 pub struct Prepared {
