@@ -474,6 +474,24 @@ def test_shardings_as_text() -> None:
         lower(product, X, W, in_shardings=('[{"data"}, {}]', None))
 
 
+def test_specs_with_unconstrained_dims_leave_them_open() -> None:
+    """JAX takes such specs in constraints only."""
+    open_rows = P(P.UNCONSTRAINED, "model")
+    on_mesh = NamedSharding(AbstractMesh((4, 2), ("data", "model")), open_rows)
+    for sharding in (open_rows, on_mesh):
+        lowered = lower(product, X, W, mesh=SIZES, in_shardings=(P("data"), sharding))
+        given = [str(port.sharding) for port in lowered.module.arguments()]
+        assert given == ['<@mesh, [{"data"}, {}]>', '<@mesh, [{?}, {"model"}]>']
+    lowered = lower(product, X, W, mesh=SIZES, out_shardings={"y": P(None, P.UNCONSTRAINED)})
+    assert [str(port.sharding) for port in lowered.module.results()] == ["<@mesh, [{}, {?}]>"]
+    with pytest.raises(LoweringError, match='names axis "dta"'):
+        lower(product, X, W, mesh=SIZES, in_shardings=P(P.UNCONSTRAINED, "dta"))
+    with pytest.raises(LoweringError, match="missing-mesh"):
+        lower(product, X, W, in_shardings=open_rows)
+    with pytest.raises(ShardcoreError, match="x: the spec has 3 entries"):
+        lower(product, X, W, mesh=SIZES, in_shardings=P(None, None, P.UNCONSTRAINED))
+
+
 def test_a_session_of_a_function() -> None:
     session = lower(product, X, W, mesh=SIZES).session()
     session.set({"x": P("data"), "w": P(None, "model")})

@@ -63,7 +63,7 @@ def lower(
         in_shardings: as in ``jax.jit``, a pytree or a prefix of one; a ``PartitionSpec`` is over
             ``mesh``. A leaf may be a :class:`shardcore.TensorSharding`, or text such as
             ``'[{"data", ?}, {"model"}p1]'``, with open dims, priorities, sub-axes and replicated
-            axes.
+            axes. Dims of a spec may be ``PartitionSpec.UNCONSTRAINED``, which leaves them open.
         out_shardings: likewise.
         static_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
         static_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.

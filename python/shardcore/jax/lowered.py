@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shardcore._core import (
     Mesh,
@@ -24,10 +24,10 @@ from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh, JaxResult
-from shardcore.jax.shardings import tensor_shardings
+from shardcore.jax.shardings import ours
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
 from shardcore.session import Session
-from shardcore.session.shardings import read
+from shardcore.session.shardings import read_for
 
 
 class Lowered:
@@ -55,18 +55,18 @@ class Lowered:
         return JaxResult(result, self._trees, self._mesh)
 
     def annotated(self, in_shardings: Any, out_shardings: Any) -> Lowered:
-        """Return the program with the ``TensorSharding``s, and those that are text, of these trees
-        or prefixes of trees.
+        """Return the program with those shardings of these trees or prefixes of trees that JAX does
+        not take: ``TensorSharding``s, text, and specs with ``UNCONSTRAINED`` dims.
 
         Raises:
             VerificationError: one does not fit its argument or result.
         """
         inputs = self._trees.inputs
         args, _ = jax.tree.unflatten(inputs, range(inputs.num_leaves))
-        every = tensor_shardings(in_shardings, args)
+        every = ours(in_shardings, args)
         given = [every[place] if place < len(every) else None for place in self._trees.kept]
         values = self._trees.map_outputs(range(self._trees.outputs.num_leaves))
-        outputs = tensor_shardings(out_shardings, values)
+        outputs = ours(out_shardings, values)
         edits = [
             *self._edits(0, input_leaves(self.module), given),
             *self._edits(1, output_leaves(self.module), outputs),
@@ -77,29 +77,31 @@ class Lowered:
         return Lowered(module, self._trees, self._mesh)
 
     def _edits(
-        self, kind: int, ports: list[Port], shardings: list[TensorSharding | str | None]
+        self, kind: int, ports: list[Port], shardings: list[Any]
     ) -> Iterator[tuple[tuple[int, int], str, TensorSharding | None]]:
         for port, sharding in zip(ports, shardings, strict=True):
             if sharding is None:
                 continue
-            if isinstance(sharding, str):
+            if not isinstance(sharding, TensorSharding):
                 sharding = self._read(sharding, port)
             if sharding.mesh is None and self._mesh is not None:
                 sharding = sharding.with_mesh(our_mesh(self._mesh))
             yield (kind, port.index), port.label or port.name, sharding
 
-    def _read(self, text: str, port: Port) -> TensorSharding:
-        """The sharding of ``port`` that ``text`` says, as in a session."""
+    def _read(self, sharding: str | PartitionSpec | NamedSharding, port: Port) -> TensorSharding:
+        """The sharding of ``port`` that ``sharding`` says, as in a session."""
         meshes = self.module.meshes
-        if self._mesh is not None:
-            own = our_mesh(self._mesh)
+        mesh = sharding.mesh if isinstance(sharding, NamedSharding) else self._mesh
+        if mesh is not None:
+            own = our_mesh(mesh)
             named = next((name for name, mesh in meshes.items() if mesh == own), "mesh")
             meshes = {named: own, **meshes}
         if not meshes:
             hint = 'give one, mesh={"data": 8}'
-            raise mistake("missing-mesh", f"{shown(text)} is over no mesh", hint)
+            raise mistake("missing-mesh", f"{shown(sharding)} is over no mesh", hint)
         rank = None if port.shape is None else len(port.shape)
-        return read(text, rank, next(iter(meshes.items()), None), meshes)
+        name = port.label or port.name
+        return read_for(name, sharding, rank, next(iter(meshes.items()), None), meshes)
 
     def as_text(self, dialect: str = "stablehlo") -> str:
         """Return the program as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``, as that of a

@@ -9,6 +9,7 @@ from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from shardcore._core import TensorSharding
 from shardcore.calculus.mistakes import choices
+from shardcore.calculus.partition_spec import is_unconstrained
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh
 
@@ -24,7 +25,7 @@ UNSPECIFIED = _Unspecified()
 
 
 def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
-    """Return ``tree`` with every ``PartitionSpec`` as a sharding over ``mesh``.
+    """Return ``tree`` with every ``PartitionSpec`` that JAX takes as a sharding over ``mesh``.
 
     Raises:
         LoweringError: there is no mesh (``missing-mesh``), it does not have an axis that a spec
@@ -34,19 +35,22 @@ def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
 
 
 def for_jax(tree: Any) -> Any:
-    """Return ``tree`` with ``None``, which leaves a sharding open, for what JAX does not take: each
-    ``TensorSharding``, and text.
+    """Return ``tree`` with ``None``, which leaves a sharding open, for what JAX does not take."""
+    return jax.tree.map(lambda leaf: None if _is_ours(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def _is_ours(leaf: Any) -> bool:
+    """Whether JAX does not take ``leaf`` as the sharding of an argument or a result: a
+    ``TensorSharding``, text, and what leaves dims ``UNCONSTRAINED``.
     """
-    return jax.tree.map(
-        lambda leaf: None if isinstance(leaf, (TensorSharding, str)) else leaf,
-        tree,
-        is_leaf=is_leaf,
-    )
+    spec = getattr(leaf, "spec", leaf)
+    has_open_dims = isinstance(spec, PartitionSpec) and any(map(is_unconstrained, spec))
+    return has_open_dims or isinstance(leaf, (TensorSharding, str))
 
 
-def tensor_shardings(tree: Any, values: Any) -> list[TensorSharding | str | None]:
-    """Return, for each leaf of ``values``, the ``TensorSharding``, or text, that ``tree``, a
-    prefix, has.
+def ours(tree: Any, values: Any) -> list[Any]:
+    """Return, for each leaf of ``values``, what ``tree``, a prefix, has for it and JAX does not
+    take; ``None`` for others.
     """
     if tree is UNSPECIFIED or tree is None:
         return [None] * len(jax.tree.leaves(values))
@@ -54,7 +58,7 @@ def tensor_shardings(tree: Any, values: Any) -> list[TensorSharding | str | None
         lambda leaf, part: [leaf] * len(jax.tree.leaves(part)), tree, values, is_leaf=is_leaf
     )
     leaves = jax.tree.leaves(spread, is_leaf=is_leaf)
-    return [leaf if isinstance(leaf, (TensorSharding, str)) else None for leaf in leaves]
+    return [leaf if _is_ours(leaf) else None for leaf in leaves]
 
 
 def is_leaf(node: Any) -> bool:
@@ -79,6 +83,8 @@ def _leaf_on_mesh(leaf: Any, mesh: JaxMesh | None) -> Any:
                     f'{leaf} names axis "{axis}", which the mesh does not have',
                     choices(axis, mesh.axis_names),
                 )
+    if _is_ours(leaf):
+        return leaf
     try:
         return NamedSharding(mesh, leaf)
     # JAX's exceptions have no common base class.

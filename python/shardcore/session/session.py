@@ -17,10 +17,9 @@ from shardcore._core import (
     registry_version,
 )
 from shardcore.bounded import shown
-from shardcore.errors import ShardcoreError
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.remembered import Remembered
-from shardcore.session.shardings import read
+from shardcore.session.shardings import read_for
 from shardcore.session.targets import Target, Targets
 from shardcore.units import plural
 
@@ -316,14 +315,8 @@ class Session:
         known = self._known.get((sharding, rank)) if isinstance(sharding, str) else None
         if known is not None:
             return known
-        try:
-            found = read(sharding, rank, mesh, self._meshes)
-        except ShardcoreError as error:
-            name = self._targets.name(target)
-            raise type(error)(
-                problem._replace(message=f"{name}: {problem.message}")
-                for problem in error.diagnostics
-            ) from None
+        name = self._targets.name(target)
+        found = read_for(name, sharding, rank, mesh, self._meshes)
         if isinstance(sharding, str):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()

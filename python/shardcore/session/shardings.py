@@ -5,9 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from shardcore._core import DimSharding, Mesh, TensorSharding
-from shardcore.errors import Diagnostic, VerificationError
+from shardcore.errors import Diagnostic, ShardcoreError, VerificationError
 
 _HINT = 'write [{"data"}, {?}], P("data", None), or give a TensorSharding'
+
+
+def read_for(
+    name: str,
+    sharding: object,
+    rank: int | None,
+    mesh: tuple[str, Mesh] | None,
+    meshes: dict[str, Mesh],
+) -> TensorSharding:
+    """As :func:`read`, for the target of this name, which is in the message of errors."""
+    try:
+        return read(sharding, rank, mesh, meshes)
+    except ShardcoreError as error:
+        raise type(error)(
+            problem._replace(message=f"{name}: {problem.message}") for problem in error.diagnostics
+        ) from None
 
 
 def read(
