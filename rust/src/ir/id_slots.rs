@@ -21,6 +21,8 @@ struct Slot {
 }
 
 const FREE: u32 = u32::MAX;
+/// The fewest slots of a table with ids.
+const FEWEST_SLOTS: usize = 64;
 
 impl<I> Default for IdSlots<I> {
     fn default() -> Self {
@@ -63,9 +65,18 @@ impl<I: Id> IdSlots<I> {
         }
         self.slots[at] = slot;
     }
+    /// Makes space for this many ids.
+    pub fn reserve(&mut self, count: usize) {
+        let len = (2 * count).next_power_of_two().max(FEWEST_SLOTS);
+        if len > self.slots.len() {
+            self.grow_to(len);
+        }
+    }
     #[cold]
     fn grow(&mut self) {
-        let len = (2 * self.slots.len()).max(64);
+        self.grow_to((2 * self.slots.len()).max(FEWEST_SLOTS));
+    }
+    fn grow_to(&mut self, len: usize) {
         let old = std::mem::replace(&mut self.slots, vec![Slot { hash: 0, id: FREE }; len]);
         for slot in old.into_iter().filter(|slot| slot.id != FREE) {
             self.put(slot);
@@ -82,6 +93,7 @@ mod tests {
     fn ids_are_found_by_their_keys_however_hashes_collide() {
         let mut slots = IdSlots::<StrId>::default();
         let keys: Vec<u64> = (0..1000).collect();
+        slots.reserve(100);
         let hash = |key: u64| key % 7;
         let find =
             |slots: &IdSlots<StrId>, key| slots.find(hash(key), |id| keys[id.index()] == key);

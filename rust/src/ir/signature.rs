@@ -9,6 +9,7 @@ use crate::index::{Id, IdRange, IdVec, OpId, RuleId, SignatureId, StrId, TypeId,
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// What the rule of an op may depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,18 +238,24 @@ impl Program {
 #[derive(Clone, Debug, Default)]
 pub struct SignatureTable {
     signatures: IdVec<SignatureId, Signature>,
-    /// The keys, the text that rules depend on: the `i`-th string is that of the `i`-th signature.
-    keys: Interner,
+    /// The keys, the text that rules depend on: the `i`-th string is that of the `i`-th signature. They are shared with the
+    /// caches that have adopted them, and copied before one of these changes.
+    keys: Arc<Interner>,
 }
 
 impl SignatureTable {
     /// The id of the signature whose text is `key`; `make` is called if it was never seen.
     pub fn intern(&mut self, key: &str, make: impl FnOnce() -> Signature) -> SignatureId {
-        let id = SignatureId::from_index(self.keys.intern(key).index());
+        let id = SignatureId::from_index(Arc::make_mut(&mut self.keys).intern(key).index());
         if id == self.signatures.next_id() {
             self.signatures.push(make());
         }
         id
+    }
+    /// Makes space for this many signatures, whose keys are this long together.
+    pub fn reserve(&mut self, count: usize, bytes: usize) {
+        self.signatures.reserve(count);
+        Arc::make_mut(&mut self.keys).reserve(count, bytes);
     }
     /// The key of a signature. Signatures of two programs with equal keys are equal if both programs write
     /// types and attributes without aliases.
@@ -261,7 +268,7 @@ impl SignatureTable {
         &self.key(id)[..self.signatures[id].stem_len as usize]
     }
     /// All keys: the `i`-th string is that of the `i`-th signature.
-    pub(super) const fn keys(&self) -> &Interner {
+    pub(super) const fn keys(&self) -> &Arc<Interner> {
         &self.keys
     }
     /// How many different signatures there are.

@@ -6,6 +6,7 @@
 use super::signature::SignatureTable;
 use super::strings::Interner;
 use crate::index::{Id, StrId};
+use std::sync::Arc;
 
 /// The most signatures in a cache: many times those of a large model.
 pub const MAX_ENTRIES: usize = 1 << 15;
@@ -16,7 +17,8 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Entries by the keys of signatures.
 #[derive(Debug)]
 pub struct SignatureCache<T> {
-    keys: Interner,
+    /// Shared with the program that they were adopted from, and copied before they change.
+    keys: Arc<Interner>,
     entries: Vec<T>,
     /// Index of the entry after the last one that was found: a program that is met again looks up keys in the
     /// same order.
@@ -25,7 +27,7 @@ pub struct SignatureCache<T> {
 
 impl<T> Default for SignatureCache<T> {
     fn default() -> Self {
-        Self { keys: Interner::default(), entries: Vec::new(), next: 0 }
+        Self { keys: Arc::default(), entries: Vec::new(), next: 0 }
     }
 }
 
@@ -66,7 +68,7 @@ impl<T> SignatureCache<T> {
         let fits = keys.len() <= MAX_ENTRIES && keys.num_bytes() <= MAX_BYTES;
         let adopts = fits && self.is_empty() && entries.len() == keys.len();
         if adopts {
-            self.keys = keys.clone();
+            self.keys = Arc::clone(keys);
             self.entries = entries;
         }
         adopts
@@ -74,7 +76,7 @@ impl<T> SignatureCache<T> {
     /// Adds `entry` under `key`, which is not in the cache, unless the cache is full.
     pub fn insert(&mut self, key: &str, entry: T) {
         if self.entries.len() < MAX_ENTRIES && self.keys.num_bytes() + key.len() <= MAX_BYTES {
-            self.keys.intern(key);
+            Arc::make_mut(&mut self.keys).intern(key);
             self.entries.push(entry);
         }
     }
@@ -133,6 +135,8 @@ mod tests {
         assert!(!cache.adopt(&signatures, vec![1]));
         assert!(cache.adopt(&signatures, vec![1, 2]));
         cache.insert("c", 3);
+        // The keys are shared until one of the two adds some.
+        assert_eq!((signatures.len(), signatures.keys().len()), (2, 2));
         // Only a cache without entries adopts any.
         assert!(!cache.adopt(&signatures, vec![4, 5]));
         assert_eq!(["b", "c", "a"].map(|key| cache.get(key).copied()), [Some(2), Some(3), Some(1)]);

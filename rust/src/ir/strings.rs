@@ -28,6 +28,12 @@ impl Interner {
         self.ids.insert(hash, id);
         id
     }
+    /// Makes space for this many strings, which are this long together.
+    pub fn reserve(&mut self, count: usize, bytes: usize) {
+        self.text.reserve(bytes);
+        self.ends.reserve(count);
+        self.ids.reserve(count);
+    }
     /// The id of `text` if it was seen before.
     pub fn find(&self, text: &str) -> Option<StrId> {
         self.find_hashed(FxBuildHasher.hash_one(text), text)

@@ -21,7 +21,7 @@ mod tests;
 
 pub use attributes::{
     attributes, element_bytes, op_attribute, op_attributes, past_space, signature_attributes,
-    text_is_of, AttrValue, Fields,
+    text_is_of, AttrValue, Field, Fields,
 };
 pub use grammar::field;
 pub use locations::{is_installed, CallSites, Origin};

@@ -3,7 +3,7 @@
 use super::element::Element;
 use crate::index::OpId;
 use crate::ir::{OpTraits, Program, Span};
-use crate::mlir::{attributes, past_space, text_is_of, AttrValue, Fields};
+use crate::mlir::{attributes, past_space, text_is_of, AttrValue, Field, Fields};
 use std::cell::OnceCell;
 
 /// An attribute of an op.
@@ -20,12 +20,21 @@ pub struct Attribute<'a> {
     pub is_property: bool,
     /// The integers that it lists, filled in when first needed.
     ints: OnceCell<Vec<i64>>,
+    /// The sizes and the element type of its elements, filled in when first needed.
+    dense: OnceCell<Option<(Vec<i64>, Element)>>,
 }
 
 impl<'a> Attribute<'a> {
     /// Attribute `name` with this value and text.
     const fn new(name: &'a str, value: AttrValue<'a>, text: Option<&'a str>) -> Self {
-        Self { name, value, text, is_property: false, ints: OnceCell::new() }
+        Self {
+            name,
+            value,
+            text,
+            is_property: false,
+            ints: OnceCell::new(),
+            dense: OnceCell::new(),
+        }
     }
     /// The type of a number: the one after the colon in its text, or MLIR's default.
     pub fn number_type(&self) -> Option<Element> {
@@ -45,15 +54,14 @@ impl<'a> Attribute<'a> {
         Some(past_space(body.split_once(':').map_or(body, |(ty, _)| ty)).trim_end())
     }
     /// The sizes and the element type of `dense<...> : tensor<...>`.
-    pub fn dense_type(&self) -> Option<(Vec<i64>, Element)> {
-        match &self.value {
-            AttrValue::Dense { ty, .. } => dense_type(ty),
-            _ => None,
-        }
+    pub fn dense_type(&self) -> Option<(&[i64], &Element)> {
+        let AttrValue::Dense { ty, .. } = &self.value else { return None };
+        let known = self.dense.get_or_init(|| dense_type(ty));
+        known.as_ref().map(|(sizes, element)| (&sizes[..], element))
     }
     /// The integers in `dense<...>`; a splat is repeated for each element of the type.
     pub fn dense_ints(&self) -> Option<Vec<i64>> {
-        dense_ints(&self.value)
+        ints_of_type(&self.value, self.dense_type()?.0)
     }
     /// Whether it is `#dialect.name<...>` or `#dialect<name ...>`.
     pub fn is_of(&self, dialect: &str, name: &str) -> bool {
@@ -78,8 +86,13 @@ fn dense_type(text: &str) -> Option<(Vec<i64>, Element)> {
 
 /// The integers in a `dense<...>` value; a splat is repeated for each element of the type.
 pub fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
-    let AttrValue::Dense { elements, ty } = value else { return None };
-    let (sizes, _) = dense_type(ty)?;
+    let AttrValue::Dense { ty, .. } = value else { return None };
+    ints_of_type(value, &dense_type(ty)?.0)
+}
+
+/// The same, of a value of these sizes.
+fn ints_of_type(value: &AttrValue<'_>, sizes: &[i64]) -> Option<Vec<i64>> {
+    let AttrValue::Dense { elements, .. } = value else { return None };
     let count = sizes.iter().try_fold(1_usize, |n, &size| n.checked_mul(size.try_into().ok()?))?;
     let ints = match &elements[..] {
         [AttrValue::Str(hex)] => hex_ints(hex)?,
@@ -108,6 +121,18 @@ fn hex_ints(text: &str) -> Option<Vec<i64>> {
         .collect()
 }
 
+impl<'a> Field<'a> for Attribute<'a> {
+    fn new(name: &'a str, value: AttrValue<'a>) -> Self {
+        Self::new(name, value, None)
+    }
+    fn name(&self) -> &'a str {
+        self.name
+    }
+    fn value_mut(&mut self) -> &mut AttrValue<'a> {
+        &mut self.value
+    }
+}
+
 /// All attributes of an op.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes<'a>(Vec<Attribute<'a>>);
@@ -115,19 +140,13 @@ pub struct Attributes<'a>(Vec<Attribute<'a>>);
 impl<'a> Attributes<'a> {
     /// The attributes of `op`, in generic or custom syntax.
     pub fn of(program: &'a Program, op: OpId) -> Self {
-        let fields = attributes(program, op, own_syntax(program, op));
-        let dict = program.op_attrs(op);
+        let mut all: Vec<Attribute<'a>> = attributes(program, op, own_syntax(program, op));
         let outside = program.op_dict_span(op);
-        let mut all: Vec<Attribute<'a>> = Vec::with_capacity(fields.len() + 1);
-        for (at, (name, value)) in fields.into_iter().enumerate() {
-            let (mut text, mut is_property) = (None, false);
-            if let Some(attr) = dict.get(at) {
-                let span = attr.value;
-                text = Some(program.resolved_alias(program.text().get(span)));
-                is_property =
-                    outside.is_some_and(|dict| span.start < dict.start || dict.end < span.end);
-            }
-            all.push(Attribute { name, value, text, is_property, ints: OnceCell::new() });
+        for (attribute, attr) in all.iter_mut().zip(program.op_attrs(op)) {
+            let span = attr.value;
+            attribute.text = Some(program.resolved_alias(program.text().get(span)));
+            attribute.is_property =
+                outside.is_some_and(|dict| span.start < dict.start || dict.end < span.end);
         }
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) && has_own_elements(program, op) {
             let value = AttrValue::Other(program.constant_text(op));

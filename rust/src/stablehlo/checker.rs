@@ -26,6 +26,8 @@ struct Named<'p> {
 /// Checks ops of a program, and caches the results by signature.
 pub struct Checker<'p> {
     program: &'p Program,
+    /// The text that the program was read from.
+    source: &'p [u8],
     types: TypeCache<'p>,
     /// For each string, one more than the place in `named` of the ops with this name; 0 if they are not there yet.
     places: Vec<u32>,
@@ -48,9 +50,10 @@ impl<'p> Checker<'p> {
     pub fn new(program: &'p Program) -> Self {
         Self {
             program,
+            source: program.text().source().as_bytes(),
             types: TypeCache::new(program),
             places: vec![0; program.strings().len()],
-            named: Vec::new(),
+            named: Vec::with_capacity(USUAL_NAMES),
             is_right: vec![false; program.signatures().len()],
             verified: Verified::take(),
         }
@@ -122,8 +125,19 @@ impl<'p> Checker<'p> {
         let ty = program.type_of(program.result(op, 0));
         let Some(definition) = self.named[place].definition else { return false };
         definition.is_plain == Some(0)
-            && program.has_written_value(op)
+            && self.has_written_value(op)
             && self.admits(place, definition, ty)
+    }
+    /// Whether `op`, a constant, is written in custom syntax.
+    #[inline]
+    fn has_written_value(&self, op: OpId) -> bool {
+        // Mostly one space and then the value.
+        let end = self.program.printing().op(op).dict.end as usize;
+        let next = self.source.get(end..).unwrap_or_default();
+        match *next {
+            [b' ', byte, ..] if end != 0 && !byte.is_ascii_whitespace() => byte != b':',
+            _ => self.program.has_written_value(op),
+        }
     }
     /// Checks `op`, whose signature tells whether it is valid, unless an op of an earlier program has told already.
     fn judge(
@@ -271,6 +285,9 @@ impl<'p> Checker<'p> {
         Ok(())
     }
 }
+
+/// How many names the ops of most programs have at most.
+const USUAL_NAMES: usize = 32;
 
 /// Ops with at most this many operands and results are checked without allocations for their types.
 const NUM_INLINE: usize = 8;

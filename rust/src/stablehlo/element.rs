@@ -127,6 +127,8 @@ impl Element {
     pub const BOOL: Self = Self::signless(1);
     /// `i32`
     pub const I32: Self = Self::signless(32);
+    /// `i64`
+    pub const I64: Self = Self::signless(64);
     const fn signless(bits: u32) -> Self {
         Self::Integer { bits, sign: Sign::Signless }
     }

@@ -125,7 +125,7 @@ impl Kind {
                 let element = attribute.dense_type().map(|(_, element)| element);
                 attribute.text.is_none()
                     || element
-                        .is_some_and(|element| element.is_integer() || element == Element::Index)
+                        .is_some_and(|element| element.is_integer() || *element == Element::Index)
             }
             Self::Symbol => matches!(attribute.value, AttrValue::Symbol(_)),
             _ => self.admits(attribute),
@@ -147,7 +147,7 @@ impl Kind {
             Self::I64Array => attribute.array_type() == Some("i64"),
             Self::I32Array => attribute.array_type() == Some("i32"),
             Self::BoolArray => attribute.array_type() == Some("i1"),
-            Self::I64Elements => is_dense_of(attribute, "i64"),
+            Self::I64Elements => is_dense_of_i64(attribute),
             Self::Elements => {
                 ["dense", "sparse"].iter().any(|start| text.trim_start().starts_with(start))
             }
@@ -163,7 +163,7 @@ impl Kind {
             ),
             Self::Of(dialect, name, _) => text_is_of(text, dialect, name),
             Self::ReplicaGroups => {
-                is_dense_of(attribute, "i64")
+                is_dense_of_i64(attribute)
                     || text_is_of(text, "stablehlo", "replica_group_mesh_axes")
             }
             _ => self.admits_value(&attribute.value),
@@ -214,6 +214,6 @@ fn is_float(attribute: &Attribute<'_>) -> bool {
     attribute.number_type().is_some_and(|ty| ty == Element::Float(Float::F32))
 }
 
-fn is_dense_of(attribute: &Attribute<'_>, element: &str) -> bool {
-    attribute.dense_type().is_some_and(|(_, ty)| ty == Element::parse(element))
+fn is_dense_of_i64(attribute: &Attribute<'_>) -> bool {
+    attribute.dense_type().is_some_and(|(_, ty)| *ty == Element::I64)
 }

@@ -8,6 +8,7 @@
 
 use super::Verifier;
 use crate::attribute::{unknown_axis, write_axis};
+use crate::axis::AxisRef;
 use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic};
 use crate::index::{AxisId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
@@ -96,11 +97,12 @@ impl Verifier<'_> {
     }
     /// Checks that no axis of `names` is manual around `op` already.
     fn rebound_axes(&mut self, op: OpId, names: &[StrId]) {
-        let names: FxHashSet<StrId> = names.iter().copied().collect();
+        let mut own: Option<FxHashSet<StrId>> = None;
         let mut around = self.program.parent_op(op);
         while let Some(parent) = around {
             for name in self.manual_axis_names(parent).to_vec() {
-                if names.contains(&name) {
+                let own = own.get_or_insert_with(|| names.iter().copied().collect());
+                if own.contains(&name) {
                     let message = bound(self.program.str(name));
                     let mut problem = self.problem(op, Code::InvalidOp, &message);
                     problem.span = self.program.attr_span(op, "manual_axes");
@@ -148,6 +150,7 @@ impl Verifier<'_> {
     /// further check is possible.
     fn side(&mut self, op: OpId, side: &Side<'_>) -> bool {
         let what = side.what;
+        let mut last: Option<(MeshId, BitSet<AxisId>)> = None;
         if side.outer.len() != side.inner.len() {
             return false;
         }
@@ -156,8 +159,11 @@ impl Verifier<'_> {
             let Some(sharding) = sharding.and_then(|id| self.program.shardings().get(id)) else {
                 return false;
             };
-            let mesh = self.program.mesh(sharding.mesh);
-            let manual = self.program.manual_axes(op, sharding);
+            let mesh_id = sharding.mesh;
+            let mesh = self.program.mesh(mesh_id);
+            let known = last.take().filter(|known| known.0 == mesh_id);
+            let manual =
+                known.map_or_else(|| self.program.manual_axes(op, sharding), |known| known.1);
             let found = order_problem(sharding, mesh, &manual, what, i);
             let found = found
                 .or_else(|| self.shape_problem(sharding, mesh, &manual, (ty, inner), (what, i)));
@@ -168,6 +174,7 @@ impl Verifier<'_> {
                 };
                 self.report_at(span, op, Code::InvalidOp, &message);
             }
+            last = Some((mesh_id, manual));
         }
         true
     }
@@ -233,8 +240,8 @@ fn order_problem(
     index: usize,
 ) -> Option<String> {
     for (dim, row) in sharding.dims.iter().enumerate() {
-        let is_manual: Vec<bool> = row.axes.iter().map(|a| manual.contains(a.axis)).collect();
-        let wrong = is_manual.windows(2).position(|pair| !pair[0] && pair[1]);
+        let is_manual = |axis: AxisRef| manual.contains(axis.axis);
+        let wrong = row.axes.windows(2).position(|pair| !is_manual(pair[0]) && is_manual(pair[1]));
         if let Some(at) = wrong {
             let (mut free, mut bound) = (String::new(), String::new());
             write_axis(&mut free, row.axes[at], mesh);

@@ -60,11 +60,13 @@ fn verify_with(
     let is_sorted = problems.is_empty() && properties.is_empty();
     let names = Names::new(program);
     let has_manual = program.num_made(OpKind::ManualComputation) > 0;
-    let has_marks = has_manual || !program.op_rules().is_empty() || !names.is_none();
+    let has_edges = !names.is_none();
+    let has_marks = has_manual || !program.op_rules().is_empty() || has_edges;
     let mut verifier = Verifier {
         program,
         names,
         has_manual,
+        has_edges,
         has_marks,
         malformed,
         checker,
@@ -149,6 +151,8 @@ struct Verifier<'a> {
     names: Names,
     /// Whether the program has manual computations.
     has_manual: bool,
+    /// Whether the program may have recorded edges.
+    has_edges: bool,
     /// Whether ops of any name may have something to check: the program has manual computations, rules or
     /// recorded edges.
     has_marks: bool,
@@ -200,7 +204,9 @@ impl Verifier<'_> {
         if !self.program.op_rules().is_empty() {
             self.rule(op);
         }
-        self.propagation_edges(op);
+        if self.has_edges {
+            self.propagation_edges(op);
+        }
     }
     /// An error in `op` with the reference's message, without a span.
     fn problem(&self, op: OpId, code: Code, message: &str) -> Diagnostic {

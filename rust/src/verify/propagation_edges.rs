@@ -33,9 +33,6 @@ impl Names {
 impl Verifier<'_> {
     /// Checks the recorded edges of `op`.
     pub(super) fn propagation_edges(&mut self, op: OpId) {
-        if self.names.is_none() {
-            return;
-        }
         for index in 0..self.program.op_attrs(op).len() {
             let attr = self.program.op_attrs(op)[index];
             if Some(attr.name) == self.names.one {

@@ -135,7 +135,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     /// A decimal integer of at most 18 digits, which is what most are. If something else comes next, the cursor stays where
     /// it is.
     #[inline]
-    fn short_decimal(&mut self) -> Option<i64> {
+    pub(super) fn short_decimal(&mut self) -> Option<i64> {
         let bytes = self.text.as_bytes();
         let is_negative = bytes.get(self.place) == Some(&b'-');
         let start = self.place + usize::from(is_negative);

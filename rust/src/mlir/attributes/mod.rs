@@ -13,4 +13,4 @@ mod window;
 pub use elements::element_bytes;
 pub use kind::{past_space, text_is_of, OwnKind};
 pub use op::{attributes, op_attribute, op_attributes, signature_attributes};
-pub use value::{AttrValue, Fields};
+pub use value::{AttrValue, Field, Fields};

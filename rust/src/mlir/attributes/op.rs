@@ -5,7 +5,7 @@
 
 use super::conv_dims::conv_dims;
 use super::cursor::{Aliases, AttrCursor};
-use super::value::{AttrValue, Fields};
+use super::value::{AttrValue, Field, Fields};
 use super::window::window;
 use crate::index::{OpId, SignatureId};
 use crate::ir::{OpTraits, Program, Span};
@@ -20,13 +20,13 @@ pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
 const USUAL_FIELDS: usize = 3;
 
 /// The attributes of `op`; `syntax` is its text from its name to its first region or type.
-pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
+pub fn attributes<'a, F: Field<'a>>(program: &'a Program, op: OpId, syntax: Span) -> Vec<F> {
     let aliases = |name: &str| alias(program, name);
     let dict = program.op_attrs(op).iter().map(|attr| {
         let value = AttrValue::parse_with(program.text().get(attr.value), &aliases);
-        (program.str(attr.name), value)
+        F::new(program.str(attr.name), value)
     });
-    let mut fields: Fields<'_> = Vec::with_capacity(dict.len() + USUAL_FIELDS);
+    let mut fields: Vec<F> = Vec::with_capacity(dict.len() + USUAL_FIELDS);
     fields.extend(dict);
     let (name, text) = (program.op_name(op), program.text().get(syntax));
     // The custom syntax of Shardy's ops is stored as shardings and payloads.
@@ -112,12 +112,12 @@ fn is_after_quote(program: &Program, syntax: Span) -> bool {
 
 /// Adds to `fields` the attributes in `text`, the custom syntax of an op called `name`, from its name to its type. The
 /// dictionary in braces is skipped, at once if its start and its end are known (`dict`).
-fn syntax_attributes<'a>(
+fn syntax_attributes<'a, F: Field<'a>>(
     name: &str,
     text: &'a str,
     dict: Option<[usize; 2]>,
     aliases: Aliases<'_, 'a>,
-    fields: &mut Fields<'a>,
+    fields: &mut Vec<F>,
 ) {
     let cursor = AttrCursor::new(text, aliases);
     let num_before = fields.len();
@@ -129,19 +129,19 @@ fn syntax_attributes<'a>(
     }
 }
 
-struct Reader<'r, 'a> {
+struct Reader<'r, 'a, F> {
     name: &'r str,
     cursor: AttrCursor<'r, 'a>,
     /// Where the dictionary starts and ends, if that is known.
     dict: Option<[usize; 2]>,
-    fields: &'r mut Fields<'a>,
+    fields: &'r mut Vec<F>,
     /// How many fields are not from the custom syntax.
     num_before: usize,
 }
 
-impl<'a> Reader<'_, 'a> {
+impl<'a, F: Field<'a>> Reader<'_, 'a, F> {
     fn put(&mut self, name: &'a str, value: AttrValue<'a>) {
-        self.fields.push((name, value));
+        self.fields.push(F::new(name, value));
     }
 
     /// Parses one item: an operand, an attribute, a dictionary. `None` if it is something else.
@@ -218,7 +218,8 @@ impl<'a> Reader<'_, 'a> {
                 Some(())
             }
             (_, "window") => {
-                self.fields.extend(window(&mut self.cursor)?);
+                let lists = window(&mut self.cursor)?;
+                self.fields.extend(lists.into_iter().map(|(name, list)| F::new(name, list)));
                 Some(())
             }
             ("stablehlo.reduce_precision", "format") => self.float_format(),
@@ -261,12 +262,12 @@ impl<'a> Reader<'_, 'a> {
         } else {
             ["lhs_contracting_dimensions", "rhs_contracting_dimensions"]
         };
-        if !matches!(self.fields.last(), Some(("dot_dimension_numbers", _))) {
+        if self.fields.last().map(F::name) != Some("dot_dimension_numbers") {
             let fields = Vec::with_capacity(4);
             let name = "stablehlo.dot".into();
             self.put("dot_dimension_numbers", AttrValue::Struct { name, fields });
         }
-        if let Some((_, AttrValue::Struct { fields, .. })) = self.fields.last_mut() {
+        if let Some(AttrValue::Struct { fields, .. }) = self.fields.last_mut().map(F::value_mut) {
             fields.extend([(names[0], lhs), (names[1], rhs)]);
         }
         Some(())

@@ -86,6 +86,10 @@ impl<'a> AttrCursor<'_, 'a> {
         })
     }
     fn numeric(&mut self) -> Option<AttrValue<'a>> {
+        if let Some(int) = self.short_decimal() {
+            self.type_suffix();
+            return Some(AttrValue::Int(int));
+        }
         let number = self.number();
         self.type_suffix();
         let float = || number.parse().ok().map(AttrValue::Float);
@@ -169,6 +173,9 @@ impl<'a> AttrCursor<'_, 'a> {
         match self.peek()? {
             b'"' => self.string().map(AttrValue::Str),
             b'0'..=b'9' | b'-' | b'+' => {
+                if let Some(int) = self.short_decimal() {
+                    return Some(AttrValue::Int(int));
+                }
                 let number = self.number();
                 let float = || number.parse().ok().map(AttrValue::Float);
                 parse_int(number).map(AttrValue::Int).or_else(float)

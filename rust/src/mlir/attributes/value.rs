@@ -20,6 +20,28 @@ use std::borrow::Cow;
 /// Fields of a dictionary or a structured attribute, in order.
 pub type Fields<'a> = Vec<(&'a str, AttrValue<'a>)>;
 
+/// An attribute of an op as its reader needs it: a name and a value, and what else is known of it.
+pub trait Field<'a> {
+    /// The attribute `name`, of which nothing else is known.
+    fn new(name: &'a str, value: AttrValue<'a>) -> Self;
+    /// Its name.
+    fn name(&self) -> &'a str;
+    /// Its value, to be changed.
+    fn value_mut(&mut self) -> &mut AttrValue<'a>;
+}
+
+impl<'a> Field<'a> for (&'a str, AttrValue<'a>) {
+    fn new(name: &'a str, value: AttrValue<'a>) -> Self {
+        (name, value)
+    }
+    fn name(&self) -> &'a str {
+        self.0
+    }
+    fn value_mut(&mut self) -> &mut AttrValue<'a> {
+        &mut self.1
+    }
+}
+
 /// The value of an attribute.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AttrValue<'a> {

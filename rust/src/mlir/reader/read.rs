@@ -77,10 +77,20 @@ impl Parser<'_> {
     fn reserve(&mut self) {
         /// The largest number of ops to reserve space for.
         const MAX_RESERVED: usize = 1 << 24;
+        /// The largest number of different ops to reserve space for.
+        const MAX_DIFFERENT: usize = 1 << 8;
+        /// The bytes of most keys of signatures.
+        const USUAL_KEY: usize = 1 << 7;
         let text = self.cursor.text();
         let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
         let ops = (lines + lines / 2).min(text.len() / 24).min(MAX_RESERVED);
         self.program.reserve(ops);
+        // Most programs repeat a few hundred different lines.
+        let different = ops.min(MAX_DIFFERENT);
+        self.program
+            .signatures_mut()
+            .reserve(different, text.len().min(MAX_DIFFERENT * USUAL_KEY) / 4);
+        self.templates.reserve(different);
     }
     /// Parses everything: ops, and aliases and resources between them.
     fn parse_top_level(&mut self) -> Result<()> {

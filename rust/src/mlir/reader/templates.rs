@@ -60,6 +60,11 @@ impl Templates {
         let template = self.like(text)?;
         Some((template, self.text.end as usize))
     }
+    /// Makes space for this many templates.
+    pub fn reserve(&mut self, count: usize) {
+        self.known.reserve(count);
+        self.kept_names.reserve(2 * count);
+    }
     /// The hash and the span of the text that was split, if it could be.
     pub fn taken_apart(&self) -> Option<(u64, Span)> {
         (self.hash != 0).then_some((self.hash, self.text))

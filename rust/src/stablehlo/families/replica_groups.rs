@@ -7,13 +7,13 @@ use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use rustc_hash::FxHashSet;
 
 /// Groups given as a dense table, with its sizes.
-struct Groups {
-    sizes: Vec<i64>,
+struct Groups<'a> {
+    sizes: &'a [i64],
     ids: Vec<i64>,
 }
 
 /// The groups of a collective; `None` if it has a mesh and axes instead.
-fn groups(attributes: &Attributes<'_>) -> Option<Groups> {
+fn groups<'a>(attributes: &'a Attributes<'_>) -> Option<Groups<'a>> {
     let attribute = attributes.get("replica_groups")?;
     let (sizes, _) = attribute.dense_type()?;
     Some(Groups { sizes, ids: attribute.dense_ints()? })
@@ -96,7 +96,7 @@ pub fn check_pairs(attributes: &Attributes<'_>) -> Result<(), Mistake> {
         format!("expect source_target_pairs attribute to be of rank 2, but got rank {rank}")
     })?;
     ensure(sizes[1] == 2, || {
-        let sizes = list(&sizes);
+        let sizes = list(sizes);
         format!("expect source_target_pairs attribute of shape (N, 2), but got ({sizes})")
     })?;
     let ids = attribute.dense_ints().unwrap_or_default();

@@ -112,7 +112,7 @@ fn constant(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     // In custom syntax a constant has the type of its elements.
     let ty = op.attributes.get("value").and_then(Attribute::dense_type);
     let Some((sizes, element)) = ty else { return Ok(op.result(0)?.clone().into()) };
-    Ok(Tensor::new(sizes.into_iter().map(Some).collect(), element).into())
+    Ok(Tensor::new(sizes.iter().copied().map(Some).collect(), element.clone()).into())
 }
 
 fn reshape(op: &OpView<'_>) -> Result<(), Mistake> {
