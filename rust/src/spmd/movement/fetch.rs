@@ -51,6 +51,9 @@ impl Fetch<'_, '_> {
         if let Some(parts) = uniform(schedule, &shards) {
             return self.side_by_side(inputs, schedule, &parts, size);
         }
+        if let Some(window) = self.from_strip(inputs[0], schedule, size) {
+            return window;
+        }
         let mut window: Option<ValueId> = None;
         for round in &schedule.rounds {
             let (part, landings) = self.exchange(inputs, &shards, round);
@@ -107,7 +110,9 @@ impl Fetch<'_, '_> {
     ) -> (ValueId, Vec<Option<i64>>) {
         let count = total_size(self.digits) as usize;
         let len = round.len();
-        let first = |piece: &Piece| piece.from.min((shards[piece.input] - len).max(0));
+        let first = |piece: &Piece| {
+            round.from.unwrap_or_else(|| piece.from.min((shards[piece.input] - len).max(0)))
+        };
         let mut used: Vec<usize> = round.pieces.iter().map(|piece| piece.input).collect();
         used.sort_unstable();
         used.dedup();
@@ -147,6 +152,10 @@ impl Fetch<'_, '_> {
         let high = self.along((len - shape[self.dim]).max(0), shape.len());
         self.emit.pad(input, None, &vec![0; shape.len()], &high)
     }
+    /// The number of shards of the dim.
+    pub(super) fn count(&self) -> usize {
+        total_size(self.digits) as usize
+    }
     /// `count` for the dim, 0 for the others of `rank`.
     pub fn along(&self, count: i64, rank: usize) -> Vec<i64> {
         let mut list = vec![0; rank];
@@ -154,7 +163,7 @@ impl Fetch<'_, '_> {
         list
     }
     /// `part` after the permute of `round`, or `part` if the round is local.
-    fn sent(&mut self, part: ValueId, round: &Round) -> ValueId {
+    pub(super) fn sent(&mut self, part: ValueId, round: &Round) -> ValueId {
         if round.is_local {
             return part;
         }
@@ -274,7 +283,7 @@ impl Fetch<'_, '_> {
         limits[self.dim] = limits[self.dim] - stride + phase + 1;
         self.emit.strided_slice(input, &starts, &limits, &strides)
     }
-    fn value(&mut self, number: PerShard) -> ValueId {
+    pub(super) fn value(&mut self, number: PerShard) -> ValueId {
         match number {
             PerShard::Same(number) => self.emit.index(number),
             PerShard::Varies(value) => value,

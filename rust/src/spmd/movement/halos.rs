@@ -8,7 +8,7 @@
 //! Source: `spmd_partitioner_util.cc`, `ExchangeHalo`, `ExchangeHaloCompact`.
 
 use super::pieces::Piece;
-use super::schedule::{by_distance, local, Round, Schedule};
+use super::schedule::{by_distance, local, Joined, Round, Schedule};
 use rustc_hash::FxHashSet;
 
 /// The windows that halos are exchanged for.
@@ -25,14 +25,22 @@ pub struct Halos<'a> {
 impl Halos<'_> {
     /// The schedule of `pieces`, those of these windows.
     pub fn schedule(&self, pieces: &[Piece]) -> Schedule {
-        let (mut rounds, sent) = local(pieces);
+        let (own, sent) = local(pieces);
         let longest = self.longest(i64::max, 0, self.firsts.len());
-        if longest > self.count.saturating_mul(2) {
+        let is_long = longest > self.count.saturating_mul(2);
+        // What shards keep of their own elements begins and ends where that of some shard does.
+        let left = self.longest(|left, _| left, 0, self.firsts.len());
+        let right = self.longest(|_, right| right, 0, self.firsts.len());
+        let (begin, end) = ((-left).max(0), (self.shard + right).min(self.shard));
+        let own = own.into_iter();
+        let kept = |round| Round { least: end - begin, ..round }.beginning_at(begin, self.shard);
+        let mut rounds: Vec<Round> = own.map(kept).collect();
+        if is_long {
             rounds.extend(self.compact(sent));
         } else {
             rounds.extend(by_distance(&sent).into_iter().map(|round| self.sent_from_end(round)));
         }
-        Schedule { rounds }
+        Schedule { rounds, joined: if is_long { Joined::ByChoice } else { Joined::SideBySide } }
     }
     /// The longest halo of the shards from `start` on and before `end`, by what `of` says of the left and the right one.
     fn longest(&self, of: impl Fn(i64, i64) -> i64, start: usize, end: usize) -> i64 {
@@ -53,14 +61,15 @@ impl Halos<'_> {
         let (with_skipped, skipped) = if distance < 0 {
             let longest = self.longest(|left, _| left, 1, number);
             let last = shard + self.longest(|_, right| right, 0, number);
-            (part(longest), -nearer - last)
+            (part(longest), (-nearer - last).max(0))
         } else {
             let longest = self.longest(|_, right| right, 0, number.saturating_sub(1));
             let first = -self.longest(|left, _| left, 0, number);
-            (part(longest), first - nearer - shard)
+            (part(longest), (first - nearer - shard).max(0))
         };
-        let least = (with_skipped - skipped.max(0)).clamp(0, shard);
-        Round { least, ..round }
+        let least = (with_skipped - skipped).clamp(0, shard);
+        let from = if distance < 0 { shard - with_skipped } else { skipped };
+        Round { least, ..round }.beginning_at(from, shard)
     }
     /// Rounds of one piece of each source, as far as targets differ, with the part of a shard that holds all of them.
     fn compact(&self, mut sent: Vec<Piece>) -> Vec<Round> {
@@ -84,7 +93,8 @@ impl Halos<'_> {
                     left.push(piece);
                 }
             }
-            rounds.push(Round { pieces, is_local: false, least: limit - start });
+            let round = Round { pieces, is_local: false, least: limit - start, from: None };
+            rounds.push(round.beginning_at(start, self.shard));
             sent = left;
         }
         rounds

@@ -8,7 +8,7 @@
 //! 3. [`schedule`] sorts pieces into rounds, in each of which a shard sends at most one piece and gets at most one.
 //!    [`halos`] does so as XLA's partitioner.
 //! 4. [`fetch`] builds ops: a collective permute for each round, of as many elements as its longest piece has, and
-//!    ops that assemble the pieces at offsets that depend on the device.
+//!    ops that assemble the pieces at offsets that depend on the device; [`strips`] does so as XLA's partitioner.
 //!
 //! For example, 12 elements over 4 shards, of which a shard of the result needs its own and one more on either side:
 //!
@@ -25,6 +25,7 @@ pub mod halos;
 pub mod pieces;
 pub mod refined;
 pub mod schedule;
+mod strips;
 pub mod windows;
 
 pub use fetch::Fetch;

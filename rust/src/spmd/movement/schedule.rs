@@ -19,12 +19,21 @@ pub struct Round {
     pub is_local: bool,
     /// The number of elements that are sent at least.
     pub least: i64,
+    /// Where what is sent begins in all shards, if that is known.
+    pub from: Option<i64>,
 }
 
 impl Round {
     /// The number of elements along the dim of the longest piece, or more.
     pub fn len(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0).max(self.least)
+    }
+    /// The round if what all shards send of their `shard` elements begins at `from`, and holds all pieces.
+    pub fn beginning_at(self, from: i64, shard: i64) -> Self {
+        let end = from + self.len();
+        let holds = |piece: &Piece| from <= piece.from && piece.from + piece.len <= end;
+        let is_known = from >= 0 && end <= shard && self.pieces.iter().all(holds);
+        Self { from: is_known.then_some(from), ..self }
     }
     /// Whether there is no piece.
     pub fn is_empty(&self) -> bool {
@@ -42,11 +51,25 @@ pub enum Rounds {
     AsXla,
 }
 
+/// How the window of a shard is put together; see [`super::strips`] for all but the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Joined {
+    /// Each piece at its place, over the others.
+    #[default]
+    ByMasks,
+    /// Out of what all rounds bring, side by side.
+    SideBySide,
+    /// Out of pieces side by side, each chosen among what rounds bring.
+    ByChoice,
+}
+
 /// Rounds in order: those of local pieces come first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
     /// The rounds.
     pub rounds: Vec<Round>,
+    /// How windows are put together.
+    pub joined: Joined,
 }
 
 impl Schedule {
@@ -59,7 +82,7 @@ impl Schedule {
         let is_better =
             (total(&by_colour), by_colour.len()) < (total(&by_distance), by_distance.len());
         rounds.extend(if is_better { by_colour } else { by_distance });
-        Self { rounds }
+        Self { rounds, joined: Joined::ByMasks }
     }
     /// The number of elements along the dim that a device sends.
     pub fn sent(&self) -> i64 {
@@ -91,7 +114,8 @@ fn by_key(pieces: &[Piece], key: impl Fn(&Piece) -> (usize, i64), is_local: bool
         rounds.entry((key, *count)).or_default().push(*piece);
         *count += 1;
     }
-    rounds.into_values().map(|pieces| Round { pieces, is_local, least: 0 }).collect()
+    let round = |pieces| Round { pieces, is_local, least: 0, from: None };
+    rounds.into_values().map(round).collect()
 }
 
 /// A round for each colour of an edge colouring; the longest pieces first.
@@ -106,7 +130,8 @@ fn colours(mut pieces: Vec<Piece>) -> Vec<Round> {
         rounds[colour].push(*piece);
     }
     rounds.retain(|pieces| !pieces.is_empty());
-    rounds.into_iter().map(|pieces| Round { pieces, is_local: false, least: 0 }).collect()
+    let round = |pieces| Round { pieces, is_local: false, least: 0, from: None };
+    rounds.into_iter().map(round).collect()
 }
 
 /// Colours of the edges of a bipartite graph: sources on one side, targets on the other.
