@@ -1,7 +1,8 @@
 //! All-reduces that run as one.
 //!
-//! XLA combines those of a block that reduce equal elements in the same way among the same devices, in post-order, until one
-//! depends on the result of another. Kinds are combined one after the other, so that what was combined counts as a dependence.
+//! XLA combines those of a block that reduce equal elements in the same way among the same devices. The first in post-order that is
+//! left begins a set, which takes in the others of its kind until one depends on the set. What was combined counts as a dependence
+//! for the sets after it, in the post-order that is then.
 //!
 //! Source: XLA's `AllReduceCombiner`; that of hosts has no limit in bytes, and takes at most 256.
 
@@ -12,8 +13,8 @@ use rustc_hash::FxHashMap;
 /// The most all-reduces that run as one.
 const MAX_COUNT: usize = 256;
 
-/// The most kinds of all-reduces in a block that are combined; each takes a walk over the block.
-const MAX_KINDS: usize = 32;
+/// The most visits of ops of a block in search of what sets take in; all-reduces that are left then run alone.
+const MAX_VISITS: usize = 1 << 24;
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;
@@ -48,10 +49,7 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
     }
     let is_sum = |at: usize| kind_of[at] != NONE;
     let mut sets = Sets::new(program, &ops, is_sum);
-    let several = (0..kinds.len() as u32).filter(|&kind| counts[kind as usize] > 1);
-    for kind in several.take(MAX_KINDS) {
-        sets.combine(&kind_of, kind);
-    }
+    sets.combine(&kind_of, counts);
     let sums = ops.iter().enumerate().filter(|&(at, _)| kind_of[at] != NONE);
     sums.map(|(at, &op)| (op, sets.first[at])).collect()
 }
@@ -117,27 +115,51 @@ impl Sets {
         let (first, next) = ((0..count).collect(), vec![NONE; ops.len()]);
         Self { roots, needs, starts, first, next }
     }
-    /// Combines the all-reduces of a kind.
-    fn combine(&mut self, kind_of: &[u32], kind: u32) {
-        let order = self.post_order();
+    /// Combines all-reduces of equal kinds.
+    fn combine(&mut self, kind_of: &[u32], mut num_left: Vec<usize>) {
+        let mut is_left: Vec<bool> = kind_of.iter().map(|&kind| kind != NONE).collect();
         // For each op the last set that it depends on, counted from 1.
         let mut reached = vec![0_u32; self.first.len()];
-        let (mut begun, mut set): (u32, Vec<u32>) = (0, Vec::new());
-        for &at in &order {
-            let mut own = 0;
-            self.for_each_need(at, |need| own = reached[need as usize].max(own));
-            if kind_of[at as usize] == kind {
-                if begun == 0 || own == begun || set.len() == MAX_COUNT {
-                    self.join(&set);
-                    set.clear();
-                    begun += 1;
-                }
-                set.push(at);
-                own = begun;
+        let mut done = Walk::new(self.first.len());
+        let (mut number, mut visits) = (0, 0);
+        while let Some(first) = done.next(self) {
+            let kind = kind_of[first as usize];
+            if !std::mem::take(&mut is_left[first as usize]) {
+                done.finish();
+                continue;
             }
-            reached[at as usize] = own;
+            num_left[kind as usize] -= 1;
+            if num_left[kind as usize] == 0 || visits > MAX_VISITS {
+                done.finish();
+                continue;
+            }
+            number += 1;
+            reached[first as usize] = number;
+            let mut set: Vec<u32> = vec![first];
+            let mut ahead = done.clone();
+            ahead.finish();
+            while let Some(at) = ahead.next(self) {
+                visits += 1;
+                let mut depends = false;
+                self.for_each_need(at, |need| depends |= reached[need as usize] == number);
+                if is_left[at as usize] && kind_of[at as usize] == kind {
+                    if depends || set.len() == MAX_COUNT {
+                        break;
+                    }
+                    set.push(at);
+                    is_left[at as usize] = false;
+                    num_left[kind as usize] -= 1;
+                    depends = true;
+                }
+                reached[at as usize] = if depends { number } else { 0 };
+                ahead.finish();
+            }
+            // What the others need comes before the set then.
+            for &other in &set[1..] {
+                self.for_each_need(other, |need| done.needs.push(need));
+            }
+            self.join(&set);
         }
-        self.join(&set);
     }
     /// Makes the ops at these places run as one.
     fn join(&mut self, set: &[u32]) {
@@ -157,37 +179,52 @@ impl Sets {
             at = self.next[at as usize];
         }
     }
-    /// The first of each set that is visited, after those that it needs, depth first from the last op.
-    fn post_order(&self) -> Vec<u32> {
-        let count = self.first.len() as u32;
-        let mut order = Vec::with_capacity(self.roots.len());
-        let mut is_seen = vec![false; count as usize];
-        let mut needs: Vec<u32> = Vec::new();
-        // Each op that is open, where its needs begin, and the next one.
-        let mut stack: Vec<(u32, usize, usize)> = Vec::new();
-        for &root in &self.roots {
-            let root = self.first[root as usize];
-            if std::mem::replace(&mut is_seen[root as usize], true) {
+}
+
+/// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
+#[derive(Clone)]
+struct Walk {
+    is_seen: Vec<bool>,
+    /// The number of roots that the walk has begun at.
+    num_roots: usize,
+    /// What the ops that are open need, one after the other.
+    needs: Vec<u32>,
+    /// Each op that is open, where its needs begin, and the next one.
+    open: Vec<(u32, usize, usize)>,
+}
+
+impl Walk {
+    fn new(count: usize) -> Self {
+        let (needs, open) = (Vec::new(), Vec::new());
+        Self { is_seen: vec![false; count], num_roots: 0, needs, open }
+    }
+    /// The next set, of which all that it needs are finished.
+    fn next(&mut self, sets: &Sets) -> Option<u32> {
+        loop {
+            let Some((at, _, next)) = self.open.last_mut() else {
+                let &root = sets.roots.get(self.num_roots)?;
+                self.num_roots += 1;
+                self.enter(sets, root);
                 continue;
-            }
-            self.for_each_need(root, |need| needs.push(need));
-            stack.push((root, 0, 0));
-            while let Some((at, begin, next)) = stack.last_mut() {
-                let Some(&need) = needs.get(*next) else {
-                    order.push(*at);
-                    needs.truncate(*begin);
-                    stack.pop();
-                    continue;
-                };
-                *next += 1;
-                if !std::mem::replace(&mut is_seen[need as usize], true) {
-                    let begin = needs.len();
-                    self.for_each_need(need, |need| needs.push(need));
-                    stack.push((need, begin, begin));
-                }
-            }
+            };
+            let Some(&need) = self.needs.get(*next) else { return Some(*at) };
+            *next += 1;
+            self.enter(sets, need);
         }
-        order
+    }
+    fn enter(&mut self, sets: &Sets, at: u32) {
+        let at = sets.first[at as usize];
+        if !std::mem::replace(&mut self.is_seen[at as usize], true) {
+            let begin = self.needs.len();
+            sets.for_each_need(at, |need| self.needs.push(need));
+            self.open.push((at, begin, begin));
+        }
+    }
+    /// Goes on behind the set that came last.
+    fn finish(&mut self) {
+        if let Some((_, begin, _)) = self.open.pop() {
+            self.needs.truncate(begin);
+        }
     }
 }
 
