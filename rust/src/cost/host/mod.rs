@@ -30,6 +30,7 @@ pub mod lifetimes;
 mod liveness;
 pub mod once;
 mod order;
+mod outer;
 mod paths;
 mod pools;
 mod readers;

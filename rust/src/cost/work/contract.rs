@@ -34,12 +34,18 @@ fn multiply_adds(count: u128) -> Work {
     Work::of_flops(count.saturating_mul(2))
 }
 
-/// `2 * elements of the result * size of the contracting dims`.
+/// `2 * elements of the result * size of the contracting dims`; without such dims nothing is added.
 pub(super) fn dot_general(view: &SignatureView<'_>) -> Option<Work> {
     let dims: DotDims = DotDims::read(view.attribute("dot_dimension_numbers")?)?;
     let lhs = view.operand(0)?;
     let sizes: Option<Vec<&i64>> = dims.lhs_contracting.iter().map(|&dim| lhs.get(dim)).collect();
-    Some(multiply_adds(product(view.result(0)?).saturating_mul(product(sizes?))))
+    let (elements, depth) = (product(view.result(0)?), product(sizes?));
+    let is_sum = depth != 1;
+    Some(if is_sum {
+        multiply_adds(elements.saturating_mul(depth))
+    } else {
+        Work::of_flops(elements)
+    })
 }
 
 /// The sizes of a `dot_general`, as of a product of matrices.
