@@ -166,6 +166,7 @@ impl<'g> Run<'g> {
             return;
         }
         let graph = self.graph;
+        self.fill_with_updated(position_of);
         let needs_memory = |item: &u32| {
             let what = &graph.items[*item as usize];
             what.made_by != NONE && what.name_of == NONE && what.bytes > 0
@@ -173,7 +174,7 @@ impl<'g> Run<'g> {
         let mut items: Vec<u32> = (0..graph.items.len() as u32).filter(needs_memory).collect();
         items.sort_by_key(|&item| Reverse(graph.items[item as usize].bytes));
         for item in items {
-            if self.is_output[item as usize] {
+            if self.is_output[item as usize] || self.in_output[item as usize] != NONE {
                 continue;
             }
             let Item { bytes, made_by, over, .. } = graph.items[item as usize];
@@ -189,6 +190,37 @@ impl<'g> Run<'g> {
             if let Some(output) = tried.find(fits) {
                 self.outputs[output as usize].items.insert(first, (last, item));
                 self.in_output[item as usize] = output;
+            }
+        }
+    }
+    /// Puts what an output is written over, as what a loop begins with, into its memory, and what that is written over.
+    fn fill_with_updated(&mut self, position_of: &[u32]) {
+        let graph = self.graph;
+        for output in 0..self.outputs.len() as u32 {
+            let own = self.outputs[output as usize].items.iter().next_back();
+            let Some(mut item) = own.map(|(_, &(_, item))| item) else { continue };
+            loop {
+                let over = graph.items[item as usize].over;
+                if over == NONE {
+                    break;
+                }
+                let under = graph.stored_as(over);
+                let Item { made_by, bytes, .. } = graph.items[under as usize];
+                let is_free = !self.is_output[under as usize]
+                    && self.in_output[under as usize] == NONE
+                    && made_by != NONE
+                    && bytes == graph.items[item as usize].bytes;
+                if !is_free {
+                    break;
+                }
+                let first = position_of[made_by as usize];
+                let last = self.last[under as usize].max(first);
+                if !self.may_be_in(output, under, (first, last)) {
+                    break;
+                }
+                self.outputs[output as usize].items.insert(first, (last, under));
+                self.in_output[under as usize] = output;
+                item = under;
             }
         }
     }
