@@ -30,7 +30,7 @@ pub struct Builder<'p, 'w, 'a> {
     pub(super) taken_in: FxHashMap<OpId, Vec<u32>>,
     pub(super) reads: Vec<(u32, Read)>,
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
-    pub(super) stack: Vec<(ValueId, bool)>,
+    pub(super) stack: Vec<(ValueId, bool, bool)>,
     pub(super) operand_copies: Vec<u32>,
     pub(super) graph: Graph,
 }

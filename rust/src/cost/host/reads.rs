@@ -45,12 +45,12 @@ impl Builder<'_, '_, '_> {
         self.walk_on(kernel, value, is_elementwise, false);
     }
     /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
-    /// reads all that is written.
+    /// reads all that is written, and so does a product that one takes in.
     fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
         let program = self.program;
         let mut stack = std::mem::take(&mut self.stack);
-        stack.push((value, is_elementwise));
-        while let Some((value, is_elementwise)) = stack.pop() {
+        stack.push((value, is_elementwise, is_sum));
+        while let Some((value, is_elementwise, is_sum)) = stack.pop() {
             let value = self.storage.equal.first(value);
             let stamp = self.stamps[value.index()];
             if stamp.0 == self.num_walks {
@@ -73,11 +73,11 @@ impl Builder<'_, '_, '_> {
                     for (index, value) in program.operands(op).enumerate() {
                         let copy = self.taken_in.get(&op).and_then(|copies| copies.get(index));
                         match copy {
-                            None => stack.push((value, is_elementwise && keeps)),
+                            None => stack.push((value, is_elementwise && keeps, is_sum)),
                             Some(&NONE) => {
                                 let at = (index, value);
                                 let folded = self.layouts.folded(program, self.works, op, at);
-                                stack.push((folded.unwrap_or(value), false));
+                                stack.push((folded.unwrap_or(value), false, true));
                             }
                             Some(&item) => {
                                 self.reads.push((kernel, Read { item, is_elementwise: false }));
