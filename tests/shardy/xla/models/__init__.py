@@ -4,6 +4,7 @@ Importing the package registers all of them; `catalog.names` lists and `catalog.
 """
 
 from tests.shardy.xla.models import fields as fields
+from tests.shardy.xla.models import fused as fused
 from tests.shardy.xla.models import llama as llama
 from tests.shardy.xla.models import longer as longer
 from tests.shardy.xla.models import lookup as lookup
