@@ -51,7 +51,7 @@ impl Fetch<'_, '_> {
         if let Some(parts) = uniform(schedule, &shards) {
             return self.side_by_side(inputs, schedule, &parts, size);
         }
-        if let Some(window) = self.from_strip(inputs[0], schedule, size) {
+        if let Some(window) = self.window_of_strip(inputs[0], schedule, size) {
             return window;
         }
         let mut window: Option<ValueId> = None;

@@ -29,6 +29,7 @@ impl Round {
         self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0).max(self.least)
     }
     /// The round if what all shards send of their `shard` elements begins at `from`, and holds all pieces.
+    #[must_use]
     pub fn beginning_at(self, from: i64, shard: i64) -> Self {
         let end = from + self.len();
         let holds = |piece: &Piece| from <= piece.from && piece.from + piece.len <= end;

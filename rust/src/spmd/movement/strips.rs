@@ -20,7 +20,7 @@ struct Strip {
 impl Fetch<'_, '_> {
     /// The window of each shard, of `size` elements of `input`, out of the strip that `schedule` asks for; `None` if it asks for
     /// none, or if windows are not of such parts.
-    pub(super) fn from_strip(
+    pub(super) fn window_of_strip(
         &mut self,
         input: ValueId,
         schedule: &Schedule,
