@@ -213,6 +213,10 @@ def test_groups_along_axes_of_a_mesh() -> None:
             [[0, 4], [1, 5], [2, 6], [3, 7]],
         ),
         ('[#stablehlo.axis_ref<name = "y">, #stablehlo.axis_ref<name = "x">]', [list(range(8))]),
+        # As `sdy-convert-global-to-local` writes them.
+        ('[#sdy<axis_ref"y">]', [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ('[#sdy<axis_ref"x":(1)2>]', [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        ('[#sdy<axis_ref"x":(2)2>, #sdy<axis_ref"y">]', [[0, 1, 2, 3], [4, 5, 6, 7]]),
     ]
     for listed, groups in axes:
         text = 'sdy.mesh @m = <["x"=4, "y"=2]>\n' + groups_program(

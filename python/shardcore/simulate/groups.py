@@ -5,6 +5,7 @@ Source: the StableHLO specification, "Process grouping strategies".
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,8 @@ from shardcore._core import Mesh
 from shardcore.simulate.run import Grid, Run
 from shardcore.simulate.site import Site
 from shardcore.simulate.values import Array
+
+_SUB_AXIS = re.compile(r'#sdy<axis_ref\s*"(?P<name>.*)":\((?P<before>\d+)\)(?P<size>\d+)>')
 
 __all__ = ["Groups", "channel_of", "pairs_of"]
 
@@ -160,7 +163,14 @@ def _by_axes(given: dict[str, Any], site: Site) -> list[list[int]]:
 
 
 def _axis(axis: Any, mesh: Mesh, site: Site) -> tuple[str, int, int]:
-    """Name, pre-size and size of an axis or a sub-axis."""
+    """Name, pre-size and size of an axis or a sub-axis, of ``stablehlo`` or of ``sdy``."""
+    if isinstance(axis, str):
+        # Of a whole axis of sdy attributes give the name.
+        found = _SUB_AXIS.fullmatch(axis)
+        if found:
+            return found["name"], int(found["before"]), int(found["size"])
+        if any(known.name == axis for known in mesh.axes):
+            return axis, 1, mesh.axis_size(axis)
     if isinstance(axis, dict):
         name, info = axis.get("name"), axis.get("sub_axis_info")
         if isinstance(info, dict):
