@@ -1576,6 +1576,7 @@ def partition_program(
     plans: ReshardPlans | None = None,
     originals: Originals | None = None,
     improves: bool | None = None,
+    looks_ahead: bool = False,
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
@@ -1583,8 +1584,10 @@ def partition_program(
     shards, the target to call on shards, and its attributes. Under the policy ``least`` the passes
     run that merge, hoist and fuse collectives of the local module. With ``keep_results``, results
     stay as they are computed until an op needs them otherwise, and calls are inlined; else results
-    are resharded to their shardings. With ``replicates_unknown`` every device computes the ops of
-    which nothing is known, instead of a refusal. Reshards that ``plans`` has are not planned again.
+    are resharded to their shardings. With ``looks_ahead`` besides, they go to their shardings, or
+    to where elementwise ops behind them are resharded to. With ``replicates_unknown`` every device
+    computes the ops of which nothing is known, instead of a refusal. Reshards that ``plans`` has
+    are not planned again.
 
     Returned are the local module; the number of devices; and where its ops come from.
     """

@@ -188,3 +188,28 @@ def test_the_best_plan_of_a_large_program_is_made_again(
     again = propagated(name).partition("least")
     assert str(again.module) == str(kept.module)
     assert len(made) - num_plans in (num_plans, num_plans + 1)
+
+
+def test_sums_are_made_for_where_elementwise_ops_behind_them_are_resharded() -> None:
+    """Rows that are looked up are summed whole, 210 bytes, and selected from; XLA's partitioner
+    does so. A reduce-scatter of them and an all-gather behind the selection send 336, as five rows
+    are padded to eight."""
+    text = """
+sdy.mesh @mesh = <["x"=8]>
+func.func @main(%t: tensor<16x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %i: tensor<5x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>},
+    %m: tensor<5x6xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>})
+    -> (tensor<5x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %c = stablehlo.constant dense<7.0> : tensor<5x6xf32>
+  %0 = sdy.sharding_constraint %i <@mesh, [{"x"}, {}]> : tensor<5x1xi32>
+  %1 = sdy.sharding_constraint %m <@mesh, [{"x"}, {}]> : tensor<5x6xi1>
+  %2 = "stablehlo.gather"(%t, %0) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+      collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+      slice_sizes = array<i64: 1, 6>}> : (tensor<16x6xf32>, tensor<5x1xi32>) -> tensor<5x6xf32>
+  %3 = stablehlo.select %1, %2, %c : tensor<5x6xi1>, tensor<5x6xf32>
+  %4 = sdy.sharding_constraint %3 <@mesh, [{}, {}]> : tensor<5x6xf32>
+  return %4 : tensor<5x6xf32>
+}"""
+    partitioned = shardcore.Module.parse(text).propagate().partition("least")
+    assert partitioned.sent_bytes == 2 * 5 * 6 * 4 * 7 / 8
+    assert shardcore.prove(partitioned).is_proven

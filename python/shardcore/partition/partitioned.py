@@ -235,12 +235,13 @@ def partition(
         result: a program whose shardings are complete.
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` makes up to six plans and takes the one that sends the fewest bytes
+            shows). ``least`` makes up to seven plans and takes the one that sends the fewest bytes
             in total: the way that sends the fewest bytes for each op, with results resharded to
             their shardings; the same with results that stay as they are computed until an op needs
             them otherwise; that of ``shardy``; where values are resharded for calls, the first two
             for the program completed once its calls are inlined; and, of programs of at most 4,000
-            ops, that of ``xla``. On each it runs the passes that merge, hoist and fuse collectives.
+            ops, that of ``xla``, and that in which results go to where elementwise ops behind them
+            are resharded to. On each it runs the passes that merge, hoist and fuse collectives.
             ``xla`` chooses as XLA's SPMD partitioner does for products, convolutions, elementwise
             ops, reductions, gathers, scatters, reshapes, slices and concatenations, and takes the
             way that sends the fewest bytes for other ops.
@@ -288,6 +289,8 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
         if source.num_ops <= MOST_OPS_AS_XLA:
             completed, originals = result._as_xla(keep_ports=True)
             yield partial(lower, completed, originals=originals, ways="xla")
+            far = source if inlined is None else inlined
+            yield partial(lower, far, keep_results=True, looks_ahead=True)
 
     of_best: Callable[[], Partitioned] | None = None
     best: Partitioned | None = None
@@ -315,6 +318,7 @@ def lowered(
     keep_results: bool = False,
     originals: Originals | None = None,
     ways: str | None = None,
+    looks_ahead: bool = False,
 ) -> Partitioned:
     """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`.
 
@@ -331,6 +335,7 @@ def lowered(
         _PLANS,
         originals,
         policy == "least",
+        looks_ahead,
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

@@ -36,12 +36,14 @@ fn shard_rule(
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
 /// Under the policy `least`, or as `improves` says, the passes of [`improve`] run on the local module, and reshards send the
 /// fewest bytes, whatever the policy. With `keep_results` results stay as they are
-/// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too. With
+/// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too; with
+/// `looks_ahead` besides, they go to their shardings, or to where elementwise ops behind them are resharded to. With
 /// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
 /// those of `module`, if its calls were inlined before.
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
-                    replicates_unknown = false, plans = None, originals = None, improves = None))]
+                    replicates_unknown = false, plans = None, originals = None, improves = None,
+                    looks_ahead = false))]
 #[allow(clippy::too_many_arguments)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
@@ -54,6 +56,7 @@ pub(super) fn partition_program(
     plans: Option<PyRef<'_, PyReshardPlans>>,
     originals: Option<PyRef<'_, PyOriginals>>,
     improves: Option<bool>,
+    looks_ahead: bool,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
     let rules = registry().legalizing_chlo();
@@ -65,7 +68,11 @@ pub(super) fn partition_program(
     let shard_rules = shard_rules.map_or_else(ShardRules::default, |Items(rules)| {
         rules.into_iter().map(shard_rule).collect()
     });
-    let results = if keep_results { Results::AsComputed } else { Results::AsSharded };
+    let results = match (keep_results, looks_ahead) {
+        (false, _) => Results::AsSharded,
+        (true, false) => Results::AsComputed,
+        (true, true) => Results::AsWanted,
+    };
     let policy_of_ops = match policy {
         "xla" => Policy::Xla,
         "shardy" => Policy::Shardy,

@@ -9,4 +9,6 @@ pub enum Results {
     /// As they are computed, until an op needs them otherwise. Results go to their shardings where that sends nothing, and
     /// where reducing terms into the sharding sends no more than reducing them alone.
     AsComputed,
+    /// By their shardings, but results behind which there are only elementwise ops up to a reshard go where that leads.
+    AsWanted,
 }

@@ -1,13 +1,16 @@
 //! Looks ahead: a value whose only user reshards it is computed for where that user wants it. Between a pad that grows a
 //! dim, say, and an all-gather of it, the operand of the pad is gathered if that sends less. Of reshards in a row only the
-//! last one counts.
+//! last one counts. Where results are [`Results::AsWanted`], elementwise ops on the way there are passed.
 
 use super::super::placement::PlacementId;
 use super::super::policy::Policy;
 use super::super::results::Results;
 use super::{Lowering, Treatment};
 use crate::index::{OpId, ValueId};
-use crate::ir::OpKind;
+use crate::ir::{OpKind, OpTraits, Type};
+
+/// The most elementwise ops that are passed on the way to a reshard.
+const MOST_PASSED: usize = 64;
 
 impl Lowering<'_, '_, '_> {
     /// The placement to which the only user of `value` reshards it; `None` if it has other users, or that one does not.
@@ -28,7 +31,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// The placement to which the reshards in a row behind `value` lead, and the result of the last one.
     fn end_of_row(&mut self, mut value: ValueId) -> Option<(PlacementId, ValueId)> {
-        let mut wanted = None;
+        let (mut wanted, mut passed) = (None, 0);
         while let Some((user, index)) = self.only_user(value) {
             let kind = self.emit.program.kind(user);
             let result = match Treatment::of(kind) {
@@ -40,10 +43,15 @@ impl Lowering<'_, '_, '_> {
                 Treatment::Reshard if is_reshard(kind) => 0,
                 Treatment::ByRule if self.is_identity(user) => {
                     let result = self.emit.program.result(user, 0);
-                    if self.how.results == Results::AsSharded {
+                    if self.how.results != Results::AsComputed {
                         wanted = Some(self.target(result));
                     }
                     value = result;
+                    continue;
+                }
+                Treatment::ByRule if passed < MOST_PASSED && self.is_elementwise(user, value) => {
+                    value = self.emit.program.result(user, 0);
+                    passed += 1;
                     continue;
                 }
                 Treatment::Barrier => index,
@@ -58,6 +66,17 @@ impl Lowering<'_, '_, '_> {
             value = next;
         }
         Some((wanted?, value))
+    }
+    /// Whether values are looked for behind `op`, which computes each element of its result from that of `value`.
+    fn is_elementwise(&self, op: OpId, value: ValueId) -> bool {
+        let program = &*self.emit.program;
+        let shape = |ty| match &program.types()[ty] {
+            Type::RankedTensor { shape, .. } => Some(shape),
+            _ => None,
+        };
+        self.how.results == Results::AsWanted
+            && program.has_traits(op, OpTraits::ELEMENTWISE)
+            && shape(self.global_type(value)) == shape(program.type_of(program.result(op, 0)))
     }
     /// The user of `value` in its block if it is the only one, and which operand of it `value` is.
     fn only_user(&self, value: ValueId) -> Option<(OpId, usize)> {

@@ -23,7 +23,7 @@ impl Lowering<'_, '_, '_> {
         let is_number = || self.placements[operand.placement].dims.is_empty();
         let is_kept = match self.how.policy {
             Policy::Xla => is_number() || self.how.has_free_reshards,
-            _ => self.how.results == Results::AsComputed,
+            _ => self.how.results != Results::AsSharded,
         };
         if !is_kept {
             return;

@@ -67,7 +67,7 @@ impl Lowering<'_, '_, '_> {
     fn last_dims_sharded(&self, work: &ByRule, way: &Way) -> usize {
         let rank = work.shapes.first().map_or(0, Vec::len);
         let are_alike = work.shapes.iter().all(|shape| shape.len() == rank);
-        if self.how.results == Results::AsSharded || rank < 3 || !are_alike {
+        if self.how.results != Results::AsComputed || rank < 3 || !are_alike {
             return 0;
         }
         let dims = way.results.iter().flat_map(|&id| self.placements[id].dims.iter().enumerate());
@@ -207,7 +207,7 @@ impl Lowering<'_, '_, '_> {
     ) -> (PlacementId, i64) {
         let held = Held { global, placement, ..NO_VALUE };
         let sent = self.reshard_elements(held, wanted);
-        if self.how.results == Results::AsSharded || sent == 0 {
+        if self.how.results != Results::AsComputed || sent == 0 {
             return (wanted, sent);
         }
         let reduced = Placement { partial: Vec::new(), ..self.placements[placement].clone() };

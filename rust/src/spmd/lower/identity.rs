@@ -44,7 +44,7 @@ impl Lowering<'_, '_, '_> {
         if has_terms(held.placement) || has_terms(target) {
             return false;
         }
-        if self.how.results == Results::AsSharded {
+        if self.how.results != Results::AsComputed {
             let target = self.wanted_of(result).unwrap_or(target);
             if self.reshard_elements(held, target) > 0 {
                 self.note_sent(op, held, target);
