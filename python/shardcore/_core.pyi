@@ -1577,6 +1577,7 @@ def partition_program(
     originals: Originals | None = None,
     improves: bool | None = None,
     looks_ahead: bool = False,
+    takes_source: bool = False,
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
@@ -1588,6 +1589,8 @@ def partition_program(
     to where elementwise ops behind them are resharded to. With ``replicates_unknown`` every device
     computes the ops of which nothing is known, instead of a refusal. Reshards that ``plans`` has
     are not planned again.
+    With ``takes_source`` the program of ``module`` becomes the local program, if nobody else has
+    it, and ``module`` makes it again when it is read.
 
     Returned are the local module; the number of devices; and where its ops come from.
     """
@@ -1609,7 +1612,7 @@ class Origin:
     def outcomes(self) -> list[tuple[str, str, str, str | None]]:
         """For each op its name, how it is computed, why, and its location."""
 
-def collective_traffic(module: Module, origin: Origin) -> list[tuple[str, int, int, int]]:
+def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
     """Return what the collectives of ``module``, the program of one device, move.
 
     For those that are alike: their kind, how many devices talk to each other, the bytes of the

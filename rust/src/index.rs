@@ -156,10 +156,11 @@ pub struct IdVec<I, T> {
     ids: PhantomData<fn(I) -> I>,
 }
 
-/// Clones have room for a quarter more: tables are copied to be edited, and the first item would copy them once more.
+/// Clones have room for three quarters more: tables are copied to be edited, and would be copied once more when they are full. Room
+/// that is not used takes no memory.
 impl<I, T: Clone> Clone for IdVec<I, T> {
     fn clone(&self) -> Self {
-        let mut items = Vec::with_capacity(self.items.len() + self.items.len() / 4);
+        let mut items = Vec::with_capacity(self.items.len() + self.items.len() / 4 * 3);
         items.extend_from_slice(&self.items);
         Self { items, ids: PhantomData }
     }

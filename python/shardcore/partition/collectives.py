@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardcore._core import Module, Origin, collective_traffic
+from shardcore._core import Module, collective_traffic
 from shardcore.costs.records import CollectiveCost
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def _default_cost(local: Partitioned) -> Cost:
     return cost(local)
 
 
-def sent_bytes(module: Module, origin: Origin) -> int:
+def sent_bytes(module: Module) -> int:
     """Return the bytes that a device sends in one run of ``module``: of all its collectives."""
     from shardcore.calculus.collective_time import wire_bytes
     from shardcore.costs.links import OPS
 
-    rows = collective_traffic(module, origin)
+    rows = collective_traffic(module)
     return sum(
         wire_bytes(OPS[kind], num_bytes, devices) * count
         for kind, devices, num_bytes, count in rows

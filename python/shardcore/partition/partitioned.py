@@ -35,6 +35,9 @@ POLICIES = ("least", "shardy", "xla")
 MOST_OPS_KEPT = 1 << 16
 """Of larger programs the best plan is not kept while others are made, but made again."""
 
+MOST_OPS_COPIED = 1 << 18
+"""Of larger programs what is lowered is no copy: the source is made again if it is asked for."""
+
 MOST_OPS_AS_XLA = 4000
 """The most ops of a program for which ``least`` makes the plan of ``xla`` too."""
 
@@ -146,7 +149,7 @@ class Partitioned:
         if self._sent_bytes is None:
             from shardcore.partition.collectives import sent_bytes
 
-            self._sent_bytes = sent_bytes(self.module, self.origin)
+            self._sent_bytes = sent_bytes(self.module)
         return self._sent_bytes
 
     def as_text(self, dialect: str = "stablehlo") -> str:
@@ -266,9 +269,9 @@ def partition(
     if policy == "least":
         return least(result, lower)
     if policy == "shardy":
-        return lower(result._resharded())
+        return lower(result._resharded(), takes_source=True)
     completed, originals = result._as_xla(keep_ports)
-    made = lower(completed, originals=originals)
+    made = lower(completed, originals=originals, takes_source=True)
     made.keeps_ports = keep_ports
     return made
 
@@ -281,7 +284,7 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
     def plans() -> Iterator[Callable[[], Partitioned]]:
         yield partial(lower, source)
         yield partial(lower, source, keep_results=True)
-        yield partial(lower, result._resharded())
+        yield lambda: lower(result._resharded(), takes_source=True)
         inlined = result._inlined()
         if inlined is not None:
             yield partial(lower, inlined, keep_results=True)
@@ -319,10 +322,12 @@ def lowered(
     originals: Originals | None = None,
     ways: str | None = None,
     looks_ahead: bool = False,
+    takes_source: bool = False,
 ) -> Partitioned:
     """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`.
 
-    Ops are computed in the ways of that policy, or of the policy ``ways``.
+    Ops are computed in the ways of that policy, or of the policy ``ways``. With ``takes_source``
+    ``source`` is made again when it is read, if the program is large.
     """
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
@@ -336,6 +341,7 @@ def lowered(
         originals,
         policy == "least",
         looks_ahead,
+        takes_source and source.num_ops > MOST_OPS_COPIED,
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

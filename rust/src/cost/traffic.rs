@@ -23,8 +23,9 @@ pub struct Traffic {
     pub count: u128,
 }
 
-/// What the collectives of the program of `local` move: those that are alike as one.
-pub fn traffic(local: Local<'_>) -> Vec<Traffic> {
+/// What the collectives of `program`, that of one device, move: those that are alike as one. Its meshes are those of its source.
+pub fn traffic(program: &Program) -> Vec<Traffic> {
+    let local = Local { program, source: program, originals: None };
     let mut works = Works::new(local.program);
     let execution = Execution::new(local.program, &mut works);
     // The trip count of a loop may depend on an argument of its function.

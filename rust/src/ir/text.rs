@@ -41,6 +41,10 @@ impl TextPool {
     }
     /// The source as it was given.
     #[inline]
+    pub fn shared_source(&self) -> Source {
+        self.source.clone()
+    }
+    /// The source.
     pub fn source(&self) -> &str {
         (*self.source).as_ref()
     }

@@ -32,7 +32,7 @@ mod sync;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::ir::{Program, Source};
 use crate::memory;
-pub use origin::{Origin, Step};
+pub use origin::{Maker, Origin, Step};
 pub use slot::{Read, Ticket};
 use slot::{Run, Slot, Taken};
 use std::sync::Arc;
@@ -50,6 +50,17 @@ impl Module {
     /// A module of `program`, which was parsed from `source`.
     pub fn parsed(program: Program, source: Source) -> Self {
         Self { slot: Slot::new(Arc::new(program), Some(Arc::new(Origin::new(source)))) }
+    }
+    /// A module of `program`, which `make` makes again.
+    pub fn made_by(program: Program, make: Arc<Maker>) -> Self {
+        Self { slot: Slot::new(Arc::new(program), Some(Arc::new(Origin::made_by(make)))) }
+    }
+    /// Takes the program out, if nobody else has it and it can be made again: whoever reads the module makes it again.
+    pub fn give(&self) -> Option<Program> {
+        match self.slot.take() {
+            Taken::Owned(program) => Some(program),
+            Taken::Shared(_) | Taken::Absent => None,
+        }
     }
     /// A module with the last state of this one, which they share.
     #[must_use]

@@ -1,4 +1,4 @@
-//! The source of a program and the runs on it, from which it can be rebuilt.
+//! What a program can be rebuilt from: its source, or what makes it, and the runs on it.
 //!
 //! The source is parsed, and the same runs are repeated. That gives the same program, since a run depends on
 //! nothing else: its rules are stored, with the results of users' functions.
@@ -24,16 +24,43 @@ pub struct Step {
     pub limits: Limits,
 }
 
-/// The source of a program and the runs on it.
+impl Step {
+    /// Repeats the run on `program`. `report` is called from time to time, and returns false to stop.
+    pub fn repeat(
+        &self,
+        program: &mut Program,
+        report: &mut dyn FnMut(Progress<'_>) -> bool,
+    ) -> Result<()> {
+        let mut rules = self.rules.replaying();
+        rules.install_edges(program)?;
+        let mut context = Context::new(&mut rules, self.limits, report);
+        self.pipeline.run(program, &mut context)
+    }
+}
+
+/// What makes a program, the same one each time. It calls its argument from time to time, which returns false to stop it.
+pub type Maker = dyn Fn(&mut dyn FnMut(Progress<'_>) -> bool) -> Result<Program> + Send + Sync;
+
+/// What a program can be rebuilt from, and the runs on it.
 pub struct Origin {
-    source: Source,
+    base: Base,
     steps: Vec<Arc<Step>>,
+}
+
+#[derive(Clone)]
+enum Base {
+    Text(Source),
+    Made(Arc<Maker>),
 }
 
 impl Origin {
     /// The origin of a program that is parsed from `source`.
     pub(super) fn new(source: Source) -> Self {
-        Self { source, steps: Vec::new() }
+        Self { base: Base::Text(source), steps: Vec::new() }
+    }
+    /// The origin of a program that `make` makes.
+    pub(super) fn made_by(make: Arc<Maker>) -> Self {
+        Self { base: Base::Made(make), steps: Vec::new() }
     }
     /// The origin after one more step; `None` after more than `MAX_STEPS`.
     pub(super) fn after(&self, step: Step) -> Option<Self> {
@@ -42,16 +69,17 @@ impl Origin {
         }
         let mut steps = self.steps.clone();
         steps.push(Arc::new(step));
-        Some(Self { source: self.source.clone(), steps })
+        Some(Self { base: self.base.clone(), steps })
     }
     /// Rebuilds the program. `report` is called from time to time, and returns false to stop.
     pub fn make(&self, report: &mut dyn FnMut(Progress<'_>) -> bool) -> Result<Program> {
-        let mut program = mlir::parse_shared(self.source.clone()).map_err(|e| changed(&e))?;
+        let made = match &self.base {
+            Base::Text(source) => mlir::parse_shared(source.clone()),
+            Base::Made(make) => make(report),
+        };
+        let mut program = made.map_err(|e| changed(&e))?;
         for step in &self.steps {
-            let mut rules = step.rules.replaying();
-            rules.install_edges(&mut program).map_err(|e| changed(&e))?;
-            let mut context = Context::new(&mut rules, step.limits, report);
-            step.pipeline.run(&mut program, &mut context).map_err(|e| changed(&e))?;
+            step.repeat(&mut program, report).map_err(|e| changed(&e))?;
         }
         Ok(program)
     }

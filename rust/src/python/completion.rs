@@ -8,10 +8,13 @@ use super::room::copy;
 use super::run_options::RunOptions;
 use super::why::PyExplainer;
 use super::work::{install_edges, run, work};
+use crate::context::Progress;
 use crate::cost::work::Family;
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
+use crate::memory;
+use crate::module::Step;
 use crate::pipeline::{Completion, Pipeline};
 use crate::verify::verify_made;
 use pyo3::prelude::*;
@@ -45,11 +48,23 @@ impl Request {
         }
         let mut program = copy(py, &self.before)?;
         let limits = self.options.limits();
-        run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), progress)?;
         if !collectives {
+            run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), progress)?;
             self.check(py, &program)?;
+            return Ok(PyModule::new(program, self.filename.clone()));
         }
-        Ok(PyModule::new(program, self.filename.clone()))
+        let rules = rules.recording();
+        let step = Step { pipeline: Arc::new(pipeline), rules: rules.clone(), limits };
+        let with = (limits, false);
+        run(py, &step.pipeline, rules, &mut program, &self.filename, with, progress)?;
+        let before = Arc::clone(&self.before);
+        let make = move |report: &mut dyn FnMut(Progress<'_>) -> bool| {
+            memory::ensure_for_program(before.num_op_ids())?;
+            let mut program = Program::clone(&before);
+            step.repeat(&mut program, report)?;
+            Ok(program)
+        };
+        Ok(PyModule::made_by(program, Arc::new(make), self.filename.clone()))
     }
     /// The completed program with every reshard made explicit, none as collectives.
     pub fn complete_with_reshards(&self, py: Python<'_>) -> PyResult<PyModule> {

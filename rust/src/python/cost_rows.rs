@@ -47,12 +47,16 @@ macro_rules! record {
 }
 
 impl<'a, 'py> Tables<'a, 'py> {
-    /// Makes rows of `program`, which was made from `origin`.
-    pub fn new(py: Python<'py>, origin: &'a Origin, program: &'a Program) -> Self {
-        let source = &*origin.source;
+    /// Makes rows of `program`, which was made from `source`, the program of `origin`.
+    pub fn new(
+        py: Python<'py>,
+        origin: &'a Origin,
+        source: &'a Program,
+        program: &'a Program,
+    ) -> Self {
         Self {
             py,
-            local: origin.local(program),
+            local: origin.local(program, source),
             steps: &origin.steps,
             calls: CallSites::new(source),
             locations: FxHashMap::default(),

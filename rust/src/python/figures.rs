@@ -12,6 +12,7 @@ use super::together::{together, Together};
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
+use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::work::estimate::{Estimate, Estimates};
@@ -99,6 +100,7 @@ impl<K: Clone + Eq + std::hash::Hash> Kinds<K> {
 pub struct PyFigures {
     program: Arc<Program>,
     origin: Arc<Origin>,
+    source: Arc<Program>,
     estimates: Estimates,
     cost: ProgramCost,
     sequence: OnceLock<Sequence>,
@@ -108,9 +110,13 @@ pub struct PyFigures {
 }
 
 impl PyFigures {
-    /// The figures of `program`, which was made from `origin`.
-    fn of(program: Arc<Program>, origin: Arc<Origin>, estimates: Estimates) -> Self {
-        let cost = local_cost(origin.local(&program), &estimates);
+    /// The figures of `program`, which was made from `source`, the program of `origin`.
+    fn of(
+        program: Arc<Program>,
+        (origin, source): (Arc<Origin>, Arc<Program>),
+        estimates: Estimates,
+    ) -> Self {
+        let cost = local_cost(origin.local(&program, &source), &estimates);
         let ops = cost.ops.iter();
         let work = Kinds::of(
             ops.map(|row| (row.element, row.unit, row.work, row.traffic, row.is_collective)),
@@ -120,20 +126,24 @@ impl PyFigures {
             collectives.map(|row| (row.kind, row.mesh, row.axes.clone(), row.devices, row.bytes)),
         );
         let (sequence, peak) = (OnceLock::new(), OnceLock::new());
-        Self { program, origin, estimates, cost, sequence, peak, work, traffic }
+        Self { program, origin, source, estimates, cost, sequence, peak, work, traffic }
+    }
+    /// The program of one device, beside its source.
+    fn local(&self) -> Local<'_> {
+        self.origin.local(&self.program, &self.source)
     }
     /// What depends on the order of the ops.
     fn sequence(&self, py: Python<'_>) -> &Sequence {
-        let make = || sequence(self.origin.local(&self.program), &self.estimates);
+        let make = || sequence(self.local(), &self.estimates);
         py.detach(|| self.sequence.get_or_init(make))
     }
     /// The most memory that is taken at once.
     fn peak(&self, py: Python<'_>) -> &Peak {
-        let make = || local_peak(self.origin.local(&self.program), &self.cost.execution);
+        let make = || local_peak(self.local(), &self.cost.execution);
         py.detach(|| self.peak.get_or_init(make))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
-        Tables::new(py, &self.origin, &self.program)
+        Tables::new(py, &self.origin, &self.source, &self.program)
     }
 }
 
@@ -159,13 +169,14 @@ pub(super) fn program_figures(
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
+    let source = origin.source(py)?;
     room(py, program.num_op_ids().saturating_mul(BYTES_PER_OP), "counting the program")?;
     let given = estimates.into_iter().map(|(id, flops, transcendentals, bytes)| {
         let work = Work { transcendentals, ..Work::of_flops(flops) };
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    Ok(py.detach(|| PyFigures::of(program, origin, estimates)))
+    Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates)))
 }
 
 #[pymethods]
@@ -181,7 +192,7 @@ impl PyFigures {
     }
     /// The bytes that XLA allocates where the program runs on hosts. They are computed when asked for.
     fn host_bytes(&self, py: Python<'_>) -> u128 {
-        py.detach(|| local_host_bytes(self.origin.local(&self.program)))
+        py.detach(|| local_host_bytes(self.local()))
     }
     /// Bytes at the peak of the order that needs least.
     fn least_peak(&self, py: Python<'_>) -> u128 {
@@ -190,7 +201,7 @@ impl PyFigures {
     /// What XLA counts on hosts: how often ops run that take equally long, by their place in `work()`, and the elements that are
     /// converted from `bf16` and back.
     fn once(&self, py: Python<'_>) -> (Vec<u128>, u128) {
-        let once = py.detach(|| local_once(self.origin.local(&self.program), &self.cost));
+        let once = py.detach(|| local_once(self.local(), &self.cost));
         let runs = self.work.sums(once.runs.into_iter().map(|runs| [runs]));
         (runs.into_iter().map(|[runs]| runs).collect(), once.conversions)
     }
@@ -228,7 +239,7 @@ impl PyFigures {
         let counts = self.cost.collectives.iter().map(|row| [row.count]);
         let keys = self.traffic.keys.iter().zip(self.traffic.sums(counts));
         let row = |((kind, id, axes, devices, bytes), [count]): (&TrafficKey, [u128; 1])| {
-            let mesh = id.get().map(|id| &self.origin.source.meshes()[id].mesh);
+            let mesh = id.get().map(|id| &self.source.meshes()[id].mesh);
             let axes = mesh.zip(axes.as_ref()).map(|(mesh, axes)| axis_refs(axes, mesh));
             let mesh = mesh.map(|mesh| PyMesh::from_verified(mesh.clone()));
             (kind.as_str(), mesh, axes, *devices, *bytes, count)
@@ -300,7 +311,7 @@ impl PyFigures {
     }
     /// The elements of the first argument that is a batch of sequences of integers, on all devices.
     fn tokens(&self) -> Option<u128> {
-        let source = &*self.origin.source;
+        let source = &*self.source;
         let arguments = source.entry_function().map(|entry| source.func_args(entry))?;
         let is_integer = |element: &str| INTEGERS.contains(&element);
         let tokens = arguments.iter().find_map(|port| match &source.types()[port.ty] {
@@ -340,7 +351,7 @@ impl PyFigures {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let found = py.detach(|| local_lifetimes(self.origin.local(&self.program)));
+        let found = py.detach(|| local_lifetimes(self.local()));
         let tables = self.tables(py);
         let stacks = tables.name_stacks(found.moments.iter().map(|&(_, loc)| loc));
         let moments = tables.list(found.moments.iter().zip(stacks), Tables::moment)?;

@@ -11,10 +11,13 @@ use super::room::room_for_copy;
 use super::rules::registry;
 use super::work::run;
 use super::xla_form::{as_in_xla, same_axes};
+use crate::context::Progress;
 use crate::cost::inline::Inlined;
 use crate::import::hlo_captures;
 use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
+use crate::memory;
+use crate::module::Step;
 use crate::pipeline::{Completion, Pipeline};
 use crate::session::{annotate, placements, Target};
 use crate::sharding::TensorSharding;
@@ -36,10 +39,10 @@ impl Request {
         room_for_copy(py, &self.before)?;
         let inlined = Inlined::with_limit(&self.before, self.before.num_op_ids());
         let (mut program, _) = inlined.into_parts();
-        if !place_ports(&mut program, completed) {
+        if !place_ports(&mut program, &ports(completed)) {
             return Ok(None);
         }
-        let program = self.finish(py, program)?;
+        let (program, _) = self.finish(py, program)?;
         Ok(Some(PyModule::new(program, self.filename.clone())))
     }
     /// The request with the decompositions of composites in their places, and with arguments and results as in
@@ -47,7 +50,7 @@ impl Request {
     pub fn decomposed(&self, py: Python<'_>, completed: &Program) -> PyResult<Option<Self>> {
         room_for_copy(py, &self.before)?;
         let (mut program, _) = Inlined::composites(&self.before).into_parts();
-        let is_placed = place_ports(&mut program, completed);
+        let is_placed = place_ports(&mut program, &ports(completed));
         Ok(is_placed.then(|| Self { before: Arc::new(program), ..self.clone() }))
     }
     /// The program completed as XLA does, and the originals of what is inlined: calls are inlined, and ops are in the order
@@ -59,13 +62,26 @@ impl Request {
         completed: Option<&Program>,
     ) -> PyResult<Py<PyTuple>> {
         room_for_copy(py, &self.before)?;
-        let (mut program, mut originals) = as_in_xla(&self.before);
-        if let Some(completed) = completed {
-            place_ports(&mut program, completed);
+        let (mut program, mut originals) = as_in_xla(&self.before, &registry().legalizing_chlo());
+        let ports = completed.map(ports);
+        if let Some(ports) = &ports {
+            place_ports(&mut program, ports);
         }
-        let mut found = self.finish(py, program)?;
+        let (mut found, step) = self.finish(py, program)?;
         hlo_captures::release(&mut found, &mut originals);
-        let module = Py::new(py, PyModule::new(found, self.filename.clone()))?;
+        let before = Arc::clone(&self.before);
+        let make = move |report: &mut dyn FnMut(Progress<'_>) -> bool| {
+            memory::ensure_for_program(before.num_op_ids())?;
+            let (mut program, mut originals) = as_in_xla(&before, &step.rules.replaying());
+            if let Some(ports) = &ports {
+                place_ports(&mut program, ports);
+            }
+            step.repeat(&mut program, report)?;
+            hlo_captures::release(&mut program, &mut originals);
+            Ok(program)
+        };
+        let module = PyModule::made_by(found, Arc::new(make), self.filename.clone());
+        let module = Py::new(py, module)?;
         let made = (module, Py::new(py, PyOriginals(Arc::new(originals)))?);
         Ok(made.into_pyobject(py)?.unbind())
     }
@@ -84,15 +100,16 @@ impl Request {
         }
         self.complete_as_xla(py, Some(completed))
     }
-    /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
-    fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<Program> {
+    /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to; and the run that did it.
+    fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<(Program, Step)> {
         let how = Completion { collectives: false, ..self.options.how };
         let pipeline = Pipeline::propagation(how)
             .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
-        let rules = registry().legalizing_chlo();
-        let limits = (self.options.limits(), false);
-        run(py, &pipeline, rules, &mut program, &self.filename, limits, None)?;
-        Ok(program)
+        let (rules, limits) = (registry().legalizing_chlo().recording(), self.options.limits());
+        let step = Step { pipeline: Arc::new(pipeline), rules: rules.clone(), limits };
+        let with = (limits, false);
+        run(py, &step.pipeline, rules, &mut program, &self.filename, with, None)?;
+        Ok((program, step))
     }
 }
 
@@ -119,11 +136,11 @@ fn has_resharded_calls(program: &Program) -> bool {
     })
 }
 
-/// Gives arguments and results of the entry function of `program` the shardings that they have in `completed`, as
-/// [`placements`] says. False if there is no entry function.
-fn place_ports(program: &mut Program, completed: &Program) -> bool {
+/// Gives arguments and results of the entry function of `program` the shardings `ports`, as [`placements`] says. False if there
+/// is no entry function.
+fn place_ports(program: &mut Program, ports: &[Option<TensorSharding>]) -> bool {
     let Some(func) = program.entry_function() else { return false };
-    let placements = placements(program, func, &ports(completed));
+    let placements = placements(program, func, ports);
     let annotations: Vec<(Target, ShardingId)> = placements
         .into_iter()
         .map(|(target, sharding)| (target, program.intern_sharding(sharding)))

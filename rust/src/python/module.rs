@@ -25,7 +25,7 @@ use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
-use crate::module::{Module, Origin, Read, Ticket};
+use crate::module::{Maker, Module, Origin, Read, Ticket};
 use crate::verify::verify_read;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -49,6 +49,16 @@ impl PyModule {
     /// A module of `program`, with `filename` in its errors.
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
         Self { held: Module::new(program), filename, names: LastNames::default() }
+    }
+    /// A module of `program`, which `make` makes again, with `filename` in its errors.
+    pub(super) fn made_by(program: Program, make: Arc<Maker>, filename: Arc<str>) -> Self {
+        let (held, names) = (Module::made_by(program, make), LastNames::default());
+        Self { held, filename, names }
+    }
+    /// A module with the last state of this one, which they share.
+    pub(super) fn share(&self) -> Self {
+        let (held, names) = (self.held.share(), LastNames::default());
+        Self { held, filename: self.filename.clone(), names }
     }
     /// The last state of the program, see [`crate::module`].
     pub(super) fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
@@ -350,15 +360,11 @@ impl PyModule {
     }
 
     fn __copy__(&self) -> Self {
-        Self {
-            held: self.held.share(),
-            filename: self.filename.clone(),
-            names: LastNames::default(),
-        }
+        self.share()
     }
 
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
-        self.__copy__()
+        self.share()
     }
 
     fn __reduce__<'py>(

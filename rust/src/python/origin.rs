@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What partitioning leaves besides the per-device program.
 pub(super) struct Origin {
     /// The program of all devices.
-    pub source: Arc<Program>,
+    pub source: SourceProgram,
     /// Where its calls were inlined first, the originals of the clones.
     pub originals: Option<Arc<Originals>>,
     /// What became of its ops.
@@ -23,10 +23,28 @@ pub(super) struct Origin {
     pub steps: Steps,
 }
 
+/// Makes a program again.
+type MakeAgain = dyn Fn(Python<'_>) -> PyResult<Arc<Program>> + Send + Sync;
+
+/// The program of all devices.
+pub(super) enum SourceProgram {
+    /// It is kept.
+    Kept(Arc<Program>),
+    /// It became the per-device program, and this makes it again.
+    Again(Box<MakeAgain>),
+}
+
 impl Origin {
-    /// `program`, which was made from this.
-    pub fn local<'a>(&'a self, program: &'a Program) -> Local<'a> {
-        Local { program, source: &self.source, originals: self.originals.as_deref() }
+    /// The program of all devices.
+    pub fn source(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
+        match &self.source {
+            SourceProgram::Kept(program) => Ok(Arc::clone(program)),
+            SourceProgram::Again(make) => make(py),
+        }
+    }
+    /// `program`, which was made from `source`, that of this.
+    pub fn local<'a>(&'a self, program: &'a Program, source: &'a Program) -> Local<'a> {
+        Local { program, source, originals: self.originals.as_deref() }
     }
 }
 
@@ -49,8 +67,8 @@ impl PyOrigin {
             }
         }
         let rows = PyList::empty(py);
+        let source = self.0.source(py)?;
         for outcome in of_ops {
-            let source = &self.0.source;
             let (name, place) = (source.op_name(outcome.op), source.op_location(outcome.op));
             rows.append((name, outcome.kind.as_str(), &*outcome.reason, place))?;
         }

@@ -4,7 +4,7 @@ use super::arguments::Items;
 use super::errors::raise;
 use super::figures::signed;
 use super::module::PyModule;
-use super::origin::{Origin, PyOrigin};
+use super::origin::{Origin, PyOrigin, SourceProgram};
 use super::originals::PyOriginals;
 use super::reshard_plans::PyReshardPlans;
 use super::room::copy;
@@ -15,7 +15,7 @@ use crate::cost::inline::Inlined;
 use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
-use crate::ir::OpKind;
+use crate::ir::{OpKind, Program};
 use crate::kept::Taken;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{improve, partition, KnownPlans, Options, Partitioned, Policy, Results, Unknown};
@@ -39,11 +39,12 @@ fn shard_rule(
 /// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too; with
 /// `looks_ahead` besides, they go to their shardings, or to where elementwise ops behind them are resharded to. With
 /// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
-/// those of `module`, if its calls were inlined before.
+/// those of `module`, if its calls were inlined before. With `takes_source` the program of `module` becomes the local program,
+/// if nobody else has it, and `module` makes it again when it is read.
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
                     replicates_unknown = false, plans = None, originals = None, improves = None,
-                    looks_ahead = false))]
+                    looks_ahead = false, takes_source = false))]
 #[allow(clippy::too_many_arguments)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
@@ -57,13 +58,20 @@ pub(super) fn partition_program(
     originals: Option<PyRef<'_, PyOriginals>>,
     improves: Option<bool>,
     looks_ahead: bool,
+    takes_source: bool,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
-    let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
+    let filename = module.get().filename.clone();
     let rules = registry().legalizing_chlo();
-    let inlined = keep_results.then(|| Inlined::with_limit(&source, source.num_op_ids()));
-    let (mut program, originals) = match inlined.map(Inlined::into_parts) {
-        Some((program, originals)) => (program, Some(Arc::new(originals))),
-        None => (copy(py, &source)?, originals.map(|originals| Arc::clone(&originals.0))),
+    let originals = originals.map(|originals| Arc::clone(&originals.0));
+    let source = module.get().program(py)?;
+    let text = source.text().shared_source();
+    let (mut program, source, originals) = if keep_results {
+        let inlined = Inlined::with_limit(&source, source.num_op_ids());
+        let (program, originals) = inlined.into_parts();
+        (program, SourceProgram::Kept(source), Some(Arc::new(originals)))
+    } else {
+        let (program, source) = given_or_copied(py, module.get(), source, takes_source)?;
+        (program, source, originals)
     };
     let shard_rules = shard_rules.map_or_else(ShardRules::default, |Items(rules)| {
         rules.into_iter().map(shard_rule).collect()
@@ -100,9 +108,8 @@ pub(super) fn partition_program(
     if let Some(plans) = plans {
         plans.put(known);
     }
-    let text = source.text().source();
     let Partitioned { num_devices, mut outcomes, steps } =
-        outcome.map_err(|error| raise(py, &error, text, &filename))?;
+        outcome.map_err(|error| raise(py, &error, (*text).as_ref(), &filename))?;
     if let Some(originals) = &originals {
         for outcome in &mut outcomes {
             outcome.op = originals.op(outcome.op);
@@ -113,20 +120,39 @@ pub(super) fn partition_program(
     Ok((local, num_devices, PyOrigin(Arc::new(origin))))
 }
 
-/// What the collectives of `module`, the program of one device, which was made from `origin`, move: for those that are alike
-/// their kind, how many devices talk to each other, the bytes of the gathered array, and how often they run.
+/// `program`, that of `module`, to change it: itself, if it `is_taken` and nobody else has it, or a copy. And the source of what
+/// it becomes.
+fn given_or_copied(
+    py: Python<'_>,
+    module: &PyModule,
+    program: Arc<Program>,
+    is_taken: bool,
+) -> PyResult<(Program, SourceProgram)> {
+    if !is_taken {
+        return Ok((copy(py, &program)?, SourceProgram::Kept(program)));
+    }
+    drop(program);
+    match module.held.give() {
+        Some(given) => {
+            let again = module.share();
+            Ok((given, SourceProgram::Again(Box::new(move |py| again.program(py)))))
+        }
+        None => given_or_copied(py, module, module.program(py)?, false),
+    }
+}
+
+/// What the collectives of `module`, a program of one device, move: for those that are alike their kind, how many devices talk
+/// to each other, the bytes of the gathered array, and how often they run.
 #[pyfunction]
 pub(super) fn collective_traffic(
     py: Python<'_>,
     module: &Bound<'_, PyModule>,
-    origin: &Bound<'_, PyOrigin>,
 ) -> PyResult<Vec<(&'static str, i64, u128, u128)>> {
     let mut program = module.get().program(py)?;
     if program.has_any(&[OpKind::Case, OpKind::If]) {
         // The branch with most work counts.
         program = signed(py, module.get())?;
     }
-    let origin = &*origin.get().0;
-    let rows = py.detach(|| traffic(origin.local(&program)));
+    let rows = py.detach(|| traffic(&program));
     Ok(rows.iter().map(|row| (row.kind.as_str(), row.devices, row.bytes, row.count)).collect())
 }

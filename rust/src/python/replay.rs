@@ -7,6 +7,7 @@ use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
 use super::room::room_for_copy;
+use super::rules::registry;
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
 use super::xla_form::{as_in_xla, has_same_axes};
@@ -60,7 +61,7 @@ impl Replay {
         let program = || {
             let given = edited.program(py)?;
             room_for_copy(py, &given)?;
-            let (program, originals) = as_in_xla(&given);
+            let (program, originals) = as_in_xla(&given, &registry().legalizing_chlo());
             Ok((program, Some(Arc::new(originals))))
         };
         let annotated = Annotated::new(edited, &program);

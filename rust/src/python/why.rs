@@ -103,21 +103,25 @@ impl PyExplainer {
     #[allow(clippy::type_complexity)] // It is a tuple in Python.
     fn around(
         &self,
+        py: Python<'_>,
         origin: &Bound<'_, PyOrigin>,
         op: Int<usize>,
-    ) -> Option<(Vec<(usize, String)>, Vec<(usize, String)>, bool, Vec<usize>)> {
+    ) -> PyResult<Option<(Vec<(usize, String)>, Vec<(usize, String)>, bool, Vec<usize>)>> {
         let origin = &*origin.get().0;
-        let source = &*origin.source;
-        let op = (op.0 < source.num_op_ids()).then(|| OpId::from_index(op.0))?;
+        let source = origin.source(py)?;
+        if op.0 >= source.num_op_ids() {
+            return Ok(None);
+        }
+        let op = OpId::from_index(op.0);
         let op = origin.originals.as_ref().map_or(op, |originals| originals.op(op));
         let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
-        let around = explained.around(source, op)?;
+        let Some(around) = explained.around(&source, op) else { return Ok(None) };
         let named = |values: Vec<ValueId>| {
             let left = values.into_iter().filter(|&value| self.is_left(value));
             left.map(|value| (value.index(), explained.name(value))).collect()
         };
         let Around { operands, results, returns, arguments } = around;
-        Some((named(operands), named(results), returns, arguments))
+        Ok(Some((named(operands), named(results), returns, arguments)))
     }
     /// The greedy runs with what each visit changed: user priority, op-priority step, strategy, and for each visit the op,
     /// its line, and names with the texts of their shardings before and after.

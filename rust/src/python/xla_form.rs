@@ -1,16 +1,16 @@
 //! The form in which XLA propagates a program.
 
-use super::rules::registry;
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::inline::{Inlined, Originals};
 use crate::import::hlo_loops::Loops;
 use crate::import::{hlo_captures, hlo_dead, hlo_form, hlo_order, hlo_simplified};
 use crate::ir::Program;
+use crate::rules::Registry;
 use crate::sharding::TensorSharding;
 
-/// `original` in the form and the order in which XLA propagates, and the originals of what is inlined.
-pub(super) fn as_in_xla(original: &Program) -> (Program, Originals) {
+/// `original` in the form and the order in which XLA propagates, signed by `rules`, and the originals of what is inlined.
+pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Originals) {
     let mut alive = original.clone();
     hlo_dead::run(&mut alive);
     let loops = Loops::of(&alive);
@@ -22,7 +22,7 @@ pub(super) fn as_in_xla(original: &Program) -> (Program, Originals) {
     hlo_form::run(&mut program, &mut originals);
     hlo_order::run(&mut program);
     hlo_captures::capture(&mut program, &mut originals);
-    registry().legalizing_chlo().sign(&mut program);
+    rules.sign(&mut program);
     (program, originals)
 }
 

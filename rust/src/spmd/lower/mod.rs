@@ -190,11 +190,13 @@ pub(super) fn lower(
     let mut devices = Devices::of(how.purpose());
     let orders = orders(program, &mut devices)?;
     let collectives = Collectives::after(last_channel(program, program.op_ids()));
-    let num_values = program.num_value_ids();
+    let (num_ops, num_values) = (program.num_op_ids(), program.num_value_ids());
     let reverse = program.intern("stablehlo.reverse");
     let mut shared = std::mem::take(&mut known.decisions);
     let setting = shared.setting(how, &devices);
     let has_reductions = program.has_any(&[OpKind::AllReduce, OpKind::ReduceScatter]);
+    let mut held = Vec::with_capacity(num_values + num_values / 4 * 3);
+    held.resize(num_values, None);
     let mut lowering = Lowering {
         emit: Emitter::new(program, devices),
         collectives,
@@ -206,7 +208,7 @@ pub(super) fn lower(
         setting,
         shard_rules,
         how,
-        held: vec![None; num_values],
+        held,
         tensors: Tensors::default(),
         operands: Vec::new(),
         has_reductions,
@@ -231,7 +233,7 @@ pub(super) fn lower(
         unsharded: Vec::new(),
         retyped: Vec::new(),
         free_digits: Vec::new(),
-        outcomes: Vec::new(),
+        outcomes: Vec::with_capacity(num_ops),
         steps: Vec::new(),
     };
     lowering.number_placements(&orders);
