@@ -273,6 +273,14 @@ PROGRAMS = {
         "add",
         '"y"',
     ),
+    "slices_that_start_anywhere": program(
+        [("8x16xf32", "[{}, {}]"), ("i32", "[]")],
+        """%c = sdy.constant dense<0> : tensor<i32>
+        %r0 = stablehlo.dynamic_slice %a0, %c, %a1, sizes = [8, 4] {"""
+        + of_op("[{}, {}]")
+        + """} : (tensor<8x16xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>""",
+        ("8x4xf32", "[{}, {}]"),
+    ),
     "named_computations": program(
         [("8x4xf32", '[{"x"}, {}]')],
         """%r0 = sdy.named_computation<"outer">(%a0) in_shardings=[<@mesh, [{"x"}, {}]>]
