@@ -285,3 +285,17 @@ def test_callbacks_into_the_host_are_refused_by_name_and_line(fn: Callable[[Any]
 def test_a_policy_that_does_not_exist() -> None:
     with pytest.raises(ValueError, match="policy is"):
         shardcore.jax.compile(lower(jnp.sin, jnp.ones(8), mesh=mesh(x=8)), policy="most")
+
+
+@pytest.mark.parametrize("dtype", [jnp.int4, jnp.uint4])
+def test_elements_may_take_less_than_a_byte(dtype: Any) -> None:
+    def fn(a: Any, b: Any) -> Any:
+        return (a.astype(jnp.int8) // 2).astype(dtype)[:, ::-1], a.astype(jnp.int32) @ b
+
+    on = mesh(x=2, y=4)
+    given = (jnp.asarray(np.arange(128).reshape(8, 16) % 2, dtype), jnp.ones((16, 8), jnp.int32))
+    shardings = (NamedSharding(on, P("x", "y")), NamedSharding(on, P("y")))
+    compiled = shardcore.jax.compile(lower(jax.jit(fn, in_shardings=shardings), *given))
+    for _ in range(2):
+        agree(compiled(*given), fn(*given))
+    assert compiled.executable.as_text()

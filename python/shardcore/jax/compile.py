@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
 
@@ -69,8 +70,11 @@ def compile(
     outputs = leaves(partitioned.results, trees.out_avals, own, mesh)
     ids = own.device_ids if own is not None and own.device_ids else range(mesh.size)
     local = LocalProgram(str(partitioned.module), tuple(leaf.shard for leaf in outputs), tuple(ids))
-    executable = _executable(local, mesh, inputs, outputs)
-    return Compiled(partitioned, executable, trees, mesh, inputs, outputs)
+    jitted, executable = _executable(local, mesh, inputs, outputs)
+    # JAX says of packed arrays on several devices that they are not, and its executables refuse
+    # them; jitted functions, which share the executable, do not ask.
+    run = jitted if any(_is_packed(leaf) for leaf in inputs) else executable
+    return Compiled(partitioned, executable, trees, mesh, inputs, outputs, run)
 
 
 def _refuse_hidden(partitioned: Partitioned) -> None:
@@ -127,7 +131,7 @@ def _chosen(devices: Sequence[Any] | None, count: int) -> list[Any]:
 
 def _executable(
     local: LocalProgram, mesh: jax.sharding.Mesh, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
-) -> jax.stages.Compiled:
+) -> tuple[Callable[..., Any], jax.stages.Compiled]:
     """``local`` on the devices of ``mesh``, from global arrays to global arrays."""
     on_shards = jax.shard_map(
         local,
@@ -157,7 +161,7 @@ def _executable(
         with warnings.catch_warnings():
             # JAX warned about donated buffers that cannot be used when it lowered the function.
             warnings.filterwarnings("ignore", "Some donated buffers")
-            return jitted.lower(*(leaf.describe() for leaf in inputs)).compile()
+            return jitted, jitted.lower(*(leaf.describe() for leaf in inputs)).compile()
     # JAX's exceptions have no common base class.
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -166,6 +170,14 @@ def _executable(
             f"JAX refuses: {' '.join(lines)[:600]}",
             f'lower the function for these devices: platform="{mesh.devices.flat[0].platform}"',
         ) from error
+
+
+def _is_packed(leaf: Leaf) -> bool:
+    """Whether elements take less than a byte."""
+    if leaf.is_key or leaf.dtype == bool:
+        return False
+    info = jnp.iinfo if jnp.issubdtype(leaf.dtype, jnp.integer) else jnp.finfo
+    return bool(info(leaf.dtype).bits < 8)
 
 
 def _key_impl(leaf: Leaf) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -31,6 +31,7 @@ class Compiled:
         mesh: jax.sharding.Mesh,
         inputs: Sequence[Leaf],
         outputs: Sequence[Leaf],
+        run: Callable[..., Any] | None = None,
     ) -> None:
         expect(partitioned, Partitioned)
         expect(executable, jax.stages.Compiled)
@@ -45,6 +46,8 @@ class Compiled:
         self.mesh = mesh
         """The mesh with the devices that run the program."""
         self._trees = trees
+        # A function that runs the executable, where that itself cannot be called.
+        self._run = executable if run is None else run
 
     @property
     def in_shardings(self) -> tuple[Any, ...]:
@@ -78,7 +81,7 @@ class Compiled:
             )
         kept = (given[index] for index in self._trees.kept)
         placed = [_placed(value, leaf) for value, leaf in zip(kept, self._inputs, strict=True)]
-        return self._trees.map_outputs(self.executable(*placed))
+        return self._trees.map_outputs(self._run(*placed))
 
     def __repr__(self) -> str:
         return f"<shardcore.jax.Compiled: {self.partitioned!r}>"
