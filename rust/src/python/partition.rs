@@ -45,7 +45,7 @@ fn shard_rule(
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
                     replicates_unknown = false, plans = None, originals = None, improves = None,
                     looks_ahead = false, takes_source = false))]
-#[allow(clippy::too_many_arguments)] // They are keywords in Python.
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
     module: &Bound<'_, PyModule>,

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(attribute("[1]").array_type(), None);
         let dense = attribute("dense<3> : tensor<1x2xi64>");
         assert_eq!(dense.dense_ints(), Some(vec![3, 3]));
-        assert_eq!(dense.dense_type().map(|(sizes, _)| sizes), Some(vec![1, 2]));
+        assert_eq!(dense.dense_type().map(|(sizes, _)| sizes), Some(&[1, 2][..]));
         let hex = attribute("dense<\"0x01000000000000000200000000000000\"> : tensor<2xi64>");
         assert_eq!(hex.dense_ints(), Some(vec![1, 2]));
     }

@@ -44,7 +44,10 @@ impl Lowering<'_, '_, '_> {
         if has_terms(held.placement) || has_terms(target) {
             return false;
         }
-        if self.how.results != Results::AsComputed {
+        if self.how.results == Results::AsComputed {
+            self.note(op, OutcomeKind::Local, Arc::default());
+            self.set_held(result, held);
+        } else {
             let target = self.wanted_of(result).unwrap_or(target);
             if self.reshard_elements(held, target) > 0 {
                 self.note_sent(op, held, target);
@@ -53,9 +56,6 @@ impl Lowering<'_, '_, '_> {
             }
             let new = self.reshard(held, target);
             self.set_held(result, new);
-        } else {
-            self.note(op, OutcomeKind::Local, Arc::default());
-            self.set_held(result, held);
         }
         self.dead.push(op);
         true

@@ -58,7 +58,7 @@ pub fn window_lists(
 ) -> Result<WindowLists, Mistake> {
     if let Some((sizes, _)) = attributes.get("padding").and_then(Attribute::dense_type) {
         ensure(matches!(sizes[..], [_, 2]), || {
-            let sizes = list(&sizes);
+            let sizes = list(sizes);
             format!("expects the shape of padding-attribute to be {{N, 2}}, but got {{{sizes}}}.")
         })?;
     }
