@@ -90,7 +90,7 @@ pub fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
     ints_of_type(value, &dense_type(ty)?.0)
 }
 
-/// The same, of a value of these sizes.
+/// The integers in `value`, a `dense<...>` of these sizes; a splat is repeated for each of them.
 fn ints_of_type(value: &AttrValue<'_>, sizes: &[i64]) -> Option<Vec<i64>> {
     let AttrValue::Dense { elements, .. } = value else { return None };
     let count = sizes.iter().try_fold(1_usize, |n, &size| n.checked_mul(size.try_into().ok()?))?;
