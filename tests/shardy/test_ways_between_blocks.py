@@ -134,13 +134,136 @@ def test_branches_stay_after_passes() -> None:
     assert "^bb1" in str(module)
 
 
+def switch(
+    sizes: str,
+    segments: str | None = "",
+    values: str | None = None,
+    to: str = "[^bb1]",
+    operands: str = "%i",
+    types: str = "i32",
+) -> str:
+    """A switch whose operands are the flag, those of the default, and those of the cases."""
+    listed = [] if values is None else [f"case_values = {values}"]
+    if segments is not None:
+        colon = ": " if segments else ""
+        listed.append(f"case_operand_segments = array<i32{colon}{segments}>")
+    listed.append(f"operandSegmentSizes = array<i32: {sizes}>")
+    return f'"cf.switch"({operands}){to} <{{{", ".join(listed)}}}> : ({types}) -> ()'
+
+
+ONE = "dense<3> : tensor<1xi32>"
+TWO = "[^bb1, ^bb1]"
+TO_ARG = "[^bb1, ^bb2]"
+
+SWITCHES = {
+    "right": switch("1, 0, 0"),
+    "right with a case": switch("1, 0, 0", "0", ONE, TWO),
+    "right with equal cases": switch(
+        "1, 0, 0", "0, 0", "dense<3> : tensor<2xi32>", "[^bb1, ^bb1, ^bb1]"
+    ),
+    "right with values in rows": switch("1, 0, 0", "0", "dense<3> : tensor<1x1xi32>", TWO),
+    "right with values in a vector": switch("1, 0, 0", "0", "dense<3> : vector<1xi32>", TWO),
+    "right without cases": switch("1, 0, 0", "", "dense<> : tensor<0xi32>"),
+    "right with two flags": switch("2, 0, 0", operands="%i, %i", types="i32, i32"),
+    "right with arguments": switch(
+        "1, 1, 1", "1", ONE, "[^bb2, ^bb2]", "%i, %a, %a", f"i32, {TYPE}, {TYPE}"
+    ),
+    "by a tensor": switch("1, 0, 0", operands="%t", types="tensor<i32>"),
+    "by an index": switch("1, 0, 0", operands="%x", types="index"),
+    "without a flag": switch("0, 0, 0", operands="", types=""),
+    "too large a sum": switch("1, 1, 0"),
+    "a negative size": switch("1, -1, 1"),
+    "without segments": switch("1, 0, 0", None),
+    "values of another type": switch("1, 0, 0", "0", "dense<3> : tensor<1xi64>", TWO),
+    "too many values": switch("1, 0, 0", "0", "dense<[3, 4]> : tensor<2xi32>", TWO),
+    "values without cases": switch("1, 0, 0", "", ONE),
+    "segments beyond the operands": switch("1, 0, 0", "1", ONE, TWO),
+    "a negative segment": switch(
+        "1, 0, 0", "1, -1", "dense<[3, 4]> : tensor<2xi32>", "[^bb1, ^bb1, ^bb1]"
+    ),
+    "a default without its argument": switch("1, 0, 0", to="[^bb2]"),
+    "a default with another argument": switch(
+        "1, 1, 0", to="[^bb2]", operands="%i, %i", types="i32, i32"
+    ),
+    "a case without its argument": switch("1, 0, 0", "0", ONE, TO_ARG),
+    "a case with another argument": switch(
+        "1, 0, 1", "1", ONE, TO_ARG, operands="%i, %i", types="i32, i32"
+    ),
+    "nowhere": switch("1, 0, 0", to=""),
+    "a result": "%r = " + switch("1, 0, 0")[:-2] + "i32",
+}
+
+
 @pytest.mark.filterwarnings(FORKS)
 def test_switches() -> None:
-    properties = "<{case_operand_segments = array<i32>, operandSegmentSizes = array<i32: 1, 0, 0>}>"
-    text = f"""func.func @f(%i: tensor<i32>) {{
-  "cf.switch"(%i)[^bb1] {properties} : (tensor<i32>) -> ()
+    texts = {
+        name: f"""func.func @f(%i: i32, %t: tensor<i32>, %x: index, %a: {TYPE}) {{
+  {op}
 ^bb1:
   return
+^bb2(%b: {TYPE}):
+  return
 }}"""
-    (answer,) = compare([text])
-    assert answer.verdict == "only the reference refuses"
+        for name, op in SWITCHES.items()
+    }
+    for name, answer in zip(texts, compare(list(texts.values())), strict=True):
+        verdict = "both accept" if name.startswith("right") else "both refuse alike"
+        assert answer.verdict == verdict, (name, answer)
+
+
+ODD_SWITCHES = {
+    "only the number of elements": switch("1, 0, 0", "0", "dense<3.0> : tensor<1xf32>", TWO),
+    "a number": switch("1, 0, 0", "0", "3 : i32", TWO),
+    "a list": switch("1, 0, 0", "0", "array<i32: 3>", TWO),
+    "segments of i64": switch("1, 0, 0").replace("segments = array<i32>", "segments = array<i64>"),
+}
+
+
+@pytest.mark.filterwarnings(FORKS)
+def test_attributes_of_switches_that_cannot_be_stored() -> None:
+    texts = [
+        f"func.func @f(%i: i32) {{\n  {op}\n^bb1:\n  return\n}}" for op in ODD_SWITCHES.values()
+    ]
+    for answer in compare(texts):
+        # The reference lists the other attributes too.
+        assert answer.verdict in ("both refuse alike", "both refuse, other words"), answer
+        assert "in property conversion" in answer.ours[0][1]
+
+
+@pytest.mark.filterwarnings(FORKS)
+@pytest.mark.parametrize(("segments", "values"), [("0", None), ("", ONE)])
+def test_switches_that_the_reference_dies_of(segments: str, values: str | None) -> None:
+    op = switch("1, 0, 0", segments, values, TWO)
+    (answer,) = compare([f"func.func @f(%i: i32) {{\n  {op}\n^bb1:\n  return\n}}"])
+    assert answer.verdict == "the reference dies"
+    assert answer.ours
+
+
+ASSERTIONS = {
+    "right": '"cf.assert"(%p) <{msg = "x"}> : (i1) -> ()',
+    "another type": '"cf.assert"(%i) <{msg = "x"}> : (i32) -> ()',
+    "a tensor": '"cf.assert"(%t) <{msg = "x"}> : (tensor<i1>) -> ()',
+    "no message": '"cf.assert"(%p) : (i1) -> ()',
+    "a number as property": '"cf.assert"(%p) <{msg = 3}> : (i1) -> ()',
+    "a number": '"cf.assert"(%p) {msg = 3} : (i1) -> ()',
+    "no operand": '"cf.assert"() <{msg = "x"}> : () -> ()',
+    "two operands": '"cf.assert"(%p, %p) <{msg = "x"}> : (i1, i1) -> ()',
+    "a result": '%r = "cf.assert"(%p) <{msg = "x"}> : (i1) -> i1',
+    "a region": '"cf.assert"(%p) ({}) {msg = "x"} : (i1) -> ()',
+    "a successor": '"cf.assert"(%p)[^bb1] <{msg = "x"}> : (i1) -> ()\n^bb1:',
+    "an op that is not there": '"cf.foo"(%p) : (i1) -> ()',
+}
+
+
+@pytest.mark.filterwarnings(FORKS)
+def test_assertions() -> None:
+    texts = {
+        name: f"func.func @f(%p: i1, %i: i32, %t: tensor<i1>) {{\n  {op}\n  return\n}}"
+        for name, op in ASSERTIONS.items()
+    }
+    for name, answer in zip(texts, compare(list(texts.values())), strict=True):
+        verdict = "both accept" if name == "right" else "both refuse alike"
+        if name == "a number as property":
+            # The reference prints the type of the number.
+            verdict = "both refuse, other words"
+        assert answer.verdict == verdict, (name, answer)

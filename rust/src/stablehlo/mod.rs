@@ -35,7 +35,7 @@ pub mod verified;
 mod view;
 pub mod windows;
 
-pub use attributes::Attributes;
+pub use attributes::{Attribute, Attributes};
 pub use checker::{constant_ints, Checker};
 pub use definition::Definition;
 pub use element::Element;

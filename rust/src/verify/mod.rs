@@ -25,6 +25,7 @@ mod properties;
 mod rule;
 mod stablehlo;
 mod successors;
+mod switch;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};

@@ -89,9 +89,8 @@ impl Verifier<'_> {
         let found = match self.program.op_name(op) {
             "cf.br" => self.jump(op, blocks),
             "cf.cond_br" => self.choice(op, blocks),
-            "cf.switch" if blocks.is_empty() => {
-                Err(wrong_count("cf.switch", "at least 1 successors", 0))
-            }
+            "cf.switch" => self.switch(op, blocks),
+            "cf.assert" => self.assertion(op, blocks.len()),
             _ => Ok(()),
         };
         if let Err(message) = found {
@@ -114,21 +113,15 @@ impl Verifier<'_> {
         let &[then, otherwise] = blocks else {
             return Err(wrong_count("cf.cond_br", "2 successors", blocks.len()));
         };
-        for (at, &value) in operands[..conditions].iter().enumerate() {
-            let is_bool = matches!(program.value_type(value), Type::Other(text) if program.str(*text) == "i1");
-            if !is_bool {
-                let got = program.value_type_text(value);
-                return Err(format!(
-                    "'cf.cond_br' op operand #{at} must be 1-bit signless integer, but got '{got}'"
-                ));
-            }
+        for at in 0..conditions {
+            is_bit(program, op, at)?;
         }
         let (on_true, on_false) = operands[conditions..].split_at(on_true);
         self.passes(on_true, then, 0)?;
         self.passes(on_false, otherwise, 1)
     }
     /// Checks that `op`, a branch, has neither regions nor results.
-    fn is_bare_branch(&self, op: OpId) -> Result<(), String> {
+    pub(super) fn is_bare_branch(&self, op: OpId) -> Result<(), String> {
         let program = self.program;
         let counts = [("regions", program.num_regions(op)), ("results", program.num_results(op))];
         match counts.iter().find(|(_, count)| *count != 0) {
@@ -137,7 +130,12 @@ impl Verifier<'_> {
         }
     }
     /// Checks that `block`, the `index`-th successor of a branch, takes `operands`.
-    fn passes(&self, operands: &[ValueId], block: BlockId, index: usize) -> Result<(), String> {
+    pub(super) fn passes(
+        &self,
+        operands: &[ValueId],
+        block: BlockId,
+        index: usize,
+    ) -> Result<(), String> {
         let program = self.program;
         let (has, takes) = (operands.len(), program.block_args(block).len());
         if has != takes {
@@ -153,29 +151,38 @@ impl Verifier<'_> {
     }
 }
 
-/// How many of the `total` operands of `op`, a `cf.cond_br`, are conditions, and go to each of the two blocks.
-fn segments(program: &Program, op: OpId, total: usize) -> Result<[usize; 3], String> {
-    let attributes = Attributes::of(program, op);
+/// Checks that operand `at` of `op` is an `i1`.
+pub(super) fn is_bit(program: &Program, op: OpId, at: usize) -> Result<(), String> {
+    let value = program.operand(op, at);
+    if matches!(program.value_type(value), Type::Other(text) if program.str(*text) == "i1") {
+        return Ok(());
+    }
+    let (name, got) = (program.op_name(op), program.value_type_text(value));
+    Err(format!("'{name}' op operand #{at} must be 1-bit signless integer, but got '{got}'"))
+}
+
+/// How many of the `total` operands of `op`, a branch, choose the block, and go to the first one and to the others.
+pub(super) fn segments(program: &Program, op: OpId, total: usize) -> Result<[usize; 3], String> {
+    let (name, attributes) = (program.op_name(op), Attributes::of(program, op));
     let names = ["operandSegmentSizes", "operand_segment_sizes"];
     let sizes = names.map(|name| attributes.ints(name));
     let sizes = sizes.into_iter().find(|sizes| sizes.len() == 3).unwrap_or(&[0; 3]);
     if sizes.iter().any(|size| *size < 0) {
-        return Err(
-            "'cf.cond_br' op 'operandSegmentSizes' attribute cannot have negative elements"
-                .to_owned(),
-        );
+        return Err(format!(
+            "'{name}' op 'operandSegmentSizes' attribute cannot have negative elements"
+        ));
     }
     let sum = sizes.iter().fold(0_i64, |sum, size| sum.saturating_add(*size));
     match [0, 1, 2].map(|at| usize::try_from(sizes[at]).unwrap_or(usize::MAX)) {
         sizes if usize::try_from(sum) == Ok(total) => Ok(sizes),
         _ => Err(format!(
-            "'cf.cond_br' op operand count ({total}) does not match with the total size ({sum}) specified in attribute \
+            "'{name}' op operand count ({total}) does not match with the total size ({sum}) specified in attribute \
              'operandSegmentSizes'"
         )),
     }
 }
 
-fn wrong_count(name: &str, needs: &str, has: usize) -> String {
+pub(super) fn wrong_count(name: &str, needs: &str, has: usize) -> String {
     format!("'{name}' op requires {needs} but found {has}")
 }
 
