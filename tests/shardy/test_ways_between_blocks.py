@@ -267,3 +267,43 @@ def test_assertions() -> None:
             # The reference prints the type of the number.
             verdict = "both refuse, other words"
         assert answer.verdict == verdict, (name, answer)
+
+
+EARLY = {
+    "an operand": f"%0 = stablehlo.add %a, %1 : {TYPE}\n  %1 = stablehlo.abs %a : {TYPE}",
+    "a result of its own": f"%0 = stablehlo.abs %0 : {TYPE}",
+    "the first of two uses": f"""%0 = stablehlo.add %1, %1 : {TYPE}
+  %2 = stablehlo.add %1, %1 : {TYPE}
+  %1 = stablehlo.abs %a : {TYPE}""",
+    "the first of two names": f"""%0 = stablehlo.add %x, %y : {TYPE}
+  %y = stablehlo.abs %a : {TYPE}
+  %x = stablehlo.abs %a : {TYPE}""",
+    "an initial value": f"""%0 = stablehlo.reduce(%a init: %c) applies stablehlo.add across
+      dimensions = [0] : ({TYPE}, tensor<f32>) -> tensor<f32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>""",
+    "within a region": f"""%0 = "stablehlo.case"(%i) ({{
+    stablehlo.return %1 : {TYPE}
+  }}) : (tensor<i32>) -> {TYPE}
+  %1 = stablehlo.abs %a : {TYPE}""",
+    "defined within a region": f"""%2 = stablehlo.abs %1 : {TYPE}
+  %0 = "stablehlo.case"(%i) ({{
+    %1 = stablehlo.abs %a : {TYPE}
+    stablehlo.return %1 : {TYPE}
+  }}) : (tensor<i32>) -> {TYPE}""",
+    "of another type": f"""%0 = stablehlo.add %a, %1 : {TYPE}
+  %1 = stablehlo.constant dense<1> : tensor<2xi32>""",
+    "never defined": f"%0 = stablehlo.add %a, %1 : {TYPE}",
+    "a number that comes later": f"""%0 = stablehlo.add %a, %1#1 : {TYPE}
+  %1 = stablehlo.abs %a : {TYPE}""",
+    "a number that is not there": f"%0 = stablehlo.add %a, %a#1 : {TYPE}",
+}
+
+
+@pytest.mark.filterwarnings(FORKS)
+def test_uses_before_definitions() -> None:
+    texts = {
+        name: f"func.func @f(%a: {TYPE}, %i: tensor<i32>) {{\n  {ops}\n  return\n}}"
+        for name, ops in EARLY.items()
+    }
+    for name, answer in zip(texts, compare(list(texts.values())), strict=True):
+        assert answer.verdict == "both refuse alike", (name, answer)

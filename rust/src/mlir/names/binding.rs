@@ -98,12 +98,20 @@ impl<'a> Names<'a> {
         count: u32,
     ) -> Result<()> {
         if forward.number >= count {
-            return Err(too_few(name, count, forward.number, forward.span));
+            return Err(too_few(UNDECLARED, (name, count), forward.number, forward.span));
         }
         let value: ValueId = Id::from_index(first.index() + forward.number as usize);
         let (is, used) = (program.type_of(value), program.type_of(forward.placeholder));
         if is != used {
-            return Err(self.type_mismatch(program, name, forward.span, is, used));
+            let [is, used] = [is, used].map(|ty| program.type_text(ty));
+            let message = format!(
+                "definition of SSA value '%{name}#{}' has type '{is}', and was used with type '{used}'",
+                forward.number
+            );
+            return Err(Diagnostic::new(Code::TypeMismatch, message)
+                .at(definition_span(program, name, first))
+                .with_related(forward.span, "previously used here")
+                .into());
         }
         self.forward_uses.extend(program.uses(forward.placeholder));
         program.bind_placeholder(forward.placeholder, value);
@@ -122,7 +130,8 @@ impl<'a> Names<'a> {
         match self.scopes.look_up(name) {
             Lookup::Defined(found) => {
                 let Some(value) = program.named_with(found.first, number) else {
-                    return Err(too_few(name, num_named(program, found.first), number, span));
+                    let count = num_named(program, found.first);
+                    return Err(too_few(INVALID_NUMBER, (name, count), number, span));
                 };
                 let is = program.type_of(value);
                 if is != ty {
@@ -200,7 +209,7 @@ impl<'a> Names<'a> {
         let values = if undefined.is_empty() { Vec::new() } else { self.scopes.visible() };
         let mut diagnostics = Vec::new();
         for (name, forward) in undefined.into_iter().take(100) {
-            let message = format!("use of undeclared SSA value name: %{name}");
+            let message = format!("{UNDECLARED}: %{name}");
             let mut diagnostic = Diagnostic::new(Code::UndefinedValue, message).at(forward.span);
             if diagnostics.len() < 10 {
                 let visible = values.iter().take(10_000).map(|&value| {
@@ -216,41 +225,46 @@ impl<'a> Names<'a> {
     /// Checks that uses before the definition are in another block of the same region, or in a graph
     /// region.
     pub fn check_dominance(&self, program: &Program) -> Result<()> {
-        for &slot in &self.forward_uses {
-            let value = program.used_value(slot);
-            let (block, is_arg) = match program.def(value) {
-                ValueDef::Result(op) => (program.parent_block(op), false),
-                ValueDef::Arg(block) => (block, true),
-            };
-            let region = |block: BlockId| block.get().map(|block| program.block_region(block));
-            let mut user = program.user(slot);
-            let mut is_hidden = false;
-            while program.parent_block(user).is_some()
-                && region(program.parent_block(user)) != region(block)
-            {
-                let Some(parent) = program.parent_op(user) else { break };
-                let traits = op_traits(program, parent);
-                is_hidden |= traits.has(OpTraits::ISOLATED);
-                user = parent;
-            }
-            let in_order = !is_arg
-                && block.is_some()
-                && program.parent_block(user) == block
-                && has_order(program, program.block_parent_op(block));
-            if is_hidden || in_order {
-                let place = program.printing().operand_name(slot);
-                let name = ssa_name_at(self.text, place);
-                let message = format!("{name} is used before it is defined");
-                let span = Span::new(place, place + name.len() as u32);
-                let defined = program.printing().value_name(value);
-                return Err(Diagnostic::new(Code::UndefinedValue, message)
-                    .at(span)
-                    .with_related(Span::new(defined, defined + 1), "defined here")
-                    .into());
-            }
-        }
-        Ok(())
+        let wrong = self.forward_uses.iter().filter(|&&slot| comes_too_early(program, slot));
+        // MLIR reports the first one.
+        let place_of = |slot: UseId| program.printing().operand_name(slot);
+        let Some(&slot) = wrong.min_by_key(|&&slot| place_of(slot)) else { return Ok(()) };
+        let user = program.user(slot);
+        let index = program.op_uses(user).position(|own| own == slot).unwrap_or(0);
+        let name = ssa_name_at(self.text, place_of(slot));
+        let message = format!(
+            "operand #{index} does not dominate this use: {name} is used before it is defined"
+        );
+        let span = Span::new(place_of(slot), place_of(slot) + name.len() as u32);
+        let defined = program.printing().value_name(program.used_value(slot));
+        Err(Diagnostic::new(Code::UndefinedValue, message)
+            .at(span)
+            .with_related(Span::new(defined, defined + 1), "defined here")
+            .into())
     }
+}
+
+/// Whether `slot`, which comes before the definition of its value in the text, comes before it in the program.
+fn comes_too_early(program: &Program, slot: UseId) -> bool {
+    let (block, is_arg) = match program.def(program.used_value(slot)) {
+        ValueDef::Result(op) => (program.parent_block(op), false),
+        ValueDef::Arg(block) => (block, true),
+    };
+    let region = |block: BlockId| block.get().map(|block| program.block_region(block));
+    let mut user = program.user(slot);
+    let mut is_hidden = false;
+    while program.parent_block(user).is_some()
+        && region(program.parent_block(user)) != region(block)
+    {
+        let Some(parent) = program.parent_op(user) else { break };
+        is_hidden |= op_traits(program, parent).has(OpTraits::ISOLATED);
+        user = parent;
+    }
+    let in_order = !is_arg
+        && block.is_some()
+        && program.parent_block(user) == block
+        && has_order(program, program.block_parent_op(block));
+    is_hidden || in_order
 }
 
 /// The number of values that share their name with `first`.
@@ -279,7 +293,14 @@ fn has_order(program: &Program, op: OpId) -> bool {
     program.kind(op) != OpKind::Module && crate::ir::OpInfo::by_name(program.op_name(op)).is_some()
 }
 
-fn too_few(name: &str, count: u32, number: u32, span: Span) -> Error {
-    let message = format!("%{name} names {count} values, so there is no %{name}#{number}");
+/// What MLIR says of a name without a definition.
+const UNDECLARED: &str = "use of undeclared SSA value name";
+/// What MLIR says of a value that a name, which is defined, does not have.
+const INVALID_NUMBER: &str = "reference to invalid result number";
+
+fn too_few(what: &str, (name, count): (&str, u32), number: u32, span: Span) -> Error {
+    let values = if count == 1 { "value" } else { "values" };
+    let message =
+        format!("{what}: %{name} names {count} {values}, so there is no %{name}#{number}");
     Diagnostic::new(Code::UndefinedValue, message).at(span).into()
 }
