@@ -4,6 +4,7 @@
 mod conv_dims;
 mod cursor;
 mod elements;
+mod generic_names;
 mod kind;
 mod op;
 mod reader;

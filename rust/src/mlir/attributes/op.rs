@@ -5,6 +5,7 @@
 
 use super::conv_dims::conv_dims;
 use super::cursor::{Aliases, AttrCursor};
+use super::generic_names::generic_name;
 use super::value::{AttrValue, Field, Fields};
 use super::window::window;
 use crate::index::{OpId, SignatureId};
@@ -199,8 +200,10 @@ impl<'a, F: Field<'a>> Reader<'_, 'a, F> {
     fn word(&mut self) -> Option<()> {
         let word = self.cursor.word()?;
         if !self.cursor.eat("=") {
-            if self.name == "stablehlo.compare" {
-                self.put_of_comparison(AttrValue::Keyword(word));
+            match (self.name, word) {
+                ("stablehlo.compare", _) => self.put_of_comparison(AttrValue::Keyword(word)),
+                ("chlo.scan", "inits") => self.put_segments(),
+                _ => {}
             }
             return Some(());
         }
@@ -235,6 +238,15 @@ impl<'a, F: Field<'a>> Reader<'_, 'a, F> {
     fn put_of_comparison(&mut self, value: AttrValue<'a>) {
         let has_direction = self.fields.len() > self.num_before;
         self.put(if has_direction { "compare_type" } else { "comparison_direction" }, value);
+    }
+
+    /// Adds how many values stand before the word that was just read, and how many in the list after it.
+    fn put_segments(&mut self) {
+        let (before, after) = self.cursor.text.split_at(self.cursor.place);
+        let list = after.split_once(')').map_or(after, |(list, _)| list);
+        let count = |text: &str| text.bytes().filter(|&byte| byte == b'%').count() as i64;
+        let sizes = [count(before), count(list)];
+        self.put("operandSegmentSizes", AttrValue::Ints(sizes.into_iter().collect()));
     }
 
     fn keyed_value(&mut self, word: &str) -> Option<AttrValue<'a>> {
@@ -293,28 +305,6 @@ impl<'a, F: Field<'a>> Reader<'_, 'a, F> {
     }
 }
 
-/// The name, in the generic form, of the attribute that the custom syntax of `op` calls `word`.
-fn generic_name<'a>(op: &str, word: &'a str) -> &'a str {
-    match (op.strip_prefix("stablehlo.").unwrap_or(op), word) {
-        ("iota" | "dynamic_iota", "dim") => "iota_dimension",
-        ("concatenate" | "get_dimension_size" | "set_dimension_size", "dim") => "dimension",
-        ("broadcast_in_dim" | "dynamic_broadcast_in_dim", "dims") => "broadcast_dimensions",
-        ("transpose", "dims") => "permutation",
-        ("reverse", "dims") => "dimensions",
-        ("dynamic_slice", "sizes") => "slice_sizes",
-        ("broadcast", "sizes") => "broadcast_sizes",
-        ("pad", "low") => "edge_padding_low",
-        ("pad", "high") => "edge_padding_high",
-        ("pad", "interior") => "interior_padding",
-        ("fft", "type") => "fft_type",
-        ("fft", "length") => "fft_length",
-        ("einsum" | "unary_einsum", "config") => "einsum_config",
-        ("rng", "distribution") => "rng_distribution",
-        ("rng_bit_generator", "algorithm") => "rng_algorithm",
-        _ => word,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,6 +341,9 @@ mod tests {
         assert_eq!(fields, [("dimension", AttrValue::Int(1))]);
         let fields = read("chlo.top_k", "(%a, k = 8)");
         assert_eq!(fields, [("k", AttrValue::Int(8))]);
+        let fields = read("chlo.scan", "(%a, %b#1) inits (%c) dimension=1");
+        assert_eq!(ints(&fields, "operandSegmentSizes"), Some(vec![2, 1]));
+        assert_eq!(fields[1], ("dimension", AttrValue::Int(1)));
     }
 
     #[test]

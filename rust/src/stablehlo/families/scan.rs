@@ -35,26 +35,8 @@ const SCAN: Definition = Definition {
 /// The numbers of inputs and of carried values.
 fn segments(op: &OpView<'_>) -> (usize, usize) {
     let sizes = op.attributes.ints("operandSegmentSizes");
-    let carried = match sizes[..] {
-        [_, carried] => usize::try_from(carried).unwrap_or(0),
-        // Custom syntax has no counts: they are computed from the types.
-        _ => return own_segments(op),
-    };
+    let carried = sizes.get(1).map_or(0, |&carried| usize::try_from(carried).unwrap_or(0));
     (op.operands.len().saturating_sub(carried), carried)
-}
-
-/// The counts of an op in custom syntax: inputs are those operands that lose a dim.
-fn own_segments(op: &OpView<'_>) -> (usize, usize) {
-    let dim = dim(op);
-    let args = op.regions.first().map(|body| &body.args[..]).unwrap_or_default();
-    let is_input = |at: usize| {
-        let Some(operand) = op.operands[at].tensor() else { return false };
-        args.get(at).is_some_and(|arg| {
-            operand.rank() > dim && compatible(&without_dim(operand, dim).into(), arg)
-        })
-    };
-    let inputs = (0..op.operands.len()).take_while(|&at| is_input(at)).count();
-    (inputs, op.operands.len() - inputs)
 }
 
 fn dim(op: &OpView<'_>) -> usize {
@@ -98,7 +80,10 @@ fn check_segments(op: &OpView<'_>) -> Result<(), Mistake> {
 
 fn verify(op: &OpView<'_>) -> Result<(), Mistake> {
     check_segments(op)?;
-    let ((inputs, _), dim) = (segments(op), dim(op));
+    let ((inputs, carried), dim) = (segments(op), dim(op));
+    if inputs == 0 && op.results.len() <= carried {
+        return Err(of_op("at least one of inputs or outputs must be present"));
+    }
     let mut size: Size = op.attributes.int("scan_dim_size");
     for at in 0..inputs {
         let Some(input) = op.operands[at].tensor() else {
