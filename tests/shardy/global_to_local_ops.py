@@ -273,6 +273,13 @@ PROGRAMS = {
         "add",
         '"y"',
     ),
+    "slices_of_all_of_a_dim": program(
+        [("8x16xf32", "[{}, {}]")],
+        "%r0 = stablehlo.slice %a0 [0:8, 0:16] {"
+        + of_op("[{}, {}]")
+        + "} : (tensor<8x16xf32>) -> tensor<8x16xf32>",
+        ("8x16xf32", "[{}, {}]"),
+    ),
     "slices_that_start_anywhere": program(
         [("8x16xf32", "[{}, {}]"), ("i32", "[]")],
         """%c = sdy.constant dense<0> : tensor<i32>

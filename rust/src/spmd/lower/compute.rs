@@ -13,6 +13,9 @@ impl Lowering<'_, '_, '_> {
     /// Computes the op on `operands`, and reshards its results to their target placements.
     pub(super) fn compute(&mut self, work: &ByRule, way: &Way, operands: &mut Vec<Held>) {
         let op = work.op;
+        if self.is_kept_whole(work, way) {
+            return self.in_place(work, way, operands);
+        }
         match self.emit.program.kind(op) {
             OpKind::Reshape => self.reshape_locally(work, way, operands),
             OpKind::Slice => self.slice_locally(work, way, take(operands)),
@@ -41,6 +44,14 @@ impl Lowering<'_, '_, '_> {
                 self.in_place(work, way, operands);
             }
         }
+    }
+    /// Whether `sdy-convert-global-to-local` keeps the op as it is: nothing of it is sharded. Concatenations may have taken the
+    /// slices before them.
+    fn is_kept_whole(&self, work: &ByRule, way: &Way) -> bool {
+        let mut placements = way.operands.iter().chain(&way.results);
+        self.how.one_by_one.is_some()
+            && self.emit.program.kind(work.op) != OpKind::Concatenate
+            && placements.all(|&placement| self.placements[placement].is_replicated())
     }
     /// The op itself, with local operands and types.
     pub(super) fn in_place(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {

@@ -74,17 +74,13 @@ fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
 
 impl Lowering<'_, '_, '_> {
     /// Computes a dynamic slice: sharded dims are taken in full, or the window of each shard is fetched. Along a dim with
-    /// a dynamic start, a device takes that part of the slice in its shard, with zeros around it. Where devices have the whole
-    /// operand, `sdy-convert-global-to-local` keeps the op.
+    /// a dynamic start, a device takes that part of the slice in its shard, with zeros around it.
     pub(super) fn dynamic_slice_locally(
         &mut self,
         work: &ByRule,
         way: &Way,
         mut operands: Vec<Held>,
     ) {
-        if self.how.one_by_one.is_some() && self.placements[way.operands[0]].is_replicated() {
-            return self.in_place(work, way, &operands);
-        }
         self.widen_starts(&mut operands[1..]);
         let mut starts: Vec<Option<ValueId>> =
             operands[1..].iter().map(|held| Some(held.value)).collect();
