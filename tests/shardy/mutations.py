@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
 import json
 import os
 import random
@@ -142,6 +143,8 @@ def ask_reference(texts: Sequence[str]) -> Iterator[list[Message] | None]:
         if child == 0:
             os.close(read)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            # Nothing is broken here if it dies.
+            faulthandler.disable()
             with os.fdopen(write, "w") as out:
                 for text in texts[start:]:
                     said: list[Message] = []
