@@ -90,10 +90,14 @@ pub(super) fn collective<'a>(
     let required_by = inlined.originals.op(required);
     let cause = local.cause(required_by);
     let id = groups.of(program, op);
-    let along = groups.axes(local, id, local.meshes(cause));
+    let only_mesh = groups.only_mesh(local);
+    let along = match only_mesh {
+        Some(mesh) => groups.axes(local, id, std::iter::once(mesh)),
+        None => groups.axes(local, id, local.meshes(cause)),
+    };
     let devices = groups.num_devices(local, id, &along);
     let (mesh, axes) = along.unzip();
-    let mesh = mesh.or_else(|| local.meshes(cause).next()).unwrap_or_default();
+    let mesh = mesh.or(only_mesh).or_else(|| local.meshes(cause).next()).unwrap_or_default();
     let bytes = bytes_moved(program, works, op, kind, devices);
     let is_kept = cause == local.source_op(required_by);
     let cause_loc = match cause {

@@ -22,12 +22,15 @@ use crate::index::{FuncId, Id, IdRange, IdVec, OpId, SignatureId, StrId, TypeId,
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
+/// The place of what no other op is like.
+const NOT_ALIKE: u32 = u32::MAX;
+
 const MISSING_CALLEE: &str = "what it calls is not there";
 
 /// The key of a row: ops with the same name, location, element type, work, unit and traffic share one.
 type RowKey<'a> = (StrId, &'a str, StrId, Work, Unit, u128);
 
-/// What is the same for all ops of a signature whose values have its types, but for ops with regions and custom calls.
+/// What is the same for all ops of a signature whose values have its types, but for ops with regions, custom calls and aliases.
 #[derive(Clone, Copy)]
 struct Alike {
     work: Work,
@@ -45,7 +48,9 @@ pub(super) struct Count<'a> {
     execution: Execution,
     fusion: Fusion,
     groups: KnownGroups<'a>,
-    alike: IdVec<SignatureId, Option<Alike>>,
+    /// The ops that are like others, by signature, as places in `alikes`.
+    alike_of: IdVec<SignatureId, u32>,
+    alikes: Vec<Alike>,
     rows: FxHashMap<RowKey<'a>, usize>,
     /// The rows of ops that are alike, by signature, location and traffic.
     rows_of_alike: FxHashMap<(SignatureId, Span, u128), usize>,
@@ -85,7 +90,8 @@ impl<'a> Count<'a> {
             execution,
             fusion,
             groups: KnownGroups::default(),
-            alike: IdVec::filled(None, program.signatures().len()),
+            alike_of: IdVec::filled(NOT_ALIKE, program.signatures().len()),
+            alikes: Vec::new(),
             rows: FxHashMap::default(),
             rows_of_alike: FxHashMap::default(),
             uncounted: FxHashMap::default(),
@@ -115,18 +121,14 @@ impl<'a> Count<'a> {
     }
     /// Adds one op.
     fn add(&mut self, op: OpId) {
+        if let Some(place) = self.alike(op) {
+            return self.add_alike(op, place);
+        }
         let program = self.program;
-        let alike = self.alike(op);
-        let outcome = alike.map_or_else(|| self.works.of(op), Alike::outcome);
+        let outcome = self.works.of(op);
         match outcome {
             Outcome::Counted(_) => {}
-            Outcome::Collective(_) => {
-                let (works, groups) = (&mut self.works, &mut self.groups);
-                let at = (self.inlined, op);
-                let row = collective(self.local, at, works, &self.execution, groups);
-                self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
-                self.cost.collectives.push(row);
-            }
+            Outcome::Collective(_) => self.add_collective(op),
             Outcome::Inside => {
                 let is_call = matches!(program.kind(op), OpKind::Call | OpKind::Composite);
                 if is_call && self.execution.callee(program, op).is_none() {
@@ -136,12 +138,41 @@ impl<'a> Count<'a> {
             }
             Outcome::Unknown(reason) => self.note(op, reason),
         }
-        self.add_row(op, &outcome, alike);
+        self.add_row(op, &outcome);
     }
-    /// What is known of ops that are like `op`.
-    fn alike(&self, op: OpId) -> Option<Alike> {
-        let known = (*self.alike.get(self.program.signature(op))?)?;
-        self.is_as_signed(op).then_some(known)
+    fn add_collective(&mut self, op: OpId) {
+        let (works, groups) = (&mut self.works, &mut self.groups);
+        let at = (self.inlined, op);
+        let row = collective(self.local, at, works, &self.execution, groups);
+        self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
+        self.cost.collectives.push(row);
+    }
+    /// The place of what is known of ops that are like `op`.
+    fn alike(&self, op: OpId) -> Option<u32> {
+        let known = *self.alike_of.get(self.program.signature(op))?;
+        (known != NOT_ALIKE && self.is_as_signed(op)).then_some(known)
+    }
+    /// Adds `op`, which is like ops that were added before.
+    fn add_alike(&mut self, op: OpId, place: u32) {
+        let known = &self.alikes[place as usize];
+        let (is_collective, has_work) = (known.is_collective, known.work != Work::default());
+        if is_collective {
+            self.add_collective(op);
+        }
+        let program = self.program;
+        let traffic = self.fusion.traffic(program, &mut self.works, op);
+        if !has_work && traffic == 0 {
+            return;
+        }
+        let key = (program.signature(op), program.loc(op), traffic);
+        let index = if let Some(&known) = self.rows_of_alike.get(&key) {
+            known
+        } else {
+            let index = self.row(op, self.alikes[place as usize], traffic);
+            self.rows_of_alike.insert(key, index);
+            index
+        };
+        self.count_run(op, index);
     }
     /// Whether the values of `op` have the types of its signature, and the cost of `op` follows from that.
     fn is_as_signed(&self, op: OpId) -> bool {
@@ -164,7 +195,7 @@ impl<'a> Count<'a> {
             && results_have
             && have(program.op_uses(op), &signature.operand_types)
     }
-    fn add_row(&mut self, op: OpId, outcome: &Outcome, alike: Option<Alike>) {
+    fn add_row(&mut self, op: OpId, outcome: &Outcome) {
         let (work, is_collective, is_counted) = match *outcome {
             Outcome::Counted(work) => (work, false, true),
             Outcome::Collective(work) => (work, true, true),
@@ -180,25 +211,19 @@ impl<'a> Count<'a> {
         if is_free || self.works.movement(op) == Movement::Alias {
             return;
         }
-        let index = if let Some(alike) = alike {
-            let key = (program.signature(op), program.loc(op), traffic);
-            if let Some(&known) = self.rows_of_alike.get(&key) {
-                known
-            } else {
-                let index = self.row(op, alike, traffic);
-                self.rows_of_alike.insert(key, index);
-                index
-            }
-        } else {
-            let (element, unit) = (self.element(op), self.works.unit(op));
-            let own = Alike { work, unit, element, is_collective };
-            if is_counted && self.is_as_signed(op) {
-                self.alike[program.signature(op)] = Some(own);
-            }
-            self.row(op, own, traffic)
-        };
+        let (element, unit) = (self.element(op), self.works.unit(op));
+        let own = Alike { work, unit, element, is_collective };
+        if is_counted && self.is_as_signed(op) {
+            self.alike_of[program.signature(op)] = self.alikes.len() as u32;
+            self.alikes.push(own);
+        }
+        let index = self.row(op, own, traffic);
+        self.count_run(op, index);
+    }
+    /// Counts the runs of `op` in the row `index`.
+    fn count_run(&mut self, op: OpId, index: usize) {
         self.cost.rows_of[op.index()].row = Some(index as u32);
-        let block = program.parent_block(op);
+        let block = self.program.parent_block(op);
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
     }
@@ -273,16 +298,5 @@ impl<'a> Count<'a> {
             self.works.tensors.are_saturated() || figures.any(|figure| figure == u128::MAX);
         self.cost.execution = self.execution;
         self.cost
-    }
-}
-
-impl Alike {
-    /// How such ops are counted.
-    const fn outcome(self) -> Outcome {
-        if self.is_collective {
-            Outcome::Collective(self.work)
-        } else {
-            Outcome::Counted(self.work)
-        }
     }
 }

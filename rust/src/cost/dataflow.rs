@@ -64,6 +64,7 @@ impl Dataflow {
             edges: Vec::with_capacity(2 * program.num_value_ids()),
             flow: Self::default(),
         };
+        builder.flow.tasks.reserve(functions.iter().map(|(_, inside)| inside.len()).sum());
         for (func, inside) in functions {
             builder.add_blocks(execution, (*func, inside), rows);
         }
@@ -129,12 +130,17 @@ impl Builder<'_> {
         }
         for operand in program.operands(op) {
             if let ValueDef::Result(def) = program.def(operand) {
-                let user = self.ancestor(op, program.parent_block(def));
                 let made = self.task_of[def.index()];
-                if let (Some(user), true) = (user, made != NONE) {
+                if made == NONE {
+                    continue;
+                }
+                if let Some(user) = self.ancestor(op, program.parent_block(def)) {
                     self.edges.push((made, user));
                 }
             }
+        }
+        if program.num_regions(op) == 0 && !execution.has_calls() {
+            return;
         }
         let first = self.flow.bodies.len();
         for block in program.op_regions(op).flat_map(|region| program.region_blocks(region)) {

@@ -77,6 +77,9 @@ impl Execution {
     /// Propagates the number of runs of the body of a function, which has `ops`, to the blocks in it and to its callees.
     fn run(&mut self, program: &Program, ops: &[OpId], weights: &Weights) {
         for &op in ops {
+            if program.num_regions(op) == 0 && !self.calls.has_calls {
+                continue;
+            }
             let at = program.parent_block(op).index();
             let (times, once) = (self.times[at], self.once[at]);
             if once == 0 {
@@ -134,8 +137,7 @@ impl Weights {
         for &func in &execution.functions {
             for &op in works.ops_inside(program.func_op(func)).iter() {
                 if program.num_regions(op) > 0 {
-                    let inside = matches!(works.of(op), Outcome::Inside | Outcome::Unknown(_));
-                    this.has_own_measure[op.index()] = !inside;
+                    this.has_own_measure[op.index()] = works.is_measured(op);
                 }
             }
         }

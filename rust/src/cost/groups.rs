@@ -42,6 +42,8 @@ pub struct KnownGroups<'a> {
     /// The names of the attributes that groups are in.
     names: Option<[StrId; 2]>,
     axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
+    /// The only mesh of the source with several devices, if it was looked for.
+    only_mesh: Option<Option<MeshId>>,
 }
 
 impl<'a> KnownGroups<'a> {
@@ -73,6 +75,13 @@ impl<'a> KnownGroups<'a> {
     pub fn num_devices(&self, local: Local<'_>, id: usize, along: &Along) -> i64 {
         let along = along.as_ref().map(|(mesh, axes)| total_size(axes, local.source.mesh(*mesh)));
         self.sizes[id].or(along).unwrap_or(1)
+    }
+    /// The only mesh of the source with several devices; `None` if there is none, or more than one.
+    pub fn only_mesh(&mut self, local: Local<'_>) -> Option<MeshId> {
+        *self.only_mesh.get_or_insert_with(|| {
+            let mut meshes = local.meshes(None);
+            meshes.next().filter(|_| meshes.next().is_none())
+        })
     }
     /// The axes of the first of `meshes` that the groups are along, and that mesh.
     pub fn axes(

@@ -36,6 +36,7 @@ pub mod local;
 pub mod memory;
 pub mod schedule;
 pub mod steps;
+mod stream;
 pub mod tensors;
 pub mod timeline;
 pub mod traffic;

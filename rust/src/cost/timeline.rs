@@ -16,8 +16,8 @@
 //! Takes `n log n` time for n ops, once for each block.
 
 use super::dataflow::{Dataflow, Task, TaskBlock};
+use super::stream::{Seconds, Stream};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// How long one run of some ops takes.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +67,7 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
         times,
         left: flow.tasks.iter().map(|task| task.num_needs).collect(),
         states: vec![State::default(); flow.tasks.len()],
+        kinds: flow.tasks.iter().map(|task| Kind::of(flow, task, times)).collect(),
         streams: Vec::new(),
         block_seconds: vec![0.0; flow.blocks.len()],
         exposed: vec![0.0; times.transfers.len()],
@@ -78,24 +79,6 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
         run.block_seconds[at] = run.schedule(&flow.blocks[at]);
     }
     Timeline { seconds: run.block_seconds.first().copied().unwrap_or(0.0), exposed: run.exposed }
-}
-
-/// A time in seconds, which is never NaN.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Seconds(f64);
-
-impl Eq for Seconds {}
-
-impl PartialOrd for Seconds {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Seconds {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }
 
 /// No task.
@@ -124,51 +107,47 @@ impl Default for State {
     }
 }
 
-/// Tasks that wait for one stream.
-#[derive(Default)]
-struct Stream {
-    free: f64,
-    /// The collective that ran last.
-    last: Option<u32>,
-    /// Tasks by the time at which they can start.
-    later: BinaryHeap<Reverse<(Seconds, u32)>>,
-    /// Tasks that can start when the stream is free.
-    now: BinaryHeap<Reverse<u32>>,
+/// What is asked of a task again and again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It takes no time.
+    Free,
+    Op,
+    /// It can be computed chunk by chunk along with a collective.
+    Product,
+    /// It runs its bodies, and nothing else runs meanwhile.
+    Alone,
+    Collective,
+    /// A collective that is split in chunks.
+    Split,
 }
 
-impl Stream {
-    /// Adds a task that can start at `ready`.
-    fn add(&mut self, ready: f64, task: u32) {
-        // A stream is never free earlier than it is now.
-        if ready <= self.free {
-            self.now.push(Reverse(task));
-        } else {
-            self.later.push(Reverse((Seconds(ready), task)));
+impl Kind {
+    fn of(flow: &Dataflow, task: &Task, times: &Times<'_>) -> Self {
+        match (task.collective, task.row) {
+            (Some(row), _) if times.transfers[row as usize].chunks > 1.0 => Self::Split,
+            (Some(_), _) => Self::Collective,
+            _ if !flow.bodies(task).is_empty() => Self::Alone,
+            (None, Some(row)) if times.computations[row as usize].is_product => Self::Product,
+            (None, Some(_)) => Self::Op,
+            (None, None) => Self::Free,
         }
-    }
-    /// When it starts its next task.
-    fn next_start(&self) -> Option<f64> {
-        if !self.now.is_empty() {
-            return Some(self.free);
-        }
-        self.later.peek().map(|Reverse((ready, _))| ready.0.max(self.free))
-    }
-    /// Takes the first task in program order that can start at `start`.
-    fn take(&mut self, start: f64) -> Option<u32> {
-        while let Some(&Reverse((ready, task))) = self.later.peek() {
-            if ready.0 > start {
-                break;
-            }
-            self.later.pop();
-            self.now.push(Reverse(task));
-        }
-        self.now.pop().map(|Reverse(task)| task)
     }
 }
 
-/// Whether `task` takes no time.
-fn is_free(flow: &Dataflow, task: &Task) -> bool {
-    task.row.is_none() && task.collective.is_none() && flow.bodies(task).is_empty()
+/// What a task that has run tells those that need it.
+struct Made {
+    end: f64,
+    /// The task whose result it passes on, itself unless it takes no time; and when all others that it needs end.
+    source: u32,
+    others: f64,
+    kind: Kind,
+    /// When the source starts and ends.
+    from: (f64, f64),
+    /// The row of the source if that can be split in chunks, or is a collective.
+    row: Option<u32>,
+    /// The collective that those who need it wait for.
+    waits_for: u32,
 }
 
 struct Run<'a> {
@@ -177,6 +156,7 @@ struct Run<'a> {
     /// The number of tasks that each task needs and that are not scheduled yet.
     left: Vec<u32>,
     states: Vec<State>,
+    kinds: Vec<Kind>,
     streams: Vec<Stream>,
     block_seconds: Vec<f64>,
     exposed: Vec<f64>,
@@ -211,16 +191,20 @@ impl Run<'_> {
         self.expose_tail(end, block.times);
         end
     }
-    /// Seconds of `task` by itself, and whether it runs alone.
-    fn cost(&self, task: &Task) -> (f64, bool) {
-        if let Some(row) = task.collective {
-            return (self.times.transfers[row as usize].seconds, false);
+    /// Seconds of `task` by itself.
+    fn seconds(&self, task: u32) -> f64 {
+        let known = &self.flow.tasks[task as usize];
+        if let Some(row) = known.collective {
+            return self.times.transfers[row as usize].seconds;
         }
-        let own = task.row.map_or(0.0, |row| self.times.computations[row as usize].seconds);
-        let bodies = self.flow.bodies(task);
+        let own = known.row.map_or(0.0, |row| self.times.computations[row as usize].seconds);
+        if self.kinds[task as usize] != Kind::Alone {
+            return own;
+        }
+        let bodies = self.flow.bodies(known).iter();
         let inside: f64 =
-            bodies.iter().map(|&(block, times)| self.block_seconds[block as usize] * times).sum();
-        (own + inside, !bodies.is_empty())
+            bodies.map(|&(block, times)| self.block_seconds[block as usize] * times).sum();
+        own + inside
     }
     /// Puts a task that can start on its stream; one that takes no time is done at once.
     fn release(&mut self, task: u32) {
@@ -228,23 +212,22 @@ impl Run<'_> {
         open.push(task);
         while let Some(task) = open.pop() {
             let state = &mut self.states[task as usize];
-            let known = &self.flow.tasks[task as usize];
-            if !is_free(self.flow, known) {
-                let ready = state.ready;
-                let stream =
-                    known.collective.map_or(0, |row| self.times.transfers[row as usize].stream);
-                self.streams[stream].add(ready, task);
+            if self.kinds[task as usize] == Kind::Free {
+                (state.start, state.end) = (state.ready, state.ready);
+                self.tell_users(task, &mut open);
                 continue;
             }
-            (state.start, state.end) = (state.ready, state.ready);
-            self.tell_users(task, &mut open);
+            let row = self.flow.tasks[task as usize].collective;
+            let stream = row.map_or(0, |row| self.times.transfers[row as usize].stream);
+            self.streams[stream].add(state.ready, task);
         }
         self.open = open;
     }
     /// Runs `task` on a stream from `start`.
     fn place(&mut self, task: u32, at: usize, start: f64, times: f64) {
-        let known = self.flow.tasks[task as usize];
-        let (mut seconds, is_alone) = self.cost(&known);
+        let collective = self.flow.tasks[task as usize].collective;
+        let (mut seconds, kind) = (self.seconds(task), self.kinds[task as usize]);
+        let is_alone = kind == Kind::Alone;
         let mut start = start;
         let mut waits_for = self.states[task as usize].waits_for;
         if is_alone {
@@ -267,7 +250,7 @@ impl Run<'_> {
         let undelayed = start + seconds;
         let end = undelayed.max(after);
         (state.start, state.end) = (start, end);
-        if let (0, Some(row)) = (at, known.collective) {
+        if let (0, Some(row)) = (at, collective) {
             self.exposed[row as usize] += seconds * times;
         }
         if at == 0 && waits_for != NONE {
@@ -279,7 +262,7 @@ impl Run<'_> {
         }
         let stream = &mut self.streams[at];
         stream.free = end;
-        stream.last = known.collective;
+        stream.last = collective;
         let mut told = std::mem::take(&mut self.told);
         self.tell_users(task, &mut told);
         for user in told.drain(..) {
@@ -289,9 +272,9 @@ impl Run<'_> {
     }
     /// Tells the tasks that need `task` when it ends; those that can start now go to `open`.
     fn tell_users(&mut self, task: u32, open: &mut Vec<u32>) {
-        let flow = self.flow;
+        let (flow, made) = (self.flow, self.made(task));
         for &user in flow.users(task) {
-            self.tell(task, user);
+            self.tell(&made, user);
             let left = &mut self.left[user as usize];
             *left -= 1;
             if *left == 0 {
@@ -299,55 +282,59 @@ impl Run<'_> {
             }
         }
     }
-    /// Tells `user`, which needs `task`, when that ends.
-    fn tell(&mut self, task: u32, user: u32) {
-        let (flow, made) = (self.flow, self.states[task as usize]);
-        let known = self.flow.tasks[task as usize];
+    /// What `task`, which has run, tells those that need it.
+    fn made(&self, task: u32) -> Made {
+        let state = &self.states[task as usize];
         // What a task without work passes on may be split in chunks as if it was used directly.
-        let is_free = is_free(flow, &known);
-        let (source, others) = match made.passes_on {
+        let is_free = self.kinds[task as usize] == Kind::Free;
+        let (source, others) = match state.passes_on {
             (source, others) if is_free && source != NONE => (source, others),
             _ => (task, 0.0),
         };
-        let from = self.states[source as usize];
-        let chunks = self.chunks(source, user);
-        let first =
-            if chunks > 1.0 { from.start + (from.end - from.start) / chunks } else { made.end };
-        let ready = first.max(others);
-        let collective = match self.flow.tasks[source as usize].collective {
+        let (from, known) = (&self.states[source as usize], &self.flow.tasks[source as usize]);
+        let waits_for = match known.collective {
             Some(row) => row,
             None if source == task && !is_free => NONE,
-            None => made.waits_for,
+            None => state.waits_for,
         };
+        let (kind, row) = (self.kinds[source as usize], known.collective);
+        Made { end: state.end, source, others, kind, from: (from.start, from.end), row, waits_for }
+    }
+    /// Tells `user`, which needs what was `made`, when that ends.
+    fn tell(&mut self, made: &Made, user: u32) {
+        let kind = self.kinds[user as usize];
+        let chunks = self.chunks(made, user, kind);
+        let (start, end) = made.from;
+        let first = if chunks > 1.0 { start + (end - start) / chunks } else { made.end };
+        let ready = first.max(made.others);
         let state = &mut self.states[user as usize];
-        if chunks > 1.0 && from.end > state.ends_after.0 {
-            state.ends_after = (from.end, chunks);
+        if chunks > 1.0 && end > state.ends_after.0 {
+            state.ends_after = (end, chunks);
         }
         if ready >= state.ready {
-            (state.ready, state.waits_for) = (ready, collective);
+            (state.ready, state.waits_for) = (ready, made.waits_for);
         }
-        let (known, end) = state.passes_on;
+        if kind != Kind::Free {
+            return;
+        }
+        let (known, other) = state.passes_on;
         if known == NONE {
-            state.passes_on = (source, others.max(end));
+            state.passes_on = (made.source, made.others.max(other));
         } else if made.end > self.states[known as usize].end {
-            let end = self.states[known as usize].end.max(end).max(others);
-            self.states[user as usize].passes_on = (source, end);
+            let end = self.states[known as usize].end.max(other).max(made.others);
+            self.states[user as usize].passes_on = (made.source, end);
         } else {
-            self.states[user as usize].passes_on = (known, end.max(made.end));
+            self.states[user as usize].passes_on = (known, other.max(made.end));
         }
     }
-    /// The number of chunks that `user` uses what `source` makes in; 1 if it needs all of it.
-    fn chunks(&self, source: u32, user: u32) -> f64 {
-        let (source, user) = (&self.flow.tasks[source as usize], &self.flow.tasks[user as usize]);
-        let is_product = |task: &Task| {
-            task.row.is_some_and(|row| self.times.computations[row as usize].is_product)
+    /// The number of chunks that `user`, which is of `kind`, uses what was `made` in; 1 if it needs all of it.
+    fn chunks(&self, made: &Made, user: u32, kind: Kind) -> f64 {
+        let row = match (made.kind, kind) {
+            (Kind::Split, Kind::Product) => made.row,
+            (Kind::Product, Kind::Split) => self.flow.tasks[user as usize].collective,
+            _ => None,
         };
-        let chunks = |row: u32| self.times.transfers[row as usize].chunks;
-        match (source.collective, user.collective) {
-            (Some(row), None) if is_product(user) => chunks(row),
-            (None, Some(row)) if is_product(source) => chunks(row),
-            _ => 1.0,
-        }
+        row.map_or(1.0, |row| self.times.transfers[row as usize].chunks)
     }
     /// Counts what collectives take after the last op.
     fn expose_tail(&mut self, end: f64, times: f64) {

@@ -28,6 +28,8 @@ pub enum Outcome {
 struct Named {
     /// Their family; `None` if they have none.
     family: Option<&'static Family>,
+    /// How they move data; those without a family read their operands and write their results.
+    movement: Movement,
     /// What computes them; `None` if that depends on their shapes.
     unit: Option<Unit>,
 }
@@ -68,7 +70,8 @@ impl<'a> Works<'a> {
                 let family = Family::of(program.op_name(op));
                 let reads_shapes = Unit::reads_shapes(program, op);
                 let unit = (!reads_shapes).then(|| Unit::of(program, op, None));
-                names.push(Named { family, unit });
+                let movement = family.map_or(Movement::Opaque, |family| family.movement);
+                names.push(Named { family, movement, unit });
             }
             *place
         };
@@ -105,7 +108,7 @@ impl<'a> Works<'a> {
     /// How `op` moves data; an op without a family reads its operands and writes its results.
     #[inline]
     pub fn movement(&self, op: OpId) -> Movement {
-        self.family(op).map_or(Movement::Opaque, |family| family.movement)
+        self.names[self.named[op.index()] as usize].movement
     }
     /// The work of one run of `op` on one device.
     pub fn of(&mut self, op: OpId) -> Outcome {
@@ -147,6 +150,12 @@ impl<'a> Works<'a> {
                 outcome
             }
         }
+    }
+    /// Whether the work of `op` is known by itself, and is not that of the ops in its regions.
+    pub fn is_measured(&mut self, op: OpId) -> bool {
+        let measure = self.family(op).map(|family| &family.measure);
+        matches!(measure, Some(Measure::Collective))
+            || !matches!(self.of(op), Outcome::Inside | Outcome::Unknown(_))
     }
     /// Why the work of `op`, whose family has a measure, is not known.
     fn reason(&mut self, op: OpId) -> &'static str {

@@ -1,0 +1,67 @@
+//! What runs one op or collective after the other: computation, or one kind of links. It takes the first task in program order
+//! that could start.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A time in seconds, which is never NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Seconds(pub f64);
+
+impl Eq for Seconds {}
+
+impl PartialOrd for Seconds {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Seconds {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// Tasks that wait for one stream.
+#[derive(Default)]
+pub(super) struct Stream {
+    /// When it has run the tasks that it took.
+    pub free: f64,
+    /// The collective that ran last.
+    pub last: Option<u32>,
+    /// Tasks by the time at which they can start.
+    later: BinaryHeap<Reverse<(Seconds, u32)>>,
+    /// Tasks that can start when the stream is free.
+    now: BinaryHeap<Reverse<u32>>,
+}
+
+impl Stream {
+    /// Adds a task that can start at `ready`.
+    pub fn add(&mut self, ready: f64, task: u32) {
+        // A stream is never free earlier than it is now.
+        if ready <= self.free {
+            self.now.push(Reverse(task));
+        } else {
+            self.later.push(Reverse((Seconds(ready), task)));
+        }
+    }
+    /// When it starts its next task.
+    pub fn next_start(&self) -> Option<f64> {
+        if !self.now.is_empty() {
+            return Some(self.free);
+        }
+        self.later.peek().map(|Reverse((ready, _))| ready.0.max(self.free))
+    }
+    /// Takes the first task in program order that can start at `start`.
+    pub fn take(&mut self, start: f64) -> Option<u32> {
+        let is_ready = |&Reverse((ready, _)): &Reverse<(Seconds, u32)>| ready.0 <= start;
+        while self.later.peek().is_some_and(is_ready) {
+            let Some(Reverse((_, task))) = self.later.pop() else { break };
+            if self.now.is_empty() && !self.later.peek().is_some_and(is_ready) {
+                return Some(task);
+            }
+            self.now.push(Reverse(task));
+        }
+        self.now.pop().map(|Reverse(task)| task)
+    }
+}
