@@ -71,6 +71,26 @@ def memory(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return lax.scan(step, jnp.zeros((*q.shape[1:], width)), (q, k, v))[1]
 
 
+def attraction(x: jax.Array, mass: jax.Array) -> jax.Array:
+    """A sum of what is computed from sums of the same values."""
+
+    def step(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+        apart = x[None] - x[:, None]
+        squares = jnp.square(apart).sum(-1) + 1e-2
+        return x + 0.01 * (apart * (mass[None] / squares**1.5)[..., None]).sum(1), None
+
+    return lax.scan(step, x, None, length=4)[0]
+
+
+def ranks(rank: jax.Array, sources: jax.Array, targets: jax.Array) -> jax.Array:
+    """A loop of which the places that it reads and writes are computed before it."""
+
+    def step(_: int, rank: jax.Array) -> jax.Array:
+        return 0.1 + 0.8 * jnp.zeros_like(rank).at[targets].add(rank[sources])
+
+    return lax.fori_loop(0, 10, step, rank)
+
+
 HEADS = f32(32, 16, 4, 32)
 CRITIC = {
     "first": f32(64, 128),
@@ -94,6 +114,13 @@ CASES: dict[str, tuple[Callable[..., Any], Any, Tree, Tree]] = {
         DATA,
         (CRITIC, f32(4096, 64), f32(4096)),
         (dict.fromkeys(CRITIC, P()), P("data"), P("data")),
+    ),
+    "attraction": (attraction, DATA, (f32(512, 3), f32(512)), (P("data"), P())),
+    "ranks": (
+        ranks,
+        DATA,
+        (f32(4096), i32(32768), i32(32768)),
+        (P(), P("data"), P("data")),
     ),
     "memory": (memory, GRID, (HEADS,) * 3, (P(None, "data", "tensor"),) * 3),
 }

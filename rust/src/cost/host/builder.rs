@@ -7,6 +7,7 @@ use super::combined::{combined, is_scatter};
 use super::fused::is_name;
 use super::graph::{Graph, Item, Kernel, Read, NONE};
 use super::layouts::{DimOrder, Layouts};
+use super::stepwise::after_first_step;
 use super::storage::Storage;
 use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
@@ -203,6 +204,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 self.add_tail(op, value, whole);
             } else if self.layouts.image_groups(program, op) > 1 {
                 self.add_pairs(op, value, kernel);
+            } else if let Some(left) = after_first_step(program, self.works, &mut self.layouts, op)
+            {
+                self.add_second_step(op, (value, left), kernel);
             } else if self.storage.is_written(value) {
                 let over = match (movement, program.kind(op)) {
                     (Movement::Update, _) => program.operands(op).next(),
@@ -236,6 +240,15 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             self.reads.push((kernel, Read { item: pairs, is_elementwise: false }));
         }
         let bytes = self.works.tensors.bytes(value);
+        self.make(value, bytes, kernel);
+    }
+    /// Makes `value`, the result of a reduction in two steps, of the first of which `kernel` leaves so many elements.
+    fn add_second_step(&mut self, op: OpId, (value, left): (ValueId, u128), kernel: u32) {
+        let tensor = self.works.tensors.of(value);
+        let (bytes, elements) = (tensor.bytes, tensor.elements.max(1));
+        let first = self.make(value, (bytes / elements).saturating_mul(left), kernel);
+        let kernel = self.kernel(op, false, false);
+        self.reads.push((kernel, Read { item: first, is_elementwise: false }));
         self.make(value, bytes, kernel);
     }
     /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.

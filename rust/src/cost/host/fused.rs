@@ -6,10 +6,11 @@ use super::super::fusion::is_splat;
 use super::super::work::{Measure, Movement};
 use super::super::works::Works;
 use super::layouts::Layouts;
+use super::stepwise::after_first_step;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 
-/// The fewest elements that a library reduces.
+/// The fewest elements that a library reduces, or computes for a reduction.
 const LEAST_REDUCED: u128 = 4096;
 
 /// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of many 32-bit floats.
@@ -32,8 +33,15 @@ pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
     element == "f32" && inner.is_some_and(is_known)
 }
 
-/// Whether a reduction that a library computes takes in the op of this name.
-pub fn takes_in(name: &str) -> bool {
+/// Whether a reduction that a library computes takes in `op`, which has one result, if nothing else needs that.
+pub fn is_for_sums(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    let is_large = works.tensors.of(program.result(op, 0)).elements >= LEAST_REDUCED;
+    (is_large || program.has_traits(op, OpTraits::CONSTANT_LIKE))
+        && is_known_to_library(program.op_name(op))
+}
+
+/// Whether a library computes the op of this name for a reduction.
+fn is_known_to_library(name: &str) -> bool {
     let name = if name == "chlo.square" { "stablehlo.multiply" } else { name };
     matches!(
         name.strip_prefix("stablehlo.").unwrap_or_default(),
@@ -71,7 +79,10 @@ pub fn fuses(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op
     match works.movement(op) {
         Movement::Pointwise => true,
         Movement::Window => !is_apart(program, works, layouts, op),
-        Movement::Reduce => program.kind(op) == OpKind::Reduce,
+        Movement::Reduce => {
+            program.kind(op) == OpKind::Reduce
+                && after_first_step(program, works, layouts, op).is_none()
+        }
         Movement::Update => program.kind(op) != OpKind::Scatter,
         _ => false,
     }

@@ -40,6 +40,8 @@ enum Reader {
     Broadcast(Box<[usize]>),
     /// A concatenation along a dim.
     Concatenation(usize),
+    /// A reduction over dims.
+    Reduction(Box<[usize]>),
 }
 
 /// The orders in which ops read their operands, by signature.
@@ -202,6 +204,13 @@ impl Layouts {
             _ => None,
         }
     }
+    /// The dims that `op` reduces.
+    pub fn reduced(&mut self, program: &Program, op: OpId) -> Option<&[usize]> {
+        match self.reader(program, op)? {
+            Reader::Reduction(dims) => Some(dims),
+            _ => None,
+        }
+    }
     /// What `op` says of the dims of its operands.
     fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
         let id = program.signature(op).get()?;
@@ -222,9 +231,13 @@ impl Layouts {
         let sizes = works.tensors.of(program.operands(op).nth(index)?).dims.as_deref()?;
         let order: DimOrder = match (reader, index) {
             (Reader::Dot(dims), _) => of_product(dims, index, sizes.len())?,
-            (Reader::Transpose(_) | Reader::Broadcast(_) | Reader::Concatenation(_), _) => {
-                return None
-            }
+            (
+                Reader::Transpose(_)
+                | Reader::Broadcast(_)
+                | Reader::Concatenation(_)
+                | Reader::Reduction(_),
+                _,
+            ) => return None,
             (Reader::Convolution { dims, .. }, 0) => {
                 let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
                 ends.chain([dims.input_feature]).collect()
@@ -258,7 +271,8 @@ impl Layouts {
             Reader::Dot(_)
             | Reader::Transpose(_)
             | Reader::Broadcast(_)
-            | Reader::Concatenation(_) => return false,
+            | Reader::Concatenation(_)
+            | Reader::Reduction(_) => return false,
             Reader::Convolution { dims, .. } => {
                 let spatial = dims.output_spatial.iter().copied();
                 [dims.output_batch]
@@ -299,6 +313,7 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
             Some(Reader::Broadcast(view.dims("broadcast_dimensions")?.into()))
         }
         "stablehlo.concatenate" => Some(Reader::Concatenation(view.dim("dimension")?)),
+        "stablehlo.reduce" => Some(Reader::Reduction(view.dims("dimensions")?.into())),
         _ => None,
     }
 }

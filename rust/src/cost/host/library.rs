@@ -1,10 +1,10 @@
-//! What a library computes: a reduction with what it takes in, elementwise ops, products and convolutions.
+//! What a library computes: a reduction with what it takes in, elementwise ops, products, convolutions and other reductions.
 //!
 //! Source: XLA's `LibraryRewriter` and `YnnMatcher`.
 
 use super::super::work::Movement;
 use super::super::works::Works;
-use super::fused::takes_in;
+use super::fused::{is_for_sums, is_sum};
 use super::layouts::Layouts;
 use super::storage::Storage;
 use crate::index::{Id, OpId, ValueId};
@@ -34,7 +34,9 @@ impl Storage {
         let at = program.result(op, 0).index();
         self.sums[at] > 0
             && !self.is_read_whole[at]
-            && (takes_in(program.op_name(op)) || layouts.is_of_library(program, works, op))
+            && (is_for_sums(program, works, op)
+                || is_sum(program, works, op)
+                || layouts.is_of_library(program, works, op))
             && (self.uses[at] == self.sums[at] && self.sum_of[at] != MIXED
                 || self.is_shifted(program, op) && self.is_of_product(program, works, layouts, op))
     }
@@ -52,7 +54,7 @@ impl Storage {
             if layouts.is_of_library(program, works, op) {
                 return true;
             }
-            if !takes_in(program.op_name(op)) {
+            if !is_for_sums(program, works, op) {
                 return false;
             }
             // Products are written before biases.
@@ -70,7 +72,7 @@ impl Storage {
         !self.is_read_whole[value.index()]
             && self.uses[value.index()] == 1
             && user.is_some_and(|user| {
-                works.movement(user) == Movement::Pointwise && takes_in(program.op_name(user))
+                works.movement(user) == Movement::Pointwise && is_for_sums(program, works, user)
             })
     }
     /// Whether the result of `op` is only reduced, and combined with that reduction, as for a softmax.

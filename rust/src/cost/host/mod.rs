@@ -1,10 +1,10 @@
 //! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
 //!
 //! 0. [`once`]: what XLA counts there, with [`conversions`].
-//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`]); [`layouts`]: which operands are copied.
+//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`], [`stepwise`]); [`layouts`]: which operands are copied.
 //! 2. [`graph`]: the kernels of a block, what each reads ([`reads`]) and makes, as [`builder`] finds them, and [`pools`]; [`combined`]: the all-reduces that run as one;
 //!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
-//!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops; [`widened`]: what is converted before them.
+//!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops, as [`invariant`] finds it; [`widened`]: what is converted before them.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
 //! 4. [`liveness`]: from when to when each item is in memory.
 //! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
@@ -24,6 +24,7 @@ mod fused;
 mod graph;
 mod heap;
 mod hoisted;
+mod invariant;
 mod layouts;
 mod library;
 pub mod lifetimes;
@@ -37,6 +38,7 @@ mod readers;
 mod reads;
 mod rows;
 pub mod simplified;
+mod stepwise;
 mod storage;
 mod updated;
 mod widened;
@@ -254,7 +256,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let graph = updated::with_copies(program, graph, &carried);
         let mut always = Vec::new();
         if is_loop {
-            always = hoisted(program, self.builder.works, &graph, owner);
+            always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let liveness = Liveness::inside(&graph, &carried, &always);
         (graph, liveness)

@@ -3,10 +3,11 @@
 //! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
 //! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
 //!    large operand. It is written besides where some use does not fuse.
-//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops, products and convolutions that have no other use; it reads
-//!    what is written otherwise.
+//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops, products, convolutions and other such sums that have
+//!    no other use; it reads what is written otherwise.
 //! 4. What is taken from the result of a kernel is taken by the ops that read it, if all of these fuse.
-//! 5. A reshape, and a value that a loop carries unchanged, is a name of its operand.
+//! 5. What is computed before a loop as it is the same in each trip ([`super::invariant`]) is written if the loop reads it.
+//! 6. A reshape, and a value that a loop carries unchanged, is a name of its operand.
 //!
 //! Dots, convolutions, sorts, collectives, scatters, control flow and returns read what is written. An operand that a dot
 //! or an all-gather reads in another order of its dims is copied ([`super::layouts`]); the copy fuses with its producers.
@@ -19,6 +20,7 @@ use super::super::works::Works;
 use super::combined::is_scatter;
 use super::equal::Equal;
 use super::fused::{fuses, is_apart, is_expensive, is_name, is_sum, reads_little};
+use super::invariant::Invariant;
 use super::layouts::Layouts;
 use super::paths::Paths;
 use crate::index::{Id, OpId, ValueId};
@@ -31,6 +33,7 @@ const MAX_DEPTH: u8 = 15;
 pub struct Storage {
     /// The values that are equal.
     pub equal: Equal,
+    pub(super) invariant: Invariant,
     pub(super) uses: Vec<u32>,
     /// The uses, where those of what is computed anew in several count as that many.
     reads: Vec<u32>,
@@ -41,6 +44,8 @@ pub struct Storage {
     /// Whether a value is computed of a product that a reduction takes in.
     holds_product: Vec<bool>,
     pub(super) is_read_whole: Vec<bool>,
+    /// Whether a value is computed before the loop that it is in, and some op of the loop reads it.
+    is_carried: Vec<bool>,
     /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
     read_in_own: Vec<bool>,
     read_in_others: Vec<bool>,
@@ -64,12 +69,14 @@ impl Storage {
         let equal = Equal::new(program, works, functions, false);
         let mut this = Self {
             equal,
+            invariant: Invariant::new(program, works, functions),
             uses: vec![0; count],
             reads: vec![0; count],
             sums: vec![0; count],
             sum_of: vec![0; count],
             holds_product: vec![false; count],
             is_read_whole: vec![false; count],
+            is_carried: vec![false; count],
             read_in_own: vec![false; count],
             read_in_others: vec![false; count],
             is_written: vec![false; count],
@@ -162,6 +169,9 @@ impl Storage {
                 continue;
             }
             let at = operand.index();
+            let is_carried = self.invariant.is_carried_to(program, operand, op);
+            self.is_carried[at] |= is_carried;
+            self.is_read_whole[at] |= is_carried;
             let is_near = match program.def(operand) {
                 ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
@@ -185,12 +195,12 @@ impl Storage {
             let is_taken_in = is_taken_in && !is_copied;
             self.uses[at] = self.uses[at].saturating_add(1);
             self.reads[at] = self.reads[at].saturating_add(times);
-            if is_sum && index == 0 {
-                self.note_sum(at, op.index() as u32 + 1);
-            } else if is_taken_in {
+            if is_taken_in {
                 self.note_sum(at, self.sum_of[program.result(op, 0).index()]);
+            } else if is_sum && index == 0 {
+                self.note_sum(at, op.index() as u32 + 1);
             }
-            if !(is_near && (fuses || is_taken_in || is_copied)) {
+            if is_carried || !(is_near && (fuses || is_taken_in || is_copied)) {
                 self.is_read_whole[at] = true;
                 let is_reshaped = layouts.reshapes(program, works, op, index);
                 let read =
@@ -269,6 +279,7 @@ impl Storage {
             }
             self.reshaped_as[at] = self.matrices(program, layouts, op);
             let is_repeated = self.uses[at] > 1
+                && !self.is_carried[at]
                 && depth <= MAX_DEPTH
                 && !is_expensive
                 && (reads_little(program, works, op)
@@ -279,7 +290,11 @@ impl Storage {
             self.is_inlined[at] = is_single || is_repeated;
             self.is_written[at] = !self.is_inlined[at] || self.is_read_whole[at];
         } else if is_taken_in {
-            (self.is_inlined[at], self.depth[at], self.holds_product[at]) = (true, 1, true);
+            let mut operands = program.operands(op).map(|value| self.equal.first(value).index());
+            let holds_product =
+                movement == Movement::Opaque || operands.any(|operand| self.holds_product[operand]);
+            (self.is_inlined[at], self.depth[at], self.holds_product[at]) =
+                (true, 1, holds_product);
         } else if has_tail(program, works, layouts, op) {
             let is_wide = layouts.widens(program, works, op, program.result(op, 0));
             let uses = if is_wide { self.reads[at] } else { self.uses[at].min(1) };

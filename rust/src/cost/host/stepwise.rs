@@ -1,0 +1,35 @@
+//! Reductions of long dims, which XLA computes in two steps: windows first, then what is left.
+//!
+//! The windows read what is written. Those that a library computes are not among them. Source: XLA's `TreeReductionRewriter`.
+
+use super::super::works::Works;
+use super::fused::is_sum;
+use super::layouts::Layouts;
+use crate::index::OpId;
+use crate::ir::{OpKind, Program};
+
+/// The most elements of a window along a dim.
+const WINDOW: i64 = 32;
+
+/// The number of elements that the first step of `op` leaves; `None` unless it is a reduction in two steps.
+pub fn after_first_step(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    op: OpId,
+) -> Option<u128> {
+    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return None;
+    }
+    let dims = layouts.reduced(program, op)?;
+    let sizes = works.tensors.of(program.operand(op, 0)).dims.as_deref()?;
+    if dims.iter().all(|&dim| sizes.get(dim).is_none_or(|&size| size <= WINDOW)) {
+        return None;
+    }
+    let left = |(dim, &size): (usize, &i64)| {
+        let window = if dims.contains(&dim) { size.clamp(1, WINDOW) } else { 1 };
+        u128::try_from((size + window - 1) / window).unwrap_or(0)
+    };
+    let left = sizes.iter().enumerate().map(left).product();
+    (!is_sum(program, works, op)).then_some(left)
+}
