@@ -127,6 +127,8 @@ impl Program {
     /// A module with nothing in it.
     pub fn new() -> Self {
         let mut program = Self::default();
+        // No text has names to be told from.
+        program.printing.fresh_prefix = String::new().into();
         let name = program.kind_name(OpKind::Module);
         let module = program.push_op(name, OpKind::Module);
         let region = program.push_region(module, Span::EMPTY);

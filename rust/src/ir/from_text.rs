@@ -13,12 +13,9 @@ use crate::index::{
 };
 
 impl Program {
-    /// A program over `source` without anything in it; names made up for values start with
-    /// `fresh_prefix`.
-    pub(crate) fn from_source(source: Source, fresh_prefix: String) -> Self {
-        let mut program = Self { text: TextPool::new(source), ..Self::default() };
-        program.printing.fresh_prefix = fresh_prefix;
-        program
+    /// A program over `source` without anything in it.
+    pub(crate) fn from_source(source: Source) -> Self {
+        Self { text: TextPool::new(source), ..Self::default() }
     }
     /// Ends the parse: the ops so far have signatures, where ops have any.
     pub(crate) fn end_of_text(&mut self, module: OpId) {

@@ -7,9 +7,6 @@
 //!
 //! Source: the operation definitions of `StableHLO`, CHLO, `func` and Shardy.
 
-use rustc_hash::FxHashMap;
-use std::sync::OnceLock;
-
 /// Traits of an op, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpTraits(u8);
@@ -114,11 +111,51 @@ pub struct OpInfo {
     pub syntax: Syntax,
 }
 
-/// The rows of ops that have no kind.
-fn others_by_name() -> &'static FxHashMap<&'static str, &'static OpInfo> {
-    static BY_NAME: OnceLock<FxHashMap<&'static str, &'static OpInfo>> = OnceLock::new();
-    BY_NAME
-        .get_or_init(|| OPS[OpKind::Other as usize..].iter().map(|row| (row.name, row)).collect())
+/// At least twice as many as there are ops.
+const NUM_SLOTS: usize = 1 << 10;
+
+/// For each slot, one more than the place of an op in [`OPS`], by the hash of its name, an op whose slot is taken in the next
+/// free one; 0 ends a search.
+static SLOTS: [u16; NUM_SLOTS] = slots();
+
+const fn slots() -> [u16; NUM_SLOTS] {
+    assert!(2 * OPS.len() <= NUM_SLOTS);
+    let mut slots = [0; NUM_SLOTS];
+    let mut place = 0;
+    while place < OPS.len() {
+        let mut slot = slot_of(OPS[place].name);
+        while slots[slot] != 0 {
+            slot = (slot + 1) % NUM_SLOTS;
+        }
+        place += 1;
+        slots[slot] = place as u16;
+    }
+    slots
+}
+
+/// Where the search for the op called `name` starts.
+const fn slot_of(name: &str) -> usize {
+    let mut hash = 0_usize;
+    let mut at = 0;
+    while at < name.len() {
+        hash = hash.wrapping_mul(31).wrapping_add(name.as_bytes()[at] as usize);
+        at += 1;
+    }
+    hash % NUM_SLOTS
+}
+
+impl OpInfo {
+    /// The row of the op called `name`; `None` for ops the engine does not know.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        let mut slot = slot_of(name);
+        loop {
+            let place = usize::from(SLOTS[slot]).checked_sub(1)?;
+            if OPS[place].name == name {
+                return Some(&OPS[place]);
+            }
+            slot = (slot + 1) % NUM_SLOTS;
+        }
+    }
 }
 
 macro_rules! ops {
@@ -141,19 +178,6 @@ macro_rules! ops {
             $(OpInfo { name: $oname, kind: OpKind::Other, traits: $otraits.or(OpTraits::KNOWN), syntax: Syntax::$osyntax },)*
         ];
 
-        impl OpInfo {
-            /// The row of the op called `name`; `None` for ops the engine does not know.
-            pub fn by_name(name: &str) -> Option<&'static Self> {
-                let index: usize = match name {
-                    $($kname => Row::$kind as usize,)*
-                    _ => return others_by_name().get(name).copied(),
-                };
-                OPS.get(index)
-            }
-        }
-
-        /// Row numbers of the ops that have a kind.
-        enum Row { $($kind,)* }
     };
 }
 

@@ -6,6 +6,7 @@
 
 use super::{OpFlags, OpText, Program, Span};
 use crate::index::{BlockId, FuncId, IdVec, OpId, RegionId, UseId, ValueId};
+use std::sync::OnceLock;
 
 /// The offset of a name that is not in the text: the printer makes one up.
 pub const NO_NAME: u32 = u32::MAX;
@@ -32,7 +33,8 @@ pub struct Printing {
     pub(super) functions: IdVec<FuncId, FunctionText>,
     /// The dictionaries of the ports, row by row.
     pub(super) port_dicts: Vec<Span>,
-    pub(super) fresh_prefix: String,
+    /// See [`Printing::fresh_prefix`]; filled in when first needed.
+    pub(super) fresh_prefix: OnceLock<String>,
     pub(super) has_moved_ops: bool,
     pub(super) has_locations: bool,
     pub(super) definitions: Vec<Span>,
@@ -80,9 +82,10 @@ impl Printing {
     pub fn function(&self, func: FuncId) -> &FunctionText {
         &self.functions[func]
     }
-    /// The prefix of the names of values that have none in the text; no name in the text starts with it.
-    pub fn fresh_prefix(&self) -> &str {
-        &self.fresh_prefix
+    /// The prefix of the names of values that have none in the text; no name in the text starts with it. `make` is called
+    /// if it was never asked for.
+    pub fn fresh_prefix(&self, make: impl FnOnce() -> String) -> &str {
+        self.fresh_prefix.get_or_init(make)
     }
     /// Whether some op was moved to another block, where its results' names may clash with others in scope.
     pub const fn has_moved_ops(&self) -> bool {

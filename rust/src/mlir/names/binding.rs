@@ -38,6 +38,10 @@ impl<'a> Names<'a> {
             placeholder_op: OpId::NONE,
         }
     }
+    /// Makes space for this many names that are no numbers.
+    pub fn reserve(&mut self, count: usize) {
+        self.scopes.reserve(count);
+    }
     /// Enters a region.
     pub fn enter(&mut self, is_isolated: bool) {
         self.scopes.enter(is_isolated);
@@ -257,7 +261,7 @@ fn comes_too_early(program: &Program, slot: UseId) -> bool {
         && region(program.parent_block(user)) != region(block)
     {
         let Some(parent) = program.parent_op(user) else { break };
-        is_hidden |= op_traits(program, parent).has(OpTraits::ISOLATED);
+        is_hidden |= program.has_traits(parent, OpTraits::ISOLATED);
         user = parent;
     }
     let in_order = !is_arg
@@ -283,14 +287,9 @@ fn definition_span(program: &Program, name: &str, value: ValueId) -> Span {
     Span::new(offset, offset + 1 + name.len() as u32)
 }
 
-/// The traits of `op` by its name.
-pub(in crate::mlir) fn op_traits(program: &Program, op: OpId) -> OpTraits {
-    crate::ir::OpInfo::by_name(program.op_name(op)).map_or(OpTraits::NONE, |info| info.traits)
-}
-
 /// Whether the ops in the regions of `op` run one after the other.
 fn has_order(program: &Program, op: OpId) -> bool {
-    program.kind(op) != OpKind::Module && crate::ir::OpInfo::by_name(program.op_name(op)).is_some()
+    program.kind(op) != OpKind::Module && program.has_traits(op, OpTraits::KNOWN)
 }
 
 /// What MLIR says of a name without a definition.

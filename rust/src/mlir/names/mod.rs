@@ -5,6 +5,6 @@ mod labels;
 mod scopes;
 mod text;
 
-pub(super) use binding::{op_traits, NameUse, Names};
+pub(super) use binding::{NameUse, Names};
 pub(super) use labels::Labels;
-pub(super) use text::{append_fresh, fresh_prefix, group_number, name_giver, ssa_name_at};
+pub(super) use text::{append_fresh, group_number, name_giver, ssa_name_at};

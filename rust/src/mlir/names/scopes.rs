@@ -117,6 +117,10 @@ impl<'a> Scopes<'a> {
             self.names.reserve((expected as usize).saturating_sub(num_names) + num_names / 8);
         }
     }
+    /// Makes space for this many names that are no numbers.
+    pub fn reserve(&mut self, count: usize) {
+        self.names.reserve(count);
+    }
     /// Enters a region.
     pub fn enter(&mut self, is_isolated: bool) {
         let depth = self.open.len() as u32;

@@ -71,7 +71,7 @@ pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut
         _ => (value, None),
     };
     out.push('%');
-    out.push_str(program.printing().fresh_prefix());
+    out.push_str(program.printing().fresh_prefix(|| fresh_prefix(program.text().source())));
     out.push_str(&first.index().to_string());
     if let Some(number) = number {
         out.push('#');
@@ -93,7 +93,7 @@ pub(in crate::mlir) fn name_giver(program: &Program, value: ValueId) -> ValueId 
 }
 
 /// A prefix for new names that no name in `source` starts with.
-pub(in crate::mlir) fn fresh_prefix(source: &str) -> String {
+fn fresh_prefix(source: &str) -> String {
     let mut prefix = "shc".to_owned();
     while memchr::memmem::find(source.as_bytes(), format!("%{prefix}").as_bytes()).is_some() {
         prefix.push('_');

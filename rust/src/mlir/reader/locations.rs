@@ -15,7 +15,7 @@ impl Parser<'_> {
     fn location(&mut self, is_argument: bool) -> Result<Span> {
         self.cursor.skip_space();
         let bytes = self.cursor.text().as_bytes();
-        if !bytes.get(self.cursor.pos..).is_some_and(|rest| rest.starts_with(b"loc")) {
+        if !matches!(bytes.get(self.cursor.pos..), Some([b'l', b'o', b'c', ..])) {
             return Ok(Span::EMPTY);
         }
         let start = self.cursor.pos;

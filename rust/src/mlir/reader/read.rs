@@ -8,7 +8,6 @@ use crate::index::{BlockId, SignatureId};
 use crate::ir::{AttrRange, Findings, OpKind, OpText, Program, Source};
 use crate::memory;
 use crate::mlir::cursor::syntax;
-use crate::mlir::names::fresh_prefix;
 use std::sync::Arc;
 
 /// The most memory that a byte of text takes while it is parsed: some 22 bytes where ops are shortest.
@@ -61,7 +60,7 @@ fn read_without_nuls(source: Source) -> Result<Parsed> {
         return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
     }
     memory::ensure(text.len().saturating_mul(BYTES_PER_BYTE), "parsing the program")?;
-    let mut parser = Parser::new(text, Program::from_source(source, fresh_prefix(text)));
+    let mut parser = Parser::new(text, Program::from_source(source));
     parser.reserve();
     parser.parse_top_level()?;
     let successors = parser.labels.successors()?;
@@ -91,6 +90,7 @@ impl Parser<'_> {
             .signatures_mut()
             .reserve(different, text.len().min(MAX_DIFFERENT * USUAL_KEY) / 4);
         self.templates.reserve(different);
+        self.names.reserve(different);
     }
     /// Parses everything: ops, and aliases and resources between them.
     fn parse_top_level(&mut self) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::index::{Id, OpId};
 use crate::ir::{OpKind, OpText, OpTraits, Place, NO_NAME};
 use crate::mlir::cursor::Cursor;
 use crate::mlir::meaning::NotesMark;
-use crate::mlir::names::{op_traits, NameUse};
+use crate::mlir::names::NameUse;
 
 impl<'a> Parser<'a> {
     /// Reads the op here if it has a template; false if not.
@@ -147,7 +147,7 @@ impl Parser<'_> {
             || self.program.payload(op).is_some()
             || matches!(kind, OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call)
             || matches!(kind, OpKind::Case | OpKind::If | OpKind::While)
-            || op_traits(&self.program, op).has(OpTraits::TERMINATOR)
+            || self.program.has_traits(op, OpTraits::TERMINATOR)
         {
             return None;
         }
