@@ -43,16 +43,24 @@ impl<T: Copy + Default, const N: usize> InlineList<T, N> {
     /// Adds `item` at the end.
     #[inline]
     pub fn push(&mut self, item: T) {
+        if let Items::Inline(len, inline) = &mut self.0 {
+            if let Some(place) = inline.get_mut(*len as usize) {
+                *place = item;
+                *len += 1;
+                return;
+            }
+        }
+        self.push_to_heap(item);
+    }
+    /// Adds `item` at the end of a list that has no place for it.
+    #[cold]
+    #[inline(never)]
+    fn push_to_heap(&mut self, item: T) {
         match &mut self.0 {
-            Items::Inline(len, inline) => {
-                if let Some(place) = inline.get_mut(*len as usize) {
-                    *place = item;
-                    *len += 1;
-                } else {
-                    let mut items = inline.to_vec();
-                    items.push(item);
-                    self.0 = Items::Heap(items);
-                }
+            Items::Inline(_, inline) => {
+                let mut items = inline.to_vec();
+                items.push(item);
+                self.0 = Items::Heap(items);
             }
             Items::Heap(items) => items.push(item),
         }

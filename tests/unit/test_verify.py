@@ -280,3 +280,68 @@ def test_blocks_of_ops_of_other_dialects_end_with_terminators(
         Module.parse(text)
         return
     assert message in error(text).message
+
+
+def test_wrong_ops_are_found_wherever_they_stand() -> None:
+    """Known ops are passed by, with the regions that their syntax implies, and no others."""
+    types = "(tensor<8xf32>, tensor<f32>) -> tensor<f32>"
+    known = f"stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0] : {types}"
+    wrong = '"stablehlo.add"(%a, %z) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>'
+    text = f"""\
+func.func @f(%a: tensor<8xf32>, %z: tensor<f32>, %i: tensor<i32>) {{
+  %0 = {known}
+  %1 = {wrong}
+  %2 = {known}
+  %3 = stablehlo.while(%w = %z) : tensor<f32>
+  cond {{
+    %4 = {known}
+    %5 = {wrong}
+    %6 = stablehlo.compare LT, %w, %4 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %6 : tensor<i1>
+  }} do {{
+    %4 = {wrong}
+    %5 = {known}
+    stablehlo.return %5 : tensor<f32>
+  }}
+  %7 = "stablehlo.case"(%i) ({{
+    %8 = {known}
+    stablehlo.return %8 : tensor<f32>
+  }}, {{
+    %8 = {known}
+    %9 = {wrong}
+    stablehlo.return %8 : tensor<f32>
+  }}) : (tensor<i32>) -> tensor<f32>
+  "a.graph"() ({{
+    "a.use"(%late) : (tensor<f32>) -> ()
+    %10 = {wrong}
+    %late = {known}
+  }}) : () -> ()
+  return
+}}
+func.func @g(%a: tensor<8xf32>, %z: tensor<f32>) {{
+  %0 = {known}
+  %1 = {wrong}
+  return
+}}
+"""
+    first = MESHES.count("\n") + 1
+    expected = [at for at, line in enumerate(text.split("\n"), first) if wrong in line]
+    caught = error(text)
+    assert [diagnostic.line for diagnostic in caught.diagnostics] == expected
+
+
+def test_properties_are_told_from_attributes_in_a_dictionary() -> None:
+    def said(*forms: str) -> list[str]:
+        types = "(tensor<2x3xf32>) -> tensor<3x2xf32>"
+        ops = "".join(f'  "stablehlo.transpose"(%x) {form} : {types}\n' for form in forms)
+        caught = error(f"func.func @f(%x: tensor<2x3xf32>) {{\n{ops}  return\n}}\n")
+        return [diagnostic.message for diagnostic in caught.diagnostics]
+
+    as_property, in_dictionary = (
+        "<{permutation = array<i32: 1, 0>}>",
+        "{permutation = array<i32: 1, 0>}",
+    )
+    alone = [said(form) for form in (as_property, in_dictionary)]
+    assert alone[0] != alone[1]
+    assert said(as_property, in_dictionary) == alone[0] + alone[1]
+    assert said(in_dictionary, as_property) == alone[1] + alone[0]

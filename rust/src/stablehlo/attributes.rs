@@ -213,7 +213,8 @@ fn has_own_elements(program: &Program, op: OpId) -> bool {
 /// The text of `op` in custom syntax from its name to its dictionary; empty in the generic form.
 fn own_syntax(program: &Program, op: OpId) -> Span {
     if let Some(signature) = program.signature(op).get().map(|id| &program.signatures()[id]) {
-        if signature.example == op && !signature.syntax.is_empty() {
+        // Without syntax in the example, attributes are in the dictionaries of all ops with this signature.
+        if signature.example == op || signature.syntax.is_empty() {
             return signature.syntax;
         }
     }

@@ -8,7 +8,7 @@ use super::last_ops::{LastOp, LastTypes, Recent};
 use super::read_types::{Outline, TypeCache};
 use super::types::ValueType;
 use super::verified::Verified;
-use super::view::{OpView, RegionView};
+use super::view::{OpView, RegionView, TypeList};
 use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
 use crate::inline_list::InlineList;
 use crate::ir::{OpTraits, Program};
@@ -32,6 +32,8 @@ pub struct Checker<'p> {
     /// For each string, one more than the place in `named` of the ops with this name; 0 if they are not there yet.
     places: Vec<u32>,
     named: Vec<Named<'p>>,
+    /// The name of constants, and for each type whether plain constants of this name may have it, as far as it is known.
+    constants: (StrId, Vec<bool>),
     /// For each signature, whether an op with it was found valid.
     is_right: Vec<bool>,
     /// What earlier programs tell of signatures.
@@ -54,6 +56,7 @@ impl<'p> Checker<'p> {
             types: TypeCache::new(program),
             places: vec![0; program.strings().len()],
             named: Vec::with_capacity(USUAL_NAMES),
+            constants: (StrId::NONE, vec![false; program.types().len()]),
             is_right: vec![false; program.signatures().len()],
             verified: Verified::take(),
         }
@@ -89,6 +92,19 @@ impl<'p> Checker<'p> {
         let is_right = self.is_right.get(signature.index()) == Some(&true);
         is_right && (program.num_regions(op) == 0 || !has_written_region(program, op))
     }
+    /// The first op from `next` on that has regions, or that is neither known nor a plain constant.
+    pub fn past_settled(&mut self, mut next: usize) -> usize {
+        let program = self.program;
+        while next < program.num_op_ids() {
+            let op = OpId::from_index(next);
+            let is_known = self.is_right.get(program.signature(op).index()) == Some(&true);
+            if program.num_regions(op) != 0 || !(is_known || self.is_plain_constant(op)) {
+                break;
+            }
+            next += 1;
+        }
+        next
+    }
     /// Whether `op` has a definition; if it does not match it, MLIR's messages, mostly one, at most two.
     pub fn check(&mut self, op: OpId) -> Result<bool, Vec<String>> {
         let program = self.program;
@@ -113,20 +129,34 @@ impl<'p> Checker<'p> {
     #[inline]
     pub fn is_plain_constant(&mut self, op: OpId) -> bool {
         let program = self.program;
-        if program.num_operands(op) != 0
+        if !program.has_traits(op, OpTraits::CONSTANT_LIKE)
+            || program.num_operands(op) != 0
             || program.num_results(op) != 1
             || program.num_regions(op) != 0
-            || !program.has_traits(op, OpTraits::CONSTANT_LIKE)
             || !program.op_attrs(op).is_empty()
         {
             return false;
         }
-        let place = self.place(program.op_name_id(op));
-        let ty = program.type_of(program.result(op, 0));
+        let (name, ty) = (program.op_name_id(op), program.type_of(program.result(op, 0)));
+        let is_known = self.constants.0 == name && self.constants.1.get(ty.index()) == Some(&true);
+        (is_known || self.may_be_constant(name, ty)) && self.has_written_value(op)
+    }
+    /// Whether plain constants called `name` may have the type `ty`.
+    #[inline(never)]
+    fn may_be_constant(&mut self, name: StrId, ty: TypeId) -> bool {
+        let place = self.place(name);
         let Some(definition) = self.named[place].definition else { return false };
-        definition.is_plain == Some(0)
-            && self.has_written_value(op)
-            && self.admits(place, definition, ty)
+        if definition.is_plain != Some(0) || !self.admits(place, definition, ty) {
+            return false;
+        }
+        if self.constants.0 != name {
+            self.constants.0 = name;
+            self.constants.1.fill(false);
+        }
+        if let Some(is_known) = self.constants.1.get_mut(ty.index()) {
+            *is_known = true;
+        }
+        true
     }
     /// Whether `op`, a constant, is written in custom syntax.
     #[inline]
@@ -303,7 +333,7 @@ fn region<'a>(program: &'a Program, types: &'a TypeCache<'_>, region: RegionId) 
         // The checks do not distinguish counts above three.
         num_ops: program.block_ops(block).take(3).count(),
         returned: ends
-            .map_or(Vec::new(), |(_, last)| program.operands(last).map(type_of).collect()),
+            .map_or_else(TypeList::new, |(_, last)| program.operands(last).map(type_of).collect()),
     }
 }
 

@@ -16,15 +16,7 @@ pub fn compatible_sizes(a: Size, b: Size) -> bool {
 /// Whether both may be the same shape.
 #[inline]
 pub fn compatible_shapes(a: &[Size], b: &[Size]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    for (&a, &b) in a.iter().zip(b) {
-        if !compatible_sizes(a, b) {
-            return false;
-        }
-    }
-    true
+    a.len() == b.len() && (0..a.len()).all(|dim| compatible_sizes(a[dim], b[dim]))
 }
 
 /// Whether both are tensors or buffers that may have the same shape, or neither is one and they are
@@ -92,7 +84,7 @@ pub fn compatible(a: &ValueType, b: &ValueType) -> bool {
 
 /// Whether lists of types are compatible.
 pub fn all_compatible(a: &[impl Borrow<ValueType>], b: &[&ValueType]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compatible(a.borrow(), b))
+    a.len() == b.len() && (0..a.len()).all(|at| compatible(a[at].borrow(), b[at]))
 }
 
 /// Whether element types are the same, or both are floats.

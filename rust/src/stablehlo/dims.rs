@@ -37,7 +37,7 @@ fn dims<D: DimNumber, L: Default + Extend<D>>(numbers: &AttrValue<'_>, name: &st
         None => {}
         Some(AttrValue::Ints(ints)) => {
             for &int in ints {
-                list.extend([D::from_attribute(int)?]);
+                list.extend(Some(D::from_attribute(int)?));
             }
         }
         Some(field) => {

@@ -7,7 +7,7 @@
 use super::attributes::Attributes;
 use super::definition::Definition;
 use super::read_types::Outline;
-use crate::index::{OpId, SignatureId};
+use crate::index::OpId;
 use crate::inline_list::InlineList;
 use crate::ir::Program;
 
@@ -16,6 +16,8 @@ use crate::ir::Program;
 pub struct LastOp<'p> {
     /// The key of its signature without types; empty if the definition has no attributes.
     key: &'p str,
+    /// Whether it is in generic form, with all of its attributes as properties.
+    is_generic: bool,
     /// Its attributes.
     pub attributes: Attributes<'p>,
     /// Whether it was found valid.
@@ -64,9 +66,10 @@ pub struct Recent<'p> {
 const MAX_OTHERS: usize = 16;
 
 impl<'p> Recent<'p> {
-    /// Makes the last op the one with `key`; whether there is one.
-    fn recall(&mut self, key: &str) -> bool {
-        let found = self.others.iter_mut().find(|other| other.key == key);
+    /// Makes the last op the one with `key` and this form; whether there is one.
+    fn recall(&mut self, key: &str, is_generic: bool) -> bool {
+        let is_alike = |other: &&mut LastOp<'_>| other.key == key && other.is_generic == is_generic;
+        let found = self.others.iter_mut().find(is_alike);
         found.map(|other| std::mem::swap(other, &mut self.last)).is_some()
     }
     /// Makes `op`, whose key is new, the last one.
@@ -86,23 +89,38 @@ impl<'p> Recent<'p> {
     ) -> Option<(&mut LastOp<'p>, &mut LastTypes)> {
         let has_attributes = !definition.attributes.is_empty();
         let has_dictionary = !program.op_attrs(op).is_empty();
-        let mut key = "";
+        let (mut key, mut is_generic) = ("", false);
         if has_attributes || has_dictionary {
-            let has_syntax = |id: &SignatureId| !program.signatures()[*id].syntax.is_empty();
-            let signature = program.signature(op).get().filter(has_syntax)?;
+            let signature = program.signature(op).get()?;
+            is_generic = program.signatures()[signature].syntax.is_empty();
             let stem = program.signatures().key_without_types(signature);
-            if has_dictionary && !is_custom(stem, program.op_name(op)) {
+            let is_told = if is_generic {
+                has_attributes && has_only_properties(program, op)
+            } else {
+                !has_dictionary || is_custom(stem, program.op_name(op))
+            };
+            if !is_told {
                 return None;
             }
             key = if has_attributes { stem } else { key };
         }
-        if self.last.key != key && !self.recall(key) {
+        let is_last = self.last.key == key && self.last.is_generic == is_generic;
+        if !is_last && !self.recall(key, is_generic) {
             let attributes =
                 if has_attributes { Attributes::of(program, op) } else { Attributes::default() };
-            self.add(LastOp { key, ..LastOp::new(attributes) });
+            self.add(LastOp { key, is_generic, ..LastOp::new(attributes) });
         }
         Some((&mut self.last, &mut self.types))
     }
+}
+
+/// Whether all attributes of `op` are properties, `<{...}>`, and none of them is of another dialect.
+fn has_only_properties(program: &Program, op: OpId) -> bool {
+    let Some(outside) = program.op_dict_span(op) else { return false };
+    program.op_attrs(op).iter().all(|attr| {
+        let is_outside = outside.start <= attr.value.start && attr.value.end <= outside.end;
+        !is_outside && !program.str(attr.name).contains('.')
+    })
 }
 
 /// Whether `stem`, the key without types of a signature, is that of an op called `name` in custom syntax, which has no

@@ -111,6 +111,13 @@ impl Tensor {
     }
 }
 
+impl Default for &ValueType {
+    /// What fills places of lists that no type is in.
+    fn default() -> Self {
+        &ValueType::Token
+    }
+}
+
 impl ValueType {
     /// The tensor, if it is one with a known number of dims.
     pub const fn tensor(&self) -> Option<&Tensor> {

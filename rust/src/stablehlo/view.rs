@@ -5,6 +5,7 @@ use super::element::Element;
 use super::mistake::Mistake;
 use super::result_types::ResultTypes;
 use super::types::{Sizes, Tensor, ValueType};
+use crate::inline_list::InlineList;
 
 /// The parts of an op, or of one that is to be made, that its definition is checked against.
 pub struct OpView<'a> {
@@ -33,14 +34,17 @@ pub struct RegionView<'a> {
     /// How many blocks it has.
     pub num_blocks: usize,
     /// The types of the arguments of its first block.
-    pub args: Vec<&'a ValueType>,
+    pub args: TypeList<'a>,
     /// The names of the first and the last op of its first block.
     pub ends: Option<[&'a str; 2]>,
     /// How many ops its first block has.
     pub num_ops: usize,
     /// The types of the operands of the last op in its first block.
-    pub returned: Vec<&'a ValueType>,
+    pub returned: TypeList<'a>,
 }
+
+/// Types of values, mostly few.
+pub type TypeList<'a> = InlineList<&'a ValueType, 4>;
 
 impl<'a> OpView<'a> {
     /// The type of an operand that has to be a tensor of known rank; a silent [`Mistake`] if it is

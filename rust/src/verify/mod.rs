@@ -29,7 +29,7 @@ mod switch;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
-use crate::index::{OpId, RegionId};
+use crate::index::{Id, OpId, RegionId};
 use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::stablehlo::{definition_of, Checker};
 use dominance::Successors;
@@ -76,14 +76,10 @@ fn verify_with(
         diagnostics: problems,
     };
     verifier.properties(&properties);
-    let module = program.module_op();
-    let mut next = Some(module);
-    while let Some(op) = next {
-        next = if verifier.is_settled(op) || verifier.op(op) {
-            program.next_outside(op, module)
-        } else {
-            program.next_in_pre_order(op, module)
-        };
+    if verifier.successors.is_some() {
+        verifier.parsed_ops();
+    } else {
+        verifier.ops();
     }
     if let Some(checker) = verifier.checker.take() {
         checker.finish();
@@ -168,6 +164,41 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
+    /// Checks all ops of the program.
+    fn ops(&mut self) {
+        let (program, module) = (self.program, self.program.module_op());
+        let mut next = Some(module);
+        while let Some(op) = next {
+            next = if self.is_settled(op) || self.op(op) {
+                program.next_outside(op, module)
+            } else {
+                program.next_in_pre_order(op, module)
+            };
+        }
+    }
+    /// Checks all ops of a program that no pass has changed, whose ops have ids in the order of the text.
+    fn parsed_ops(&mut self) {
+        let (program, module) = (self.program, self.program.module_op());
+        let end = program.num_op_ids();
+        let mut next = module.index();
+        loop {
+            if let Some(checker) = self.checker.as_mut().filter(|_| !self.has_marks) {
+                next = checker.past_settled(next);
+            }
+            if next >= end {
+                return;
+            }
+            let op = OpId::from_index(next);
+            // Some ops, such as those that stand for values to come, are in no block.
+            let is_in_program = op == module || program.parent_op(op).is_some();
+            let is_settled = is_in_program && (self.is_settled(op) || self.op(op));
+            next = if is_settled && program.num_regions(op) != 0 {
+                program.next_outside(op, module).map_or(end, Id::index)
+            } else {
+                next + 1
+            };
+        }
+    }
     /// Whether `op` and the ops inside it need no further check, which is the case for most ops. No op whose
     /// definition depends on the signature alone has own checks.
     #[inline]

@@ -5,15 +5,16 @@
 
 use super::cursor::AttrCursor;
 use super::value::AttrValue;
+use crate::inline_list::InlineList;
 
 /// Parses one list: the position of each letter in `letters`, and of each spatial dim.
 fn dims(
     cursor: &mut AttrCursor<'_, '_>,
     letters: [&str; 2],
-) -> Option<([i64; 2], Vec<AttrValue<'static>>)> {
+) -> Option<([i64; 2], InlineList<i64, 4>)> {
     let mut places = [None; 2];
     // Spatial dims, each with its position.
-    let mut numbers: Vec<(usize, i64)> = Vec::new();
+    let mut numbers: InlineList<(usize, i64), 4> = InlineList::new();
     let mut at = 0;
     cursor.list("[", "]", |cursor| {
         // Unknown dims, `?`, take a position too.
@@ -21,7 +22,7 @@ fn dims(
             let word = cursor.word()?;
             match letters.iter().position(|letter| *letter == word) {
                 Some(letter) => places[letter] = places[letter].or(Some(at)),
-                None => numbers.extend(word.parse().ok().map(|dim| (dim, at))),
+                None => numbers.extend(word.parse().map(|dim| (dim, at))),
             }
         }
         at += 1;
@@ -30,7 +31,7 @@ fn dims(
     numbers.sort_unstable();
     let in_order = numbers.iter().enumerate().map_while(|(index, &(dim, at))| {
         // From 0 on without a gap.
-        (dim == index).then_some(AttrValue::Int(at))
+        (dim == index).then_some(at)
     });
     Some(([places[0]?, places[1]?], in_order.collect()))
 }
@@ -45,13 +46,13 @@ pub fn conv_dims<'a>(cursor: &mut AttrCursor<'_, 'a>) -> Option<AttrValue<'a>> {
     let fields = vec![
         ("input_batch_dimension", AttrValue::Int(input[0])),
         ("input_feature_dimension", AttrValue::Int(input[1])),
-        ("input_spatial_dimensions", AttrValue::Array(input_spatial)),
+        ("input_spatial_dimensions", AttrValue::Ints(input_spatial)),
         ("kernel_input_feature_dimension", AttrValue::Int(kernel[0])),
         ("kernel_output_feature_dimension", AttrValue::Int(kernel[1])),
-        ("kernel_spatial_dimensions", AttrValue::Array(kernel_spatial)),
+        ("kernel_spatial_dimensions", AttrValue::Ints(kernel_spatial)),
         ("output_batch_dimension", AttrValue::Int(output[0])),
         ("output_feature_dimension", AttrValue::Int(output[1])),
-        ("output_spatial_dimensions", AttrValue::Array(output_spatial)),
+        ("output_spatial_dimensions", AttrValue::Ints(output_spatial)),
     ];
     Some(AttrValue::Struct { name: "stablehlo.conv".into(), fields })
 }

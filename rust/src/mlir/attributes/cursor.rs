@@ -102,7 +102,10 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         let rest = self.rest();
         let bytes = rest.as_bytes();
         let mut len = 0;
-        while bytes.get(len).is_some_and(|&byte| is_word(byte)) {
+        for &byte in bytes {
+            if !is_word(byte) {
+                break;
+            }
             len += 1;
         }
         if bytes.get(len) == Some(&b'>') && bytes[..len].last() == Some(&b'-') {

@@ -54,8 +54,15 @@ pub fn attributes<'a, F: Field<'a>>(program: &'a Program, op: OpId, syntax: Span
 fn from_last_operand<'a>(program: &Program, op: OpId, syntax: Span, text: &'a str) -> &'a str {
     let last = program.operand_names(op).last().and_then(|last| last.checked_sub(syntax.start));
     let rest = last.and_then(|start| text.get(start as usize..));
+    let first = |text: &str| text.as_bytes().first().copied();
     match rest {
-        Some(rest) if rest.starts_with('%') && text.trim_ascii_start().starts_with('%') => rest,
+        Some(rest) if first(rest) == Some(b'%') => {
+            if first(text.trim_ascii_start()) == Some(b'%') {
+                rest
+            } else {
+                text
+            }
+        }
         _ => text,
     }
 }

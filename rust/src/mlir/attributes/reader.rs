@@ -211,6 +211,10 @@ impl<'a> AttrCursor<'_, 'a> {
             self.type_suffix();
             return Some(AttrValue::Keyword(case));
         }
+        if let Some(fields) = self.fields_of(name) {
+            self.type_suffix();
+            return Some(AttrValue::Struct { name: name.into(), fields });
+        }
         self.balanced()?;
         let body = self.text.get(body_start..self.place - 1)?;
         let whole = &self.text[start..self.place];
@@ -232,6 +236,33 @@ impl<'a> AttrCursor<'_, 'a> {
             self.place = start;
         }
         case
+    }
+    /// `<a = 1, b = [2]>` after `#dialect.name`, if that comes next: what most other attributes of dialects are.
+    fn fields_of(&mut self, name: &str) -> Option<Fields<'a>> {
+        if !name.contains('.') || name == "stablehlo.conv" {
+            return None;
+        }
+        let start = (self.place, self.aliases_left);
+        self.place += 1;
+        let fields = self.fields_before(">");
+        if fields.is_none() {
+            (self.place, self.aliases_left) = start;
+        }
+        fields
+    }
+    /// `a = 1, b = [2]`, not empty, and `close`; a comma may stand before that.
+    fn fields_before(&mut self, close: &str) -> Option<Fields<'a>> {
+        let mut fields = Vec::new();
+        loop {
+            let name = self.word()?;
+            self.expect("=")?;
+            fields.push((name, self.value()?));
+            let is_more = self.eat(",");
+            if self.eat(close) {
+                return Some(fields);
+            }
+            is_more.then_some(())?;
+        }
     }
     fn alias_value(&mut self, text: &'a str) -> AttrValue<'a> {
         if self.aliases_left == 0 {

@@ -103,7 +103,8 @@ const fn slot_of(dialect: &str, op: &str) -> usize {
 
 /// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO.
 pub fn definition_of(name: &str) -> Option<&'static Definition> {
-    let (dialect, op) = name.split_once('.')?;
+    let dot = name.bytes().position(|byte| byte == b'.')?;
+    let (dialect, op) = (&name[..dot], &name[dot + 1..]);
     let mut slot = slot_of(dialect, op);
     loop {
         let (list, at, place) = SLOTS[slot]?;

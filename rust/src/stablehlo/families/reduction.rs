@@ -83,11 +83,14 @@ fn inputs(op: &OpView<'_>) -> Result<(usize, Dims), Mistake> {
 
 fn verify_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
     let (count, kept) = inputs(op)?;
-    let (inputs, init_values) = (op.operands(0..count)?, op.operands(count..2 * count)?);
     let mut allowed = Sizes::new();
     for (size, _) in &kept {
         allowed.push(*size);
     }
+    if count == 1 {
+        return check_reducer(op.region(0)?, &[op.operand(0)?], &[op.operand(1)?], &allowed);
+    }
+    let (inputs, init_values) = (op.operands(0..count)?, op.operands(count..2 * count)?);
     check_reducer(op.region(0)?, &inputs, &init_values, &allowed)
 }
 
