@@ -53,6 +53,8 @@ pub struct Way {
     pub through: Vec<Vec<(u32, PlacementId)>>,
     /// The placements that each result has in between.
     pub behind: Vec<PlacementId>,
+    /// The digits of devices that have the same term of each result, of which the first alone adds it.
+    pub copies: Vec<Digit>,
 }
 
 impl Way {

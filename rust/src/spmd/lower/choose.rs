@@ -167,6 +167,7 @@ impl Lowering<'_, '_, '_> {
             stages: Vec::new(),
             through: Vec::new(),
             behind: Vec::new(),
+            copies: Vec::new(),
         }
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.
@@ -244,7 +245,7 @@ impl Lowering<'_, '_, '_> {
 }
 
 /// Whether groups are divided evenly, which cannot be padded.
-fn has_whole_parts(work: &ByRule, way: &Way) -> bool {
+pub(super) fn has_whole_parts(work: &ByRule, way: &Way) -> bool {
     let factors = way.factors.iter().zip(&work.rule.factor_sizes).zip(work.abilities);
     factors.into_iter().all(|((digits, size), &ability)| {
         ability != Ability::Parts || size % total_size(digits) == 0

@@ -6,7 +6,7 @@ use super::geometry::{array_of, conv_dims, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::{FactorId, Id, OpId};
+use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::rule::{OpShardingRule, TensorMapping};
@@ -85,7 +85,8 @@ impl Lowering<'_, '_, '_> {
         let moves = self.moves(work, way);
         let shards = Self::group_shards(work, way);
         let dims = conv_dims(self.emit.program, op);
-        let Some(dims) = dims.filter(|_| !moves.is_empty() || shards > 1) else {
+        let Some(dims) = dims.filter(|_| !moves.is_empty() || shards > 1 || !way.copies.is_empty())
+        else {
             return self.in_place(work, way, &operands);
         };
         let zero = super::super::emit::zero(self.emit.element(operands[0].global));
@@ -106,7 +107,19 @@ impl Lowering<'_, '_, '_> {
         let values = [operands[0].value, operands[1].value];
         let ty = self.local_type(work.results[0].0, way.results[0]);
         let value = self.emit.op("stablehlo.convolution", &values, ty, &attrs);
+        let value = self.added_once(way, value);
         self.replace_with_terms(work, way, value, super::Reducer::Add);
+    }
+    /// `value`, a term, in the first of the devices that have copies of it, and zeros in the others.
+    fn added_once(&mut self, way: &Way, value: ValueId) -> ValueId {
+        if way.copies.is_empty() {
+            return value;
+        }
+        let ty = self.emit.type_of(value);
+        let number = self.emit.number(way.order, &way.copies);
+        let is_first = self.emit.are_below(number, 1);
+        let zeros = self.emit.splat(super::super::emit::zero(self.emit.element(ty)), ty);
+        self.emit.select(is_first, value, zeros)
     }
     /// The number of shards that groups are divided into.
     fn group_shards(work: &ByRule, way: &Way) -> i64 {

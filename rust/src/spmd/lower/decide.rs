@@ -159,6 +159,9 @@ impl Lowering<'_, '_, '_> {
                 decision.abilities[factor.index()] = Ability::Whole;
             }
         }
+        if let Some(other) = self.by_other_factors(&decision, op, tensors) {
+            return Some(other);
+        }
         let decision = self.decided(decision, op, tensors);
         if self.emit.program.kind(op) == OpKind::Reshape {
             return Some(self.or_by_intervals(decision, op, tensors));
@@ -173,6 +176,17 @@ impl Lowering<'_, '_, '_> {
         let work = ByRule::of(&decision, op, tensors);
         let placements: Vec<PlacementId> = tensors.placements().collect();
         let way = self.choose(&work, &placements, &tensors.own);
+        self.with_way(decision, op, tensors, way)
+    }
+    /// `decision` with this way.
+    pub(super) fn with_way(
+        &mut self,
+        decision: Decision,
+        op: OpId,
+        tensors: &Tensors,
+        way: Way,
+    ) -> Decision {
+        let work = ByRule::of(&decision, op, tensors);
         let outcome = self.outcome_of(&work, &way);
         let results = self.results_taken(&work, &way);
         Decision { way, results, outcome, ..decision }

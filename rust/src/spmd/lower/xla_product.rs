@@ -1,16 +1,25 @@
 //! The way that XLA's partitioner takes for products and convolutions.
+//!
+//! By the rule of a convolution, input and result are sharded alike along a spatial dim, or where the kernel is longer than the
+//! result, input and kernel. Where the partitioner does the other thing, [`by_other_factors`](Lowering::by_other_factors) makes a
+//! rule that says so: for terms with a part of the kernel each, or for windows of a result that is shorter than the kernel.
 
 use super::super::digits::{merged, Cuts, Digit};
-use super::super::ways::Way;
+use super::super::policy::Policy;
+use super::super::ways::{Ability, Way};
 use super::super::xla::product::Product;
 use super::super::xla::shards::{Class, Decision, Shards};
 use super::super::xla::spatial::{Convolution, Groups, Spatial};
+use super::abilities::abilities;
+use super::choose::has_whole_parts;
 use super::convolution::group_count;
+use super::decisions::Decision as Decided;
 use super::geometry::{conv_dims, window_dims};
-use super::work::ByRule;
+use super::work::{ByRule, Tensors};
 use super::Lowering;
-use crate::index::{FactorId, Id};
-use crate::rule::TensorMapping;
+use crate::index::{FactorId, Id, OpId};
+use crate::ir::OpKind;
+use crate::rule::{OpShardingRule, TensorMapping};
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::WindowDim;
 
@@ -18,23 +27,80 @@ impl Lowering<'_, '_, '_> {
     /// The way of a product; none where its devices are in different orders, digits do not nest, or XLA's is not taken.
     pub(super) fn way_of_product(&mut self, work: &ByRule) -> Option<Way> {
         let (order, decision) = self.product_of_xla(work)?;
+        // By another rule; see `by_other_factors`.
+        if decision.exchanged.is_empty() {
+            Some(self.way_decided(work, work, order, decision))
+        } else {
+            None
+        }
+    }
+    /// The way that was decided by the rule of `of`, for `work`, which may have another one.
+    pub(super) fn way_decided(
+        &mut self,
+        of: &ByRule,
+        work: &ByRule,
+        order: u32,
+        decision: Decision,
+    ) -> Way {
         let digits = decision.way.into_iter().map(merged).collect();
         let stages = decision.stages.map(|groups| groups.map_or(0, |groups| self.stage(groups)));
-        let way = self.way(work, order, digits);
+        let mut way = self.way(work, order, digits);
         let mut through = Vec::new();
         for (operand, reached) in decision.through.into_iter().enumerate() {
             let ways = reached.into_iter().map(|(groups, digits)| {
                 let digits = digits.into_iter().map(merged).collect();
-                (self.stage(groups), self.way(work, order, digits).operands[operand])
+                (self.stage(groups), self.way(of, order, digits).operands[operand])
             });
             through.push(ways.collect());
         }
         let behind = decision.reduced_to.map(|digits| {
             let digits = digits.into_iter().map(merged).collect();
-            self.way(work, order, digits).results[0]
+            self.way(of, order, digits).results[0]
         });
         let behind = behind.into_iter().collect();
-        Some(Way { stages: stages.to_vec(), through, behind, ..way })
+        if !decision.copies.is_empty() {
+            let mut terms = self.placements[way.results[0]].clone();
+            terms.order = order;
+            terms.partial.extend(&decision.copies);
+            terms.partial.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
+            terms.partial = merged(terms.partial);
+            way.results[0] = self.placements.intern(terms);
+        }
+        Way { stages: stages.to_vec(), through, behind, copies: merged(decision.copies), ..way }
+    }
+    /// `decision` about `op` by the rule that XLA's way takes, if that is another one.
+    pub(super) fn by_other_factors(
+        &mut self,
+        decision: &Decided,
+        op: OpId,
+        tensors: &Tensors,
+    ) -> Option<Decided> {
+        let is_possible = self.how.policy == Policy::Xla
+            && self.emit.program.kind(op) == OpKind::Convolution
+            && !self.emit.devices.are_unlisted();
+        if !is_possible {
+            return None;
+        }
+        let of = ByRule::of(decision, op, tensors);
+        let (order, taken) = self.product_of_xla(&of)?;
+        if taken.exchanged.is_empty() {
+            return None;
+        }
+        let mut rule = decision.rule.clone();
+        for &factors in &taken.exchanged {
+            exchange(&mut rule, factors, &decision.shapes);
+        }
+        let mut other = Decided { rule, ..decision.clone() };
+        other.abilities = abilities(self.emit.program, &ByRule::of(&other, op, tensors));
+        if taken.exchanged.iter().any(|&(input, _)| other.abilities[input] == Ability::Whole) {
+            return None;
+        }
+        let work = ByRule::of(&other, op, tensors);
+        let way = self.way_decided(&of, &work, order, taken);
+        if !has_whole_parts(&work, &way) {
+            return None;
+        }
+        Some(self.with_way(other, op, tensors, way))
     }
     /// The stage of what is resharded within groups along `groups`: 0, that of other ops, without groups.
     fn stage(&mut self, groups: Vec<Digit>) -> u32 {
@@ -44,10 +110,19 @@ impl Lowering<'_, '_, '_> {
         let next = self.shared.stages.len() as u32 + 1;
         *self.shared.stages.entry(groups).or_insert(next)
     }
-    fn product_of_xla(&self, work: &ByRule) -> Option<(u32, Decision)> {
+    pub(super) fn product_of_xla(&self, work: &ByRule) -> Option<(u32, Decision)> {
         let (rule, [left, right], [(_, target)]) = (work.rule, work.operands, work.results) else {
             return None;
         };
+        let mut abilities = work.abilities.to_vec();
+        let product = self.product(work)?;
+        for spatial in product.convolution.iter().flat_map(|convolution| &convolution.spatial) {
+            // Along these the way may be by other factors.
+            for factor in [spatial.kernel, spatial.output] {
+                abilities[factor] = Ability::Local;
+            }
+        }
+        let work = &ByRule { abilities: &abilities, ..*work };
         let (order, left_digits) = self.led_by(work, &rule.operands[0], left.placement);
         let (right_order, right_digits) = self.led_by(work, &rule.operands[1], right.placement);
         let (result_order, result_digits) = self.led_by(work, &rule.results[0], *target);
@@ -67,7 +142,6 @@ impl Lowering<'_, '_, '_> {
         let cuts = cuts.into_primes();
         let tensors =
             given.map(|(_, digits)| digits.iter().map(|digits| cuts.split(digits)).collect());
-        let product = self.product(work)?;
         let shards = Shards {
             tensors,
             devices: cuts.split(&free),
@@ -75,7 +149,7 @@ impl Lowering<'_, '_, '_> {
             stages: [None, None],
             through: [Vec::new(), Vec::new()],
         };
-        Some((order, product.decide(&shards).ok()?))
+        Some((order, product.decide(&shards)))
     }
     /// What the partitioner looks at; none of convolutions that it sees otherwise than their rules.
     fn product(&self, work: &ByRule) -> Option<Product> {
@@ -151,11 +225,12 @@ impl Lowering<'_, '_, '_> {
         }
         let counts = ["feature_group_count", "batch_group_count"]
             .map(|name| group_count(program, work.op, name));
+        let kernel = &self.placements[work.operands[1].placement];
+        let features = kernel.local_shape(&work.shapes[1])[dims.kernel_input_feature];
+        let is_dense = counts[0] > 1 && features > 1;
         let groups = match counts {
             [1, 1] => None,
-            [count, 1] if work.shapes[1][dims.kernel_input_feature] > 1 => {
-                Some(Groups { factor: factor(0, dims.input_feature)?, count, is_dense: true })
-            }
+            _ if is_dense => None,
             [count, 1] | [1, count] => {
                 let is_of_features = counts[1] == 1;
                 let factor =
@@ -163,11 +238,27 @@ impl Lowering<'_, '_, '_> {
                 if classes[factor] != Class::Batch {
                     return None;
                 }
-                Some(Groups { factor, count, is_dense: false })
+                Some(Groups { factor, count })
             }
             _ => return None,
         };
-        Some(Convolution { spatial, groups })
+        Some(Convolution { spatial, groups, is_dense })
+    }
+}
+
+/// Exchanges two factors in the kernel and the result of a convolution.
+fn exchange(rule: &mut OpShardingRule, (input, other): (usize, usize), shapes: &[Vec<i64>]) {
+    let (input, other) = (FactorId::from_index(input), FactorId::from_index(other));
+    let tensors = rule.operands.iter_mut().chain(&mut rule.results).zip(shapes).skip(1);
+    for (tensor, shape) in tensors {
+        for (dim, &size) in tensor.dims.iter_mut().zip(shape) {
+            if dim[..] == [other] {
+                *dim = vec![input];
+            } else if dim[..] == [input] {
+                *dim = vec![other];
+                rule.factor_sizes[other.index()] = size;
+            }
+        }
     }
 }
 

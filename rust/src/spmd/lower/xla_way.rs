@@ -160,6 +160,10 @@ impl Lowering<'_, '_, '_> {
         }
         for &between in &way.behind {
             self.emit.go_after(work.op);
+            let mut between = between;
+            if self.leader(work) == Leader::Product {
+                (held, between) = self.with_groups_reduced(held, between, target);
+            }
             held = self.with_fewer_terms(held, between);
             held = self.reshard(held, between);
         }
@@ -195,6 +199,48 @@ impl Lowering<'_, '_, '_> {
             held.placement = self.placements.intern(placement);
         }
         held
+    }
+    /// Terms within groups of devices, which are `between` once they are added up, with the terms of groups added up first where
+    /// `target` is sharded along all groups, and cut along these; and `between` likewise.
+    fn with_groups_reduced(
+        &mut self,
+        held: Held,
+        between: PlacementId,
+        target: PlacementId,
+    ) -> (Held, PlacementId) {
+        let (own, added) =
+            (self.placements[held.placement].clone(), self.placements[between].clone());
+        let wanted = self.placements[target].clone();
+        let used = own.digits().chain(added.digits()).chain(wanted.digits());
+        let Some(cuts) = Cuts::of(used.collect::<Vec<_>>()) else { return (held, between) };
+        let groups = cuts.split(&added.partial);
+        let is_cut = |&dim: &usize| {
+            let digits = cuts.split(&wanted.dims[dim]);
+            own.dims[dim].is_empty()
+                && !digits.is_empty()
+                && digits.iter().all(|digit| groups.contains(digit))
+        };
+        let dims: Vec<usize> = (0..wanted.dims.len()).filter(is_cut).collect();
+        let count = dims.iter().map(|&dim| wanted.num_shards(dim)).product::<i64>();
+        if dims.is_empty() || count != total_size(&groups) || wanted.order != own.order {
+            return (held, between);
+        }
+        let without_groups = |placement: &Placement| {
+            let mut partial = cuts.split(&placement.partial);
+            partial.retain(|digit| !groups.contains(digit));
+            Placement { partial: merged(partial), ..placement.clone() }
+        };
+        let reduced = self.placements.intern(without_groups(&own));
+        let held = self.with_fewer_terms(held, reduced);
+        let [cut, added] = [&own, &added].map(|placement| {
+            let mut cut = without_groups(placement);
+            for &dim in &dims {
+                cut.dims[dim].clone_from(&wanted.dims[dim]);
+            }
+            Placement { order: wanted.order, ..cut }
+        });
+        let (cut, added) = (self.placements.intern(cut), self.placements.intern(added));
+        (self.reshard(held, cut), added)
     }
     /// `held` with those terms reduced that `target` does not have.
     fn with_fewer_terms(&mut self, held: Held, target: PlacementId) -> Held {

@@ -6,7 +6,7 @@
 //! up. Of convolutions with groups of one feature each, the groups are a batch dim.
 //!
 //! Deviation: it adds up terms over all devices of a group, also over those that have copies; the result is a multiple of the
-//! right one then, so that its way is not taken.
+//! right one then. Here all devices send as much, and copies add zeros.
 //!
 //! Source: `convolution_handler.cc`; `PartitionConv` in `dot_handler.cc`.
 
@@ -14,13 +14,16 @@ use super::super::digits::{total_size, Digit};
 use super::halos::Halos;
 use super::product::Product;
 use super::shards::Tensor::{Left, Result as Output, Right};
-use super::shards::{Class, Decision, Group, NotTaken, Shards, Taken, Tensor, Within};
+use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 use super::spatial::{Attempt, Convolution, Groups};
 
 impl Product {
     /// What the partitioner tries first.
     pub(super) fn convolve(&self, shards: &Shards, as_they_lie: bool) -> Attempt {
         let Some(convolution) = &self.convolution else { return Attempt::GoesOn };
+        if convolution.is_dense {
+            return Attempt::Fails;
+        }
         let count = |tensor, class| self.count(shards, tensor, class);
         let is_cut = convolution.spatial.iter().any(|spatial| {
             !shards.of(Left)[spatial.input].is_empty()
@@ -33,12 +36,9 @@ impl Product {
         if convolution.groups.is_none() && (!is_cut || is_contracted || is_batch) {
             return Attempt::GoesOn;
         }
-        if convolution.groups.as_ref().is_some_and(|groups| groups.is_dense) {
-            return Attempt::Fails;
-        }
         if let Some(groups) = &convolution.groups {
             if let Some(decision) = groups.of_all(shards) {
-                return Attempt::Takes(Ok(decision));
+                return Attempt::Takes(decision);
             }
         }
         if shards.num_shards(Left) > 1 && shards.num_shards(Right) > 1 {
@@ -47,7 +47,7 @@ impl Product {
             }
         }
         if let Some(decision) = self.by_output(shards, convolution) {
-            return Attempt::Takes(Ok(decision));
+            return Attempt::Takes(decision);
         }
         match &convolution.groups {
             Some(groups) => self.by_some_groups(shards, groups, as_they_lie),
@@ -67,10 +67,10 @@ impl Product {
             return Attempt::Fails;
         }
         let leader = [Left, Right].into_iter().find(|&of| count(of) == most).unwrap_or(Output);
-        Attempt::Takes(Ok(groups.alone(shards, leader)))
+        Attempt::Takes(groups.alone(shards, leader))
     }
     /// The way with terms, where both operands are sharded: along spatial dims, and along contracted ones.
-    fn with_terms(&self, shards: &Shards, convolution: &Convolution) -> Option<Taken> {
+    fn with_terms(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
         let bits = |of: Tensor| self.bits_in_group(shards, of);
         let (leader, free) =
             if bits(Left) < bits(Right) { (Right, Class::Right) } else { (Left, Class::Left) };
@@ -81,29 +81,25 @@ impl Product {
             return None;
         }
         let mut way = shards.way.clone();
+        let mut exchanged = Vec::new();
         for spatial in &convolution.spatial {
             let own = if leader == Left { spatial.input } else { spatial.kernel };
             let digits = &shards.of(leader)[own];
             let halos = Halos::of_kernel(&spatial.window, spatial.sizes, total_size(digits));
-            if spatial.window.base_dilation != 1 || (digits.len() > 1 && !halos.reach()) {
+            if spatial.window.base_dilation != 1 || (!digits.is_empty() && !halos.reach()) {
                 return None;
             }
-            if spatial.input != spatial.kernel {
-                if digits.is_empty() {
-                    continue;
-                }
-                return Some(Err(NotTaken));
+            if spatial.input != spatial.kernel && !digits.is_empty() {
+                exchanged.push((spatial.input, spatial.kernel));
             }
-            way[own].extend(digits);
-        }
-        if shards.num_shards(leader) != shards.num_devices() {
-            return Some(Err(NotTaken));
+            way[spatial.input].extend(digits);
         }
         for factor in self.factors(Class::Contracted) {
             way[factor].extend(&shards.of(leader)[factor]);
         }
-        let decision = shards.done(way);
-        Some(Ok(Decision { reduced_to: Some(shards.way.clone()), ..decision }))
+        let reduced_to = Some(shards.way.clone());
+        let copies = shards.replicated(leader);
+        Some(Decision { reduced_to, exchanged, copies, ..shards.done(way) })
     }
     /// The way that the shards of the output say, with a kernel that is whole within the group.
     fn by_output(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
@@ -118,17 +114,21 @@ impl Product {
         }
         let whole = self.taken(shards, Output, &[Class::Left]);
         let mut way = whole.clone();
+        let mut exchanged = Vec::new();
         let mut reach = true;
         for spatial in &convolution.spatial {
             let digits = &shards.of(Output)[spatial.output];
             if !digits.is_empty() {
                 let count = total_size(digits);
                 reach &= Halos::of_windows(&spatial.window, spatial.sizes, count)?.reach();
-                way[spatial.output].extend(digits);
+                way[spatial.input].extend(digits);
+                if spatial.input != spatial.output {
+                    exchanged.push((spatial.input, spatial.output));
+                }
             }
         }
         if reach {
-            return Some(shards.done(way));
+            return Some(Decision { exchanged, ..shards.done(way) });
         }
         let mut decision = shards.done(whole);
         let groups = decision.stages[0].clone().unwrap_or_default();

@@ -12,7 +12,7 @@
 use super::super::digits::total_size;
 use super::super::ways::FactorDigits;
 use super::shards::Tensor::{Left, Result, Right};
-use super::shards::{Class, Group, Shards, Taken, Tensor, Within};
+use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 use super::spatial::{Attempt, Convolution};
 
 /// A product, as far as the choice depends on it.
@@ -32,7 +32,7 @@ pub struct Product {
 
 impl Product {
     /// How the product is computed.
-    pub fn decide(&self, shards: &Shards) -> Taken {
+    pub fn decide(&self, shards: &Shards) -> Decision {
         for as_they_lie in [true, false] {
             match self.convolve(shards, as_they_lie) {
                 Attempt::Takes(taken) => return taken,
@@ -44,22 +44,27 @@ impl Product {
             }
         }
         if self.convolution.as_ref().is_some_and(|convolution| !convolution.spatial.is_empty()) {
-            return Ok(shards.done(shards.way.clone()));
+            return shards.done(shards.way.clone());
         }
         // Operands as the result wants them.
-        Ok(shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right])))
+        shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right]))
     }
     /// The way if a case fits. With `as_they_lie` the tensor that groups are made by may not have to be permuted.
-    fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Taken> {
+    fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Decision> {
         if let Some(way) = self.base_case(&shards, false) {
-            return Some(Ok(shards.done(way)));
+            return Some(shards.done(way));
         }
         if let Some((groups, within)) = self.batch_groups(&shards, as_they_lie) {
             shards.group(&groups, within);
             return Some(self.decide(&shards));
         }
         if let Some(groups) = self.free_groups(&shards, as_they_lie) {
-            let within = self.unmatched(&shards, &groups);
+            let mut within = self.unmatched(&shards, &groups);
+            let operand = match groups.first() {
+                Some(&(factor, _)) if self.classes[factor] == Class::Left => Left,
+                _ => Right,
+            };
+            within[operand as usize] = self.aligned(&shards, (Result, &groups), operand);
             shards.group(&groups, within);
             return Some(self.decide(&shards));
         }
@@ -67,7 +72,11 @@ impl Product {
             let result = shards.of(Result).clone();
             let free = shards.replicated(Result);
             let elsewhere = self.within_copies(&shards, &groups);
-            shards.group(&groups, [None, None]);
+            let leader = self.larger(&shards);
+            let operand = if leader == Left { Right } else { Left };
+            let mut aligned = [None, None];
+            aligned[operand as usize] = self.aligned(&shards, (leader, &groups), operand);
+            shards.group(&groups, aligned);
             let within = || self.result_within(&shards, &result, &free, &groups);
             if let Some(within) = elsewhere.or_else(within) {
                 shards.tensors[Result as usize] = within;
@@ -81,7 +90,7 @@ impl Product {
             return Some(self.decide(&shards));
         }
         let way = self.base_case(&shards, true)?;
-        Some(Ok(shards.done(way)))
+        Some(shards.done(way))
     }
 
     /// The way where dims of one class are over all devices; with `may_reshard` also where the result alone says so.
@@ -151,7 +160,12 @@ impl Product {
         });
         let is_alike = self.are_alike(shards, Left, Right, Class::Batch);
         if same_counts && (is_alike || !as_they_lie) {
-            return Some((shards.along(self.larger(shards), &dims), [None, None]));
+            let leader = self.larger(shards);
+            let operand = if leader == Left { Right } else { Left };
+            let groups = shards.along(leader, &dims);
+            let mut within = [None, None];
+            within[operand as usize] = self.aligned(shards, (leader, &groups), operand);
+            return Some((groups, within));
         }
         let mut within = [None, None];
         for operand in [Left, Right] {

@@ -74,13 +74,12 @@ pub struct Decision {
     pub through: [Vec<(Vec<Digit>, FactorDigits)>; 2],
     /// The digits that the result has once terms of a group are added up at once, where they are.
     pub reduced_to: Option<FactorDigits>,
+    /// The factors of the input along spatial dims of a convolution that are those of the result, or of the kernel, where the
+    /// rule says otherwise; each with the other one, which changes places with it.
+    pub exchanged: Vec<(usize, usize)>,
+    /// The digits of devices that hold the same shards of a convolution with terms, but that are added up with the others.
+    pub copies: Vec<Digit>,
 }
-
-/// The way of the partitioner is not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NotTaken;
-/// How a product is computed, if that is what the partitioner does.
-pub type Taken = std::result::Result<Decision, NotTaken>;
 
 impl Shards {
     pub(super) fn of(&self, tensor: Tensor) -> &FactorDigits {
@@ -103,7 +102,14 @@ impl Shards {
                 stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
             }
         }
-        Decision { way, stages, through: self.through.clone(), reduced_to: None }
+        Decision {
+            way,
+            stages,
+            through: self.through.clone(),
+            reduced_to: None,
+            exchanged: Vec::new(),
+            copies: Vec::new(),
+        }
     }
     /// How many devices a group has.
     pub(super) fn num_devices(&self) -> i64 {

@@ -2,7 +2,7 @@
 
 use super::super::digits::total_size;
 use super::shards::Tensor::{Left, Right};
-use super::shards::{Decision, Shards, Taken, Tensor};
+use super::shards::{Decision, Shards, Tensor};
 use crate::stablehlo::windows::WindowDim;
 
 /// A convolution, as far as it is more than a product.
@@ -12,6 +12,8 @@ pub struct Convolution {
     pub spatial: Vec<Spatial>,
     /// The groups of features, or of the input's batch.
     pub groups: Option<Groups>,
+    /// Whether it has groups of several features of the input each, which the partitioner does not shard.
+    pub is_dense: bool,
 }
 
 /// A dim along which windows move.
@@ -36,8 +38,6 @@ pub struct Groups {
     pub factor: usize,
     /// How many there are.
     pub count: i64,
-    /// Whether a group has several features of the input.
-    pub is_dense: bool,
 }
 
 impl Groups {
@@ -61,7 +61,7 @@ impl Groups {
 /// What trying to compute a convolution led to.
 pub(super) enum Attempt {
     /// It is computed like this.
-    Takes(Taken),
+    Takes(Decision),
     /// The partitioner gives up.
     Fails,
     /// It goes on as with a product.

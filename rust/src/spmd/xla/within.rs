@@ -97,18 +97,49 @@ impl Product {
         if shards.cut(&major.concat())?.iter().all(|digit| taken.contains(digit)) {
             return None;
         }
-        let leader = self.larger(shards);
+        self.dealt(shards, Result, (self.larger(shards), groups))
+    }
+    /// How `tensor` is sharded within groups of other devices than its own: its tiles are dealt to the devices of a group in the
+    /// order of the tensor `leader`, which `groups` are those of.
+    pub(super) fn dealt(
+        &self,
+        shards: &Shards,
+        tensor: Tensor,
+        (leader, groups): (Tensor, &[Group]),
+    ) -> Option<FactorDigits> {
         let at = self.tiles(shards, leader);
         let is_group = |factor: &usize| groups.iter().any(|(other, _)| other == factor);
         let dims = self.factors[leader as usize].iter().zip(at.dims);
         let rest = dims.filter(|(factor, _)| !is_group(factor)).flat_map(|(_, digits)| digits);
         let rest: Vec<Digit> = rest.chain(at.replicated).collect();
-        let (dealt, _) = deal(&rest, &of_result.counts())?;
+        let own = self.factors[tensor as usize].iter();
+        let count = |&factor: &usize| {
+            let digits = &shards.of(tensor)[factor];
+            if is_group(&factor) {
+                1
+            } else {
+                total_size(digits)
+            }
+        };
+        let (dealt, _) = deal(&rest, &own.map(count).collect::<Vec<i64>>())?;
         let mut within = vec![Vec::new(); self.classes.len()];
-        for (&factor, digits) in self.factors[Result as usize].iter().zip(dealt) {
+        for (&factor, digits) in self.factors[tensor as usize].iter().zip(dealt) {
             within[factor] = shards.cut(&digits)?;
         }
         Some(within)
+    }
+    /// How `aligned` is sharded within `groups`, those of `leader`, if that is not along the same devices already.
+    pub(super) fn aligned(
+        &self,
+        shards: &Shards,
+        (leader, groups): (Tensor, &[Group]),
+        aligned: Tensor,
+    ) -> Option<FactorDigits> {
+        let is_alike = |(factor, digits): &Group| shards.of(aligned)[*factor] == *digits;
+        if groups.iter().all(is_alike) {
+            return None;
+        }
+        self.dealt(shards, aligned, (leader, groups))
     }
 
     /// How the result is sharded within groups along contracted dims, where that is not what is left of `result`, its
