@@ -98,6 +98,12 @@ CASES: dict[str, tuple[Tree, tuple[tuple[int, ...], ...], tuple[P | None, ...]]]
         (IMAGES, KERNEL),
         (P("y", "z", None, "x"), P(None, None, "x", "y"), P(None, None, None, "x")),
     ),
+    # Within groups the result is sharded like the images.
+    "rows-within-groups": (
+        convolve,
+        (IMAGES, KERNEL),
+        (P(None, ("y", "z"), None, "x"), P(None, None, "x"), P(None, ("y", "z"), None, "x")),
+    ),
     # The result is shorter than the kernel, and has windows of its own.
     "rows-of-a-gradient": (
         by_patches,

@@ -164,9 +164,13 @@ impl Product {
         if is_whole(Left) != is_whole(Right) {
             let operand = shards.of(if is_whole(Left) { Right } else { Left });
             let of_result = |factor: usize| self.classes[factor].is_in(Result);
-            let own: FactorDigits = (0..operand.len())
+            let mut own: FactorDigits = (0..operand.len())
                 .map(|factor| if of_result(factor) { operand[factor].clone() } else { Vec::new() })
                 .collect();
+            for spatial in self.convolution.iter().flat_map(|convolution| &convolution.spatial) {
+                let factor = if is_whole(Left) { spatial.kernel } else { spatial.input };
+                own[spatial.output].clone_from(&operand[factor]);
+            }
             if result.iter().zip(&own).all(|(digits, own)| digits.starts_with(own)) {
                 return Some(own);
             }
