@@ -29,6 +29,7 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "pod.toml").write_text(
         f"[a]\nbase = 'h100'\npod = [0x{'f' * 5000}]\n", encoding="utf-8"
     )
+    (tmp_path / "kind.toml").write_text("[a]\nkind = ['torus']\n", encoding="utf-8")
     (tmp_path / "base.toml").write_text("[a]\nbase = ['h100']\n", encoding="utf-8")
     (tmp_path / "source.toml").write_text("[h100]\nsource = 5\n", encoding="utf-8")
     (tmp_path / "slow.toml").write_text(
@@ -80,6 +81,7 @@ MISTAKES = [
     ("shardcore cost m.mlir --hardware a --hardware-file deep.toml", "error[hardware-file]"),
     ("shardcore cost m.mlir --hardware a --hardware-file digits.toml", "error[hardware-file]"),
     ("shardcore cost m.mlir --hardware a --hardware-file pod.toml", "error[hardware-file]"),
+    ("shardcore cost m.mlir --hardware a --hardware-file kind.toml", "error[hardware-file]"),
     ("shardcore cost m.mlir --hardware a --hardware-file base.toml", "error[hardware-file]"),
     ("shardcore cost m.mlir --hardware h100 --hardware-file source.toml", "error[hardware-file]"),
     ("shardcore cost m.mlir --hardware a --hardware-file slow.toml", "error[hardware-file]"),

@@ -6,6 +6,7 @@ import io
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from shardcore import (
     OpShardingRule,
     PassManager,
     ProgramTooLargeError,
+    ShardcoreError,
     TensorSharding,
     plan,
 )
+from shardcore.calculus.hardware import hardware
+from shardcore.calculus.topology import Topology
 from shardcore.report.table import print_result
 
 
@@ -40,6 +44,56 @@ def test_permuted_devices_in_the_notation_of_gspmd() -> None:
     assert HloSharding.parse(str(found)) == found
     # 0.4 s; what is quadratic takes 20.
     assert time.process_time() - started < 5
+
+
+TWOS = ",".join(["2"] * 60_000)
+NINES = ",".join(["9" * 18] * 60_000)
+REVERSED = ",".join(map(str, reversed(range(60_000))))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{{devices=[{TWOS}]<=[2]}}",
+        f"{{devices=[2]<=[{NINES}]T({REVERSED})}}",
+        f"{{devices=[{TWOS}]<=[{TWOS}]T({REVERSED})}}",
+        f"{{devices=[{NINES}]0,1}}",
+        f"{{devices=[{'9' * 18},10]<=[2]}}",
+        f"{{mesh['x'={'9' * 18},'y'=10], []}}",
+        f"{{mesh['x'=2], device_ids=([{NINES}]T({REVERSED})), []}}",
+        "{" + ",".join(["{replicated}"] * 70_000) + "}",
+        "{devices=[2]" + ",".join(["7"] * 1_100_000) + "}",
+    ],
+)
+def test_more_devices_than_there_can_be(text: str) -> None:
+    started = time.process_time()
+    with pytest.raises(ShardcoreError) as caught:
+        HloSharding.parse(text)
+    assert caught.value.column is not None
+    assert time.process_time() - started < 5
+
+
+def test_many_axes_in_the_notation_of_gspmd() -> None:
+    names = [f"'a{at}'" for at in range(20_000)]
+    mesh = ",".join(f"{name}=1" for name in names)
+    # 0.2 s; what is quadratic takes 25.
+    text = f"{{mesh[{mesh}], [{{}}], manual={{{', '.join(names)}}}}}"
+    assert seconds_of(lambda: HloSharding.parse(text)) < 5
+
+
+@pytest.mark.parametrize(
+    ("pod", "sizes"),
+    [
+        ([2**62] * 3, {"x": 2**40}),
+        ([735134400] * 6, {"x": 735134400}),
+        ([2] * 60, {"x": 2**60}),
+        ([16, 16], {"x": 2**31 - 1, "y": 2**31 - 1}),
+        ([16, 16], {f"a{at}": 1 for at in range(3000)} | {"x": 4}),
+    ],
+)
+def test_shapes_of_slices_of_any_pod(pod: list[int], sizes: dict[str, int]) -> None:
+    chip = replace(hardware("tpu-v5e"), pod=tuple(pod), physical_axes=len(pod))
+    assert seconds_of(lambda: Topology.of(Mesh(sizes), chip)) < 8
 
 
 HEAD = ["shape", "sharding", "local", "shape", "per", "device", "source"]

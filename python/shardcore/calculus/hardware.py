@@ -44,7 +44,7 @@ _REQUIRED = {
 }
 
 
-_SMALLEST, _LARGEST = 1e-30, 1e30
+SMALLEST, LARGEST = 1e-30, 1e30
 """The range of a chip's figures, within which times do not overflow."""
 
 
@@ -290,7 +290,7 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
     for key in table.keys() - known:
         raise wrong(f'{name} has an unknown figure "{key}"', choices(key, sorted(known)), key)
     kind = table.get("kind")
-    if kind not in _REQUIRED:
+    if not isinstance(kind, str) or kind not in _REQUIRED:
         hint = 'write kind = "torus" or "switched", or base = "h100"'
         raise wrong(f"the kind of {name} is {shown(kind)}", hint, "kind")
     for key in _REQUIRED[kind]:
@@ -342,4 +342,4 @@ def _is_count(value: object) -> bool:
 def _is_number(value: object, *, allow_zero: bool = False) -> bool:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
-    return _SMALLEST <= value <= _LARGEST or (allow_zero and value == 0)
+    return SMALLEST <= value <= LARGEST or (allow_zero and value == 0)

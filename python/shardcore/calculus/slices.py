@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from shardcore._core import Mesh
 from shardcore.calculus.hardware import Hardware
@@ -18,6 +19,12 @@ from shardcore.errors import CalculusError
 
 _CUBE = 4
 """Large slices of a 3D torus are made of cubes with sides of this many chips."""
+_MOST_SHAPES = 4096
+"""Slices of more shapes than any pod has are not looked at."""
+_MOST_AXES = 6
+"""Nor are those of tori of more axes."""
+_LARGEST_FACTOR = 1 << 20
+"""The largest factor of a number of chips that is looked for."""
 
 
 def slices_of(mesh: Mesh, hardware: Hardware, given: int | None) -> int:
@@ -29,7 +36,8 @@ def slices_of(mesh: Mesh, hardware: Hardware, given: int | None) -> int:
     devices = mesh.num_devices
     if given is None:
         pod = math.prod(hardware.pod)
-        if not hardware.is_torus or not pod or devices <= pod or devices % pod:
+        # Of a chip whose pod is not known, any number makes one slice.
+        if not hardware.is_torus or not hardware.pod or devices <= pod or devices % pod:
             return 1
         given = devices // pod
         if _inside(mesh, given) is None:
@@ -97,7 +105,7 @@ def placed(sizes: dict[str, int], hardware: Hardware) -> dict[str, tuple[int, ..
     """
     chips = math.prod(sizes.values())
     rank = hardware.physical_axes
-    if not hardware.is_torus or rank is None or len(hardware.pod) != rank:
+    if not hardware.is_torus or rank is None or len(hardware.pod) != rank or rank > _MOST_AXES:
         return None
     used = sorted((size for size in sizes.values() if size > 1), reverse=True)
     limits = sorted(hardware.pod, reverse=True)
@@ -107,45 +115,68 @@ def placed(sizes: dict[str, int], hardware: Hardware) -> dict[str, tuple[int, ..
     is_cubes = rank < 3 or chips < _CUBE**rank
     if fits and (is_cubes or (len(used) == rank and all(size % _CUBE == 0 for size in used))):
         return None
-    for shape in _shapes(chips, limits, None if is_cubes else _CUBE):
-        found = _assigned(list(sizes.items()), shape)
+    names = [(name, size) for name, size in sizes.items() if size > 1]
+    shapes = list(islice(_shapes(chips, limits, 1 if is_cubes else _CUBE), _MOST_SHAPES + 1))
+    for shape in sorted(shapes, key=sum) if len(shapes) <= _MOST_SHAPES else ():
+        found = _assigned(names, shape)
         if found is not None:
-            return found
+            return {name: found.get(name, ()) for name in sizes}
     return None
 
 
-def _shapes(chips: int, limits: Sequence[int], multiple: int | None) -> list[tuple[int, ...]]:
-    """The shapes of a slice of ``chips``, those most like a cube first."""
+def _shapes(chips: int, limits: Sequence[int], multiple: int) -> Iterator[tuple[int, ...]]:
+    """The shapes of a slice of ``chips`` within ``limits``, which descend, as the sizes do."""
+    sizes = _divisors(chips, limits[0])
+    usable = [size for size in reversed(sizes) if size % multiple == 0]
 
-    def shapes(left: int, rank: int, most: int) -> Iterator[tuple[int, ...]]:
-        if rank == 0:
+    def shapes(left: int, place: int, most: int) -> Iterator[tuple[int, ...]]:
+        if place == len(limits):
             if left == 1:
                 yield ()
             return
-        for size in range(min(left, most), 0, -1):
-            if left % size == 0 and (multiple is None or size % multiple == 0):
-                yield from ((size, *rest) for rest in shapes(left // size, rank - 1, size))
+        for size in usable:
+            if size > min(left, most, limits[place]):
+                continue
+            if size ** (len(limits) - place) < left:
+                return
+            if left % size == 0:
+                yield from ((size, *rest) for rest in shapes(left // size, place + 1, size))
 
-    found = [
-        shape
-        for shape in shapes(chips, len(limits), limits[0])
-        if all(size <= limit for size, limit in zip(shape, limits, strict=True))
-    ]
-    return sorted(found, key=sum)
+    return shapes(chips, 0, limits[0])
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    """The divisors of ``number``, ascending, ``most`` at most."""
+    found = [1]
+    left, factor = number, 2
+    while left > 1:
+        if factor * factor > left or factor > _LARGEST_FACTOR:
+            factor = left
+        powers = [1]
+        while left % factor == 0:
+            left //= factor
+            powers.append(powers[-1] * factor)
+        if len(powers) > 1:
+            found = [size * power for size in found for power in powers if size * power <= most]
+        factor += 1
+    return sorted(found)
 
 
 def _assigned(
     axes: list[tuple[str, int]], shape: tuple[int, ...]
 ) -> dict[str, tuple[int, ...]] | None:
     """Whole physical axes of ``shape`` for each of ``axes``; ``None`` if there are none."""
+    parts = tuple(part for part in shape if part > 1)
     if not axes:
-        return {} if all(size == 1 for size in shape) else None
+        return None if parts else {}
+    if len(axes) > len(parts):
+        return None
     (name, size), *others = axes
-    for taken in range(1 << len(shape)):
-        own = tuple(part for at, part in enumerate(shape) if taken >> at & 1 and part > 1)
-        rest = tuple(part for at, part in enumerate(shape) if not taken >> at & 1)
-        if math.prod(own) != size or len(own) + len(rest) != len(shape):
+    for taken in range(1, 1 << len(parts)):
+        own = tuple(part for at, part in enumerate(parts) if taken >> at & 1)
+        if math.prod(own) != size:
             continue
+        rest = tuple(part for at, part in enumerate(parts) if not taken >> at & 1)
         found = _assigned(others, rest)
         if found is not None:
             return {name: own, **found}

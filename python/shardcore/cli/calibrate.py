@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from shardcore.cli.options import print_json
+from shardcore.cli.options import print_json, print_text, write
 
 
 def add(commands: Any) -> None:
@@ -32,14 +31,15 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    from shardcore.costs.calibrate import calibrate, read_measurements
+    from shardcore.costs.calibrate import calibrate
+    from shardcore.costs.measurements import read_measurements
 
     runs, chip = read_measurements(options.file, options.hardware_file)
     if all(row.held_out for row in runs):
         options.parser.error("all measurements are held out")
     found = calibrate(runs, chip)
     if options.output is not None:
-        Path(options.output).write_text(found.to_toml(), encoding="utf-8")
+        write(options.output, found.to_toml())
     if options.json:
         print_json(found.record())
         return 0
@@ -48,5 +48,5 @@ def run(options: argparse.Namespace) -> int:
 
     show(calibration_parts(found))
     if options.output is None:
-        print(f"\n{found.to_toml()}", end="")
+        print_text(f"\n{found.to_toml()}", end="")
     return 0

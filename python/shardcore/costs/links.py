@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of, wire_bytes
-from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.hardware import LARGEST, Hardware
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.topology import Topology, parse_mapping, parse_shape
 from shardcore.errors import CalculusError, ShardcoreError, VerificationError
@@ -22,6 +22,8 @@ OPS = {
     "collective_permute": "permute",
 }
 """The collective of the calculus that each kind is timed as."""
+
+_NO_TIME = "what is sent to other slices takes no time"
 
 LINKS, NETWORK = 1, 2
 """The streams of collectives on links within slices or nodes, and on the network between them."""
@@ -83,6 +85,10 @@ class Links:
         options: TimeOptions | None = None,
         slices: int | None = None,
     ) -> None:
+        self._is_network_known = chip.dcn_bytes_per_second <= LARGEST
+        if not self._is_network_known:
+            # Even where no figure bounds it, what goes over the network is told apart.
+            chip = replace(chip, dcn_bytes_per_second=LARGEST)
         self._chip = chip
         self._slices = slices
         self._shape = None if shape is None else parse_shape(shape)
@@ -95,7 +101,10 @@ class Links:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on the topologies that were used, as :attr:`Topology.notes`."""
-        return tuple(dict.fromkeys(note for row in self._topologies.values() for note in row.notes))
+        found = dict.fromkeys(note for row in self._topologies.values() for note in row.notes)
+        if self.has_network and self._chip.is_torus and not self._is_network_known:
+            found[f"{self._chip.name} has no dcn_bytes_per_second: {_NO_TIME}"] = None
+        return tuple(found)
 
     @property
     def has_network(self) -> bool:

@@ -6,7 +6,9 @@ White space and ``/* comments */`` are allowed between any two tokens.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from shardcore.bounded import MOST_ITEMS
 from shardcore.errors import Diagnostic, ParseError, ShardcoreError, VerificationError, place_of
 
 __all__ = ["FORMS", "Cursor", "invalid", "located"]
@@ -17,6 +19,7 @@ _NUMBER = re.compile(r"-?[0-9]+")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _MAX_DIGITS = 18
+_MAX_PRODUCT = 2**63 - 1
 
 FORMS = "forms are {replicated}, {maximal device=3}, {devices=[2,4]<=[8]}, ..."
 
@@ -130,9 +133,21 @@ class Cursor:
             raise self.error(f"{what} is too large", span=(start, start + len(found)))
         return int(found)
 
-    def numbers(self, what: str) -> list[int]:
-        """Step over numbers with commas between them."""
+    def numbers(self, what: str, most: int = MOST_ITEMS) -> list[int]:
+        """Step over numbers with commas between them, ``most`` at most."""
+        start = self.at
         found = [self.number(what)]
         while self.accept(","):
+            if len(found) == most:
+                raise self.bad(f"there are more than {most} numbers", start)
             found.append(self.number(what))
         return found
+
+    def product(self, sizes: Iterable[int], since: int) -> int:
+        """Return the product of ``sizes``, which stand behind ``since`` and count devices."""
+        total = 1
+        for size in sizes:
+            total *= size
+            if abs(total) > _MAX_PRODUCT:
+                raise self.bad("the product of the sizes is too large", since)
+        return total

@@ -15,7 +15,7 @@ from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.errors import VerificationError
 from shardcore.gspmd.cursor import FORMS, invalid
 from shardcore.gspmd.metadata import read_metadata
-from shardcore.gspmd.tiles import TileAssignment
+from shardcore.gspmd.tiles import MAX_LISTED, TileAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,9 @@ def parse_named(cursor: Cursor) -> NamedForm:
         cursor.expect("}", "to end the sharding")
         return NamedForm(TensorSharding(mesh, []))
     cursor.expect("mesh", "to start the mesh")
+    start = cursor.at
     axes = _mesh_axes(cursor)
+    cursor.product((size for _, size in axes), start)
     order = _device_order(cursor, tuple(size for _, size in axes))
     mesh = _checked(cursor, lambda: Mesh(axes, order.listed() if order else None))
     order = order if mesh.device_ids is not None else None
@@ -155,9 +157,12 @@ def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRe
     except VerificationError as error:
         message = error.message.replace("unreduced axes", "manual axes")
         raise invalid(message, error.hint or FORMS, text=cursor.text) from None
-    used = [axis for dim in sharding.dims for axis in dim.axes]
+    used: dict[str, list[AxisRef]] = {}
+    dims = (axis for dim in sharding.dims for axis in dim.axes)
+    for axis in (*dims, *sharding.replicated, *sharding.unreduced):
+        used.setdefault(axis.name, []).append(axis)
     for axis in manual:
-        for other in (*used, *sharding.replicated, *sharding.unreduced):
+        for other in used.get(axis.name, ()):
             if axis.overlaps(other):
                 message = f"{axis.name!r} is manual and used otherwise"
                 raise invalid(message, "drop one of both", text=cursor.text)
@@ -186,11 +191,11 @@ def _device_order(cursor: Cursor, sizes: tuple[int, ...]) -> TileAssignment | No
         from shardcore.gspmd.parse import iota_order
 
         reshape = tuple(cursor.numbers("a size"))
+        count = cursor.product(reshape, start)
         cursor.expect("]", "to end the dims of the devices")
         order = TileAssignment.iota(sizes, reshape, iota_order(cursor, reshape))
-        count = prod(reshape)
     else:
-        order = TileAssignment(sizes, devices=tuple(cursor.numbers("a device")))
+        order = TileAssignment(sizes, devices=tuple(cursor.numbers("a device", MAX_LISTED)))
         count = len(order.listed())
     cursor.expect(")", "to end the devices")
     if count != prod(sizes):
@@ -237,10 +242,10 @@ def _axes(cursor: Cursor, mesh: Mesh, *, may_be_open: bool) -> tuple[list[AxisRe
 
 def _axis_name(written: str, mesh: Mesh) -> str:
     """Return the axis that is named; XLA also accepts its index in place of the name."""
-    index = int(written) if _INDEX.fullmatch(written) else len(mesh.axes)
-    if written in mesh or index >= len(mesh.axes):
+    if written in mesh or not _INDEX.fullmatch(written):
         return written
-    return mesh.axis_names[index]
+    names = mesh.axis_names
+    return names[int(written)] if int(written) < len(names) else written
 
 
 def _attribute(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from shardcore.bounded import MOST_ITEMS
 from shardcore.expected import expect
 from shardcore.gspmd.cursor import Cursor
 from shardcore.gspmd.hlo_sharding import SUBGROUPS, HloSharding
@@ -45,9 +46,12 @@ def _sharding(cursor: Cursor) -> HloSharding:
         return _single(cursor)
     cursor.at = ahead.at
     elements: list[HloSharding] = []
+    start = cursor.at
     while not cursor.accept("}"):
         if elements:
             cursor.expect(",", "between the shardings of a tuple")
+        if len(elements) == MOST_ITEMS:
+            raise cursor.bad(f"a tuple of more than {MOST_ITEMS} shardings", start)
         elements.append(_single(cursor))
     return HloSharding("tuple", elements=tuple(elements))
 
@@ -133,6 +137,7 @@ def _sizes(cursor: Cursor, what: str) -> tuple[int, ...]:
     sizes = cursor.numbers("a size")
     if min(sizes) < 1:
         raise cursor.bad("sizes start at 1", start, "a dim that is not cut has size 1")
+    cursor.product(sizes, start)
     cursor.expect("]", f"to end the {what}")
     return tuple(sizes)
 
@@ -165,7 +170,7 @@ def _tiles(cursor: Cursor) -> TileAssignment:
             raise cursor.bad(message, start, "both products have to be the same")
         return TileAssignment.iota(dims, reshape, perm)
     listed = cursor.at
-    devices = cursor.numbers("a device")
+    devices = cursor.numbers("a device", MAX_LISTED + 1)
     if len(devices) > MAX_LISTED:
         raise cursor.bad(f"more than {MAX_LISTED} devices", listed, "count them: <=[...]")
     if len(devices) != prod(dims):

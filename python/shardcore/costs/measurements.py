@@ -1,0 +1,211 @@
+"""Reads measured steps from a file; its format is in ``docs/cost.md``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardcore import files
+from shardcore._core import Module
+from shardcore.bounded import shown
+from shardcore.calculus.collective_time import TimeOptions
+from shardcore.calculus.hardware import Hardware, hardware
+from shardcore.calculus.mistakes import choices, mistake
+from shardcore.costs.build import build, partitioned
+from shardcore.costs.program import Cost
+from shardcore.errors import CalculusError
+from shardcore.partition.partitioned import POLICIES, Partitioned
+
+SHORTEST, LONGEST = 1e-12, 1e9
+"""The seconds that a measured step may take."""
+
+_EXAMPLE = '{"hardware": "tpu-v5e", "runs": [{"file": "step.mlir", "step_seconds": 1.5}]}'
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:"\s]+')
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measured step."""
+
+    name: str
+    program: Partitioned
+    step_seconds: float
+    options: Mapping[str, Any]
+    """Of :func:`shardcore.cost`: topology, mapping, slices, dcn."""
+    held_out: bool = False
+    """Whether it is compared only."""
+
+    def cost(self, chip: Hardware) -> Cost:
+        """The cost of its program on ``chip``."""
+        defaults: dict[str, Any] = {"topology": None, "mapping": None, "hardware_file": None}
+        options = {**defaults, **self.options}
+        return build(self.program, chip, self.program.policy, options=TimeOptions(), **options)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _are_counts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_count, value))
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_are_counts, value.values()))
+
+
+_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "file": (lambda value: isinstance(value, str), '"file": "step.mlir"'),
+    "step_seconds": (
+        lambda value: _is_number(value) and SHORTEST <= value < LONGEST,
+        f'"step_seconds": 1.5, from {SHORTEST:g} to {LONGEST:g}',
+    ),
+    "policy": (
+        lambda value: isinstance(value, str) and value in POLICIES,
+        f'"policy": "xla"; there is {", ".join(POLICIES)}',
+    ),
+    "topology": (
+        lambda value: isinstance(value, str) or _are_counts(value),
+        '"topology": "4x4"',
+    ),
+    "mapping": (
+        lambda value: isinstance(value, str) or _is_mapping(value),
+        '"mapping": "x=0,1"',
+    ),
+    "slices": (_is_count, '"slices": 2'),
+    "dcn": (_is_number, '"dcn": 6.25e9, bytes per second'),
+    "held_out": (lambda value: isinstance(value, bool), '"held_out": true'),
+}
+"""What each key of a run may hold, and how it is written."""
+_NEEDED = ("file", "step_seconds")
+_OPTIONS = ("topology", "mapping", "slices", "dcn")
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of measurements, with the places of mistakes in it."""
+
+    name: str
+    text: str
+
+    def mistake(
+        self, message: str, hint: str = f"write {_EXAMPLE}", *path: str | int
+    ) -> CalculusError:
+        """A mistake in what stands at ``path``, or around it."""
+        # Looked for only now: most files have no mistake.
+        found = dict(_places(self.text))
+        while path and path not in found:
+            path = path[:-1]
+        return self.at(found.get(path, (0, 1)), message, hint)
+
+    def at(self, span: tuple[int, int], message: str, hint: str) -> CalculusError:
+        """A mistake in ``span`` of the text."""
+        return mistake(
+            CalculusError,
+            "measurements",
+            message,
+            hint=hint,
+            text=self.text,
+            span=span,
+            filename=self.name,
+        )
+
+    def content(self) -> Any:
+        """What the JSON says."""
+        try:
+            return json.loads(self.text)
+        except json.JSONDecodeError as error:
+            span, problem = (error.pos, error.pos + 1), error.msg
+        # Numbers of too many digits, and lists that are nested too deeply for Python.
+        except (ValueError, RecursionError) as error:
+            span, problem = (0, 1), str(error)
+        raise self.at(span, f"this is no JSON: {problem}", f"write {_EXAMPLE}")
+
+
+def _places(text: str) -> Iterator[tuple[tuple[str | int, ...], tuple[int, int]]]:
+    """The place of each value of ``text``, which is JSON, by the keys and numbers that lead to it:
+    all of a text or number, the bracket that opens a list or an object.
+    """
+    path: list[str | int] = []
+    is_key = False
+    for token in _TOKEN.finditer(text):
+        word = token.group()
+        if word in "]}":
+            path.pop()
+        elif word == ":":
+            is_key = False
+        elif word == ",":
+            last = path[-1]
+            is_key = isinstance(last, str)
+            path[-1] = last + 1 if isinstance(last, int) else last
+        elif is_key:
+            path[-1] = json.loads(word)
+        else:
+            yield tuple(path), token.span()
+            if word in "[{":
+                is_key = word == "{"
+                path.append("" if is_key else 0)
+
+
+def read_measurements(
+    path: str | Path, hardware_file: str | Path | None = None
+) -> tuple[list[Measurement], Hardware]:
+    """Return the measurements in the file ``path``, and the chip that they are of.
+
+    Raises:
+        CalculusError: it is no such file (``measurements``), or the chip is not known.
+        OSError: it, or a program that it names, cannot be read.
+        ShardcoreError: a program cannot be parsed, propagated or partitioned.
+    """
+    text = files.read(path, files.MAX_TABLE_BYTES).decode("utf-8", "replace")
+    file = _File(str(path), text)
+    data = file.content()
+    if not isinstance(data, dict) or not isinstance(data.get("hardware"), str):
+        raise file.mistake("it does not say which hardware was measured")
+    _check_known(file, data, ("hardware", "runs"), "the file")
+    runs = data.get("runs")
+    if not isinstance(runs, list) or not runs:
+        raise file.mistake("it has no runs", f"write {_EXAMPLE}", "runs")
+    chip = hardware(data["hardware"], hardware_file)
+    return [
+        _measurement(file, number, Path(path).parent, row) for number, row in enumerate(runs)
+    ], chip
+
+
+def _check_known(
+    file: _File, row: dict[str, Any], known: tuple[str, ...], what: str, *path: str | int
+) -> None:
+    """Refuse keys of ``row``, which stands at ``path``, that mean nothing."""
+    for key in row:
+        if key not in known:
+            message = f"{what} has an unknown key {shown(key)}"
+            raise file.mistake(message, choices(key, known), *path, key)
+
+
+def _measurement(file: _File, number: int, folder: Path, row: Any) -> Measurement:
+    path = ("runs", number)
+    if not isinstance(row, dict) or not isinstance(row.get("file"), str):
+        message = "a run does not name the file of its program"
+        raise file.mistake(message, f"write {_EXAMPLE}", *path, "file")
+    name = row["file"]
+    _check_known(file, row, tuple(_KEYS), f"the run of {name}", *path)
+    for key, (is_right, example) in _KEYS.items():
+        if key not in row and key not in _NEEDED:
+            continue
+        if key not in row:
+            raise file.mistake(f"the run of {name} has no {key}", f"write {example}", *path)
+        if not is_right(row[key]):
+            message = f"{key} of the run of {name} is {shown(row[key])}"
+            raise file.mistake(message, f"write {example}", *path, key)
+    module = Module.parse(files.read(folder / name), filename=str(folder / name))
+    options = {key: row[key] for key in _OPTIONS if key in row}
+    local = partitioned(module, row.get("policy", "xla"))
+    return Measurement(name, local, float(row["step_seconds"]), options, row.get("held_out", False))
