@@ -90,7 +90,9 @@ def _paths() -> list[str]:
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
     """The first error that jaxlib printed."""
     printed = done.stderr.decode(errors="replace")
-    errors = re.findall(r"(?:error|RuntimeError|ValueError|Error): ([^\n]+)", printed)
+    # "Unable to parse module assembly:" says less than the line below it.
+    kinds, nowhere = r"(?:error|RuntimeError|ValueError|Error): ", r'(?:"-":0:0: )?'
+    errors = re.findall(rf"{kinds}{nowhere}([^\n]+[^\n:])\n", printed)
     if errors:
         return str(errors[0])[:200]
     return "it gave up" if done.returncode > 0 else f"signal {-done.returncode}"

@@ -54,12 +54,20 @@ def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT
     """
     pieces: list[bytes] = []
     length = 0
-    while piece := file.read(_PIECE):
+    while piece := _piece(file, path):
         length += len(piece)
         if length > limit:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _piece(file: Readable, path: str | os.PathLike[str]) -> bytes | None:
+    """The next bytes of ``file``; errors of reading do not say by themselves which file it is."""
+    try:
+        return file.read(_PIECE)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:

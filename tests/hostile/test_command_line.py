@@ -67,6 +67,7 @@ MISTAKES = [
     ("shardcore propagate loop", "error[io]: loop: Too many levels"),
     ("shardcore propagate directory", "error[io]: directory: Is a directory"),
     ("shardcore propagate /dev/zero", "error[io]: /dev/zero: File too large"),
+    ("shardcore propagate /proc/self/mem", "error[io]: /proc/self/mem: "),
     ("shardcore propagate - </dev/zero", "error[io]: <stdin>: File too large"),
     ("shardcore propagate $'no\\x1b[2J'", "error[io]: no␛[2J"),
     ("shardcore propagate $'no\\xff'", "error[io]: no�"),

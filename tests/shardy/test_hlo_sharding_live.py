@@ -227,6 +227,22 @@ def test_what_xla_takes_and_how_it_prints_it(seed: int, xla: Xla) -> None:
     assert min(seen["takes"], seen["refuses"]) > CASES // 5
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{devices=[2]<=[2]T(0)}",
+        "{devices=[1,1]<=[1]T(0)}",
+        "{devices=[4]<=[2,2]T(0,1)}",
+        "{devices=[4]<=[2,2]}",
+        "{mesh['a'=4], device_ids=([4]T(0)), [{'a'}]}",
+        "{mesh['a'=4], device_ids=([4]), [{'a'}]}",
+        "{mesh['a'=4], device_ids=([2,2]T(1,0)), [{'a'}]}",
+    ],
+)
+def test_the_order_of_dims_follows_several(text: str, xla: Xla) -> None:
+    assert ours(text)[0] == xla.read(text)[1]
+
+
 HOSTILE = [
     "{devices=[1000000000]<=[1000000000]}",
     "{devices=[1000000000,2]<=[2,1000000000]T(1,0)}",

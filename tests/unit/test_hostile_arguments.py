@@ -299,6 +299,19 @@ def test_bytecode_as_mlir_writes_it(name: str) -> None:
         assert str(again) == str(parsed)
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"ML\xefR", "attempting to parse a byte at the end"),
+        (b"ML\xefR\x0dStableHLO_v1.0\0junk", "invalid section ID"),
+    ],
+)
+def test_why_bytecode_cannot_be_read(data: bytes, reason: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        Module.parse(data)
+    assert f"bytecode of <string>: {reason}" in caught.value.message
+
+
 def test_bytecode_that_is_none_is_refused() -> None:
     with pytest.raises(ParseError, match="damaged"):
         Module.parse(b"ML\xefRjunk")

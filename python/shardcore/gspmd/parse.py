@@ -143,8 +143,8 @@ def _sizes(cursor: Cursor, what: str) -> tuple[int, ...]:
 
 
 def iota_order(cursor: Cursor, reshape: tuple[int, ...]) -> tuple[int, ...]:
-    """Parse ``T(1,0)``; without it the order is the identity."""
-    if not (cursor.sees("T(") or len(reshape) > 1):
+    """Parse ``T(1,0)``, which follows several dims, and never one."""
+    if len(reshape) == 1:
         return (0,)
     cursor.expect("T", "and the order of the dims")
     cursor.expect("(", "to start the order of the dims")
