@@ -10,6 +10,7 @@ use crate::mesh::Mesh;
 use crate::mlir::op_attribute;
 use crate::mlir::AttrValue;
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 
 /// The devices that talk to each other in a collective.
 #[derive(Clone, Debug)]
@@ -42,8 +43,8 @@ pub struct KnownGroups<'a> {
     /// The names of the attributes that groups are in.
     names: Option<[StrId; 2]>,
     axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
-    /// The only mesh of the source with several devices, if it was looked for.
-    only_mesh: Option<Option<MeshId>>,
+    /// The only mesh of the source with several devices.
+    only_mesh: OnceCell<Option<MeshId>>,
 }
 
 impl<'a> KnownGroups<'a> {
@@ -77,8 +78,8 @@ impl<'a> KnownGroups<'a> {
         self.sizes[id].or(along).unwrap_or(1)
     }
     /// The only mesh of the source with several devices; `None` if there is none, or more than one.
-    pub fn only_mesh(&mut self, local: Local<'_>) -> Option<MeshId> {
-        *self.only_mesh.get_or_insert_with(|| {
+    pub fn only_mesh(&self, local: Local<'_>) -> Option<MeshId> {
+        *self.only_mesh.get_or_init(|| {
             let mut meshes = local.meshes(None);
             meshes.next().filter(|_| meshes.next().is_none())
         })
