@@ -112,3 +112,38 @@ def test_results_of_random_modules() -> None:
             assert str(Module.parse(text)) == text
         read += 1
     assert read > 300
+
+
+NAMES = ["a\\22b", "\\5C", "\\\\", "a\\0Ab", "\\C3\\A9", "é", "\\61", "a b", "a-b", "</script>"]
+"""As they stand in the text of a program."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_have_to_be_escaped(name: str) -> None:
+    text = f"""sdy.mesh @"{name}" = <["{name}"=2, "y"=4]>
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@"{name}", [{{"{name}"}}]>}})
+    -> tensor<8xf32> {{
+  %0 = stablehlo.tanh %a : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+    result = Module.parse(text).propagate()
+    known = result["%a"].sharding
+    assert result["%0"].sharding == known
+    for module in (result.module, result.with_collectives):
+        [(_, mesh)] = module.meshes.items()
+        assert Module.parse(str(module))["%0"].sharding.mesh == mesh == known.mesh
+    module = Module.parse(text)
+    PassManager.parse("builtin.module(sdy-lift-inlined-meshes)").run(module)
+    assert "stablehlo.mesh" in str(module)
+    again = str(Module.parse(str(module)))
+    assert again == str(module)
+
+
+def test_a_mesh_is_found_by_what_its_name_stands_for() -> None:
+    text = """sdy.mesh @"\\61" = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>}) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}"""
+    assert list(Module.parse(text).meshes) == ["a"]
+    with pytest.raises(ShardcoreError, match="redefinition of symbol"):
+        Module.parse('sdy.mesh @a = <["x"=2]>\n' + text)

@@ -30,7 +30,11 @@ pub trait MeshScope {
         let mut message = "unknown mesh: ".to_owned();
         write_symbol(&mut message, symbol);
         let mut diagnostic = Diagnostic::new(Code::UnknownMesh, message);
-        diagnostic.hint = suggest::hint(symbol, self.symbols(), |name| format!("@{name}"));
+        diagnostic.hint = suggest::hint(symbol, self.symbols(), |name| {
+            let mut quoted = String::new();
+            write_symbol(&mut quoted, name);
+            quoted
+        });
         diagnostic
     }
 }

@@ -4,6 +4,7 @@
 //! mesh also gets a `stablehlo.mesh` attribute with the same contents as a plain dictionary.
 
 use super::replica_group_meshes;
+use crate::attribute;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, MeshId, OpId, ShardingId, StrId};
@@ -171,7 +172,10 @@ fn stablehlo_mesh(mesh: &Mesh) -> String {
     let mut text = String::from("{axes = [");
     for (index, axis) in mesh.axes.iter().enumerate() {
         let separator = if index == 0 { "" } else { ", " };
-        let _ = write!(text, "{separator}{{name = \"{}\", size = {} : i64}}", axis.name, axis.size);
+        text.push_str(separator);
+        text.push_str("{name = ");
+        attribute::write_string(&mut text, &axis.name);
+        let _ = write!(text, ", size = {} : i64}}", axis.size);
     }
     text.push(']');
     if !mesh.device_ids.is_empty() {

@@ -101,7 +101,10 @@ impl<'a> Notes<'a> {
         name: Span,
         mesh: Span,
     ) -> Result<()> {
-        let symbol = self.define_symbol(program, op, name)?;
+        // Shardings name meshes by what the escapes in a name stand for.
+        let text = unescaped(symbol_name(self.text_at(name)));
+        let symbol = program.intern(&text);
+        self.symbols.define(op, symbol, &text, name)?;
         let id = program.add_mesh(symbol, crate::Mesh::default());
         program.attach_payload(op, Payload::Mesh(id));
         self.meshes.push((op, mesh));

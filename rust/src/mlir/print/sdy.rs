@@ -1,6 +1,5 @@
 //! Shardy's ops written from their fields.
 
-use super::attrs::append_symbol;
 use super::fields::spaced;
 use super::printer::{Label, Printer, Task};
 use crate::attribute;
@@ -16,7 +15,7 @@ impl Printer<'_> {
             (OpKind::Mesh, Some(Payload::Mesh(id))) => {
                 let row = &program.meshes()[*id];
                 let mut text = "sdy.mesh ".to_owned();
-                append_symbol(row.symbol.map_or("", |id| program.str(id)), &mut text);
+                attribute::write_symbol(&mut text, row.symbol.map_or("", |id| program.str(id)));
                 text.push_str(" = ");
                 attribute::write_mesh(&mut text, &row.mesh);
                 text.push_str(&spaced(self.dict(program.op_attrs(op), &[])));
