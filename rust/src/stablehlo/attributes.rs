@@ -36,6 +36,24 @@ impl<'a> Attribute<'a> {
             dense: OnceCell::new(),
         }
     }
+    /// It approximately as MLIR prints it.
+    fn printed(&self) -> String {
+        let text = self.text.unwrap_or_default().trim();
+        match self.number_type() {
+            Some(ty) if !text.contains(':') && !matches!(text, "true" | "false") => {
+                format!("{text} : {ty}")
+            }
+            Some(ty) => match text.split_once(':') {
+                Some((value, _)) => format!("{} : {ty}", value.trim()),
+                None => text.to_owned(),
+            },
+            None => text.to_owned(),
+        }
+    }
+    /// What MLIR says of it, a property of another type than the one that is stored.
+    pub fn not_stored(&self) -> String {
+        format!("Invalid attribute `{}` in property conversion: {}", self.name, self.printed())
+    }
     /// The type of a number: the one after the colon in its text, or MLIR's default.
     pub fn number_type(&self) -> Option<Element> {
         let text = self.text?;
@@ -158,6 +176,18 @@ impl<'a> Attributes<'a> {
     pub fn new(fields: Fields<'a>) -> Self {
         let attribute = |(name, value)| Attribute::new(name, value, None);
         Self(fields.into_iter().map(attribute).collect())
+    }
+    /// What MLIR says of the properties of an op of this name, one of which it cannot store.
+    pub fn invalid(&self, op: &str, problem: &str) -> String {
+        let properties = self.iter().filter(|attribute| attribute.is_property);
+        let mut all: Vec<String> = properties
+            .map(|attribute| match attribute.printed() {
+                text if text.is_empty() => attribute.name.to_owned(),
+                text => format!("{} = {text}", attribute.name),
+            })
+            .collect();
+        all.sort();
+        format!("invalid properties {{{}}} for op {op}: {problem}", all.join(", "))
     }
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute<'a>> {

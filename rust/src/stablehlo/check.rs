@@ -82,25 +82,11 @@ impl Definition {
         for attribute in given {
             let is_stored = kind(attribute.name).is_none_or(|known| known.kind.stores(attribute));
             if !is_stored && problem.is_none() {
-                let (name, text) = (attribute.name, printed(attribute));
-                problem =
-                    Some(format!("Invalid attribute `{name}` in property conversion: {text}"));
+                problem = Some(attribute.not_stored());
             }
         }
         let Some(problem) = problem else { return Ok(()) };
-        let mut all: Vec<String> = op
-            .attributes
-            .iter()
-            .filter(is_property)
-            .map(|attribute| match printed(attribute) {
-                text if text.is_empty() => attribute.name.to_owned(),
-                text => format!("{} = {text}", attribute.name),
-            })
-            .collect();
-        all.sort();
-        let (all, name) = (all.join(", "), op.name);
-        let text = format!("invalid properties {{{all}}} for op {name}: {problem}");
-        Err(Mistake { text, names_op: false })
+        Err(Mistake { text: op.attributes.invalid(op.name, &problem), names_op: false })
     }
     fn counts(&self, op: &OpView<'_>) -> Result<(), Mistake> {
         if let Regions::Named(names) = self.regions {
@@ -267,19 +253,4 @@ fn wrong_type(side: &str, index: usize, group: &Group, ty: &ValueType) -> Mistak
     let takes = constraint::name(group.takes);
     let variadic = if group.is_variadic { "variadic of " } else { "" };
     of_op(format!("{side} #{index} must be {variadic}{takes}, but got '{ty}'"))
-}
-
-/// An attribute approximately as MLIR prints it.
-fn printed(attribute: &Attribute<'_>) -> String {
-    let text = attribute.text.unwrap_or_default().trim();
-    match attribute.number_type() {
-        Some(ty) if !text.contains(':') && !matches!(text, "true" | "false") => {
-            format!("{text} : {ty}")
-        }
-        Some(ty) => match text.split_once(':') {
-            Some((value, _)) => format!("{} : {ty}", value.trim()),
-            None => text.to_owned(),
-        },
-        None => text.to_owned(),
-    }
 }

@@ -5,7 +5,7 @@
 use super::successors::{is_bit, segments, wrong_count};
 use super::Verifier;
 use crate::index::{BlockId, OpId, ValueId};
-use crate::ir::{Program, Type};
+use crate::ir::Type;
 use crate::mlir::AttrValue;
 use crate::stablehlo::{Attribute, Attributes, Element};
 
@@ -20,11 +20,11 @@ impl Verifier<'_> {
         let program = self.program;
         let attributes = Attributes::of(program, op);
         if let Some(wrong) = attributes.get(VALUES).filter(|values| int_values(values).is_none()) {
-            return Err(not_stored(program, op, wrong));
+            return Err(attributes.invalid(program.op_name(op), &wrong.not_stored()));
         }
         let is_segments = |list: &&Attribute<'_>| list.array_type() == Some("i32");
         if let Some(wrong) = attributes.get(SEGMENTS).filter(|list| !is_segments(list)) {
-            return Err(not_stored(program, op, wrong));
+            return Err(attributes.invalid(program.op_name(op), &wrong.not_stored()));
         }
         self.is_bare_branch(op)?;
         let Some((&default, cases)) = blocks.split_first() else {
@@ -70,7 +70,7 @@ impl Verifier<'_> {
         let message = attributes.get("msg");
         let is_text = message.is_none_or(|text| matches!(text.value, AttrValue::Str(_)));
         if let Some(wrong) = message.filter(|text| !is_text && text.is_property) {
-            return Err(not_stored(program, op, wrong));
+            return Err(attributes.invalid(program.op_name(op), &wrong.not_stored()));
         }
         self.is_bare_branch(op)?;
         if num_successors != 0 {
@@ -134,12 +134,4 @@ fn case_values(attributes: &Attributes<'_>, flag: &str, num_cases: usize) -> Res
         ));
     }
     Ok(())
-}
-
-/// What MLIR says of an attribute of `op` that it cannot store.
-fn not_stored(program: &Program, op: OpId, wrong: &Attribute<'_>) -> String {
-    let (op, name, text) = (program.op_name(op), wrong.name, wrong.text.unwrap_or_default().trim());
-    format!(
-        "invalid properties {{{name} = {text}}} for op {op}: Invalid attribute `{name}` in property conversion: {text}"
-    )
 }
