@@ -31,6 +31,7 @@ pub mod execution;
 pub mod fusion;
 pub mod groups;
 pub mod host;
+mod in_order;
 pub mod inline;
 pub mod local;
 pub mod memory;

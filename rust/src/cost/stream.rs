@@ -1,6 +1,7 @@
 //! What runs one op or collective after the other: computation, or one kind of links. It takes the first task in program order
 //! that could start.
 
+use super::in_order::InOrder;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -31,16 +32,22 @@ pub(super) struct Stream {
     pub last: Option<u32>,
     /// Tasks by the time at which they can start.
     later: BinaryHeap<Reverse<(Seconds, u32)>>,
-    /// Tasks that can start when the stream is free.
-    now: BinaryHeap<Reverse<u32>>,
+    /// Tasks that can start when the stream is free, counted from `first`.
+    now: InOrder,
+    first: u32,
 }
 
 impl Stream {
+    /// A stream for tasks from `first` to before `end`.
+    pub fn of((first, end): (u32, u32)) -> Self {
+        let now = InOrder::below((end - first) as usize);
+        Self { now, first, ..Self::default() }
+    }
     /// Adds a task that can start at `ready`.
     pub fn add(&mut self, ready: f64, task: u32) {
         // A stream is never free earlier than it is now.
         if ready <= self.free {
-            self.now.push(Reverse(task));
+            self.now.add((task - self.first) as usize);
         } else {
             self.later.push(Reverse((Seconds(ready), task)));
         }
@@ -60,8 +67,8 @@ impl Stream {
             if self.now.is_empty() && !self.later.peek().is_some_and(is_ready) {
                 return Some(task);
             }
-            self.now.push(Reverse(task));
+            self.now.add((task - self.first) as usize);
         }
-        self.now.pop().map(|Reverse(task)| task)
+        self.now.take_first().map(|task| self.first + task as u32)
     }
 }

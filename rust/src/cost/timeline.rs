@@ -172,7 +172,7 @@ impl Run<'_> {
     fn schedule(&mut self, block: &TaskBlock) -> f64 {
         self.streams.clear();
         self.lost = 0.0;
-        self.streams.resize_with(self.times.num_streams.max(1), Stream::default);
+        self.streams.resize_with(self.times.num_streams.max(1), || Stream::of(block.tasks));
         for task in block.tasks.0..block.tasks.1 {
             if self.flow.tasks[task as usize].num_needs == 0 {
                 self.release(task);

@@ -50,8 +50,10 @@ fn candidates(
 ) -> Vec<Option<Candidate>> {
     let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
     let mut candidates = Vec::with_capacity(cost.collectives.len());
+    let mut limits: FxHashMap<CollectiveKind, Option<u128>> = FxHashMap::default();
     for row in &cost.collectives {
-        let most = most.get(row.kind.as_str()).copied();
+        let limit = limits.entry(row.kind);
+        let most = *limit.or_insert_with(|| most.get(row.kind.as_str()).copied());
         let most = most.filter(|_| row.axes.is_some() && row.mesh.is_some());
         let candidate = most.filter(|_| program.num_operands(row.op) == 1).map(|most| {
             let (element, groups) = (element(program, row.op), groups(program, row.op));
