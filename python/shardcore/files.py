@@ -67,6 +67,8 @@ def _piece(file: Readable, path: str | os.PathLike[str]) -> bytes | None:
     try:
         return file.read(_PIECE)
     except OSError as error:
+        if error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 

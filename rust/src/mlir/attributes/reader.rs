@@ -244,21 +244,21 @@ impl<'a> AttrCursor<'_, 'a> {
         }
         let start = (self.place, self.aliases_left);
         self.place += 1;
-        let fields = self.fields_before(">");
+        let fields = self.fields_until(|cursor| cursor.eat(">"));
         if fields.is_none() {
             (self.place, self.aliases_left) = start;
         }
         fields
     }
-    /// `a = 1, b = [2]`, not empty, and `close`; a comma may stand before that.
-    fn fields_before(&mut self, close: &str) -> Option<Fields<'a>> {
+    /// `a = 1, b = [2]`, not empty, until what follows `is_end`; a comma may stand before that.
+    fn fields_until(&mut self, is_end: impl Fn(&mut Self) -> bool) -> Option<Fields<'a>> {
         let mut fields = Vec::new();
         loop {
             let name = self.word()?;
             self.expect("=")?;
             fields.push((name, self.value()?));
             let is_more = self.eat(",");
-            if self.eat(close) {
+            if is_end(self) {
                 return Some(fields);
             }
             is_more.then_some(())?;
@@ -301,16 +301,9 @@ impl<'a> AttrCursor<'_, 'a> {
     }
     /// `a = 1, b = [2]` to the end or a last `>`; a comma may stand before that.
     pub fn struct_fields(&mut self) -> Option<Fields<'a>> {
-        let mut fields = Vec::new();
-        loop {
-            let name = self.word()?;
-            self.expect("=")?;
-            fields.push((name, self.value()?));
-            let is_more = self.eat(",");
-            self.eat(">");
-            if self.at_end() || !is_more {
-                return self.at_end().then_some(fields);
-            }
-        }
+        self.fields_until(|cursor| {
+            cursor.eat(">");
+            cursor.at_end()
+        })
     }
 }
