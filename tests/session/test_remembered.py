@@ -74,6 +74,20 @@ def test_rules_and_options_end_what_is_remembered(session: Session, rule: None) 
     assert session.cost(CHIP).record() == before.record()
 
 
+def test_results_that_nobody_has_read_are_by_the_rules_of_their_time(
+    session: Session, rule: None
+) -> None:
+    session.set(W, '[{"data"}, {}]')
+    assert session.result.arguments()
+    session.set(W, '[{}, {"model"}]')
+    before, expected = session.result, session.module.propagate()
+    registry.rule("stablehlo.tanh", "_ _ -> _ _")
+    after = session.module.propagate()
+    assert str(after.module) != str(expected.module)
+    assert str(before.module) == str(expected.module)
+    assert str(session.result.module) == str(after.module)
+
+
 def test_options_that_may_change_are_not_remembered(session: Session, tmp_path: Path) -> None:
     limits = {"all_gather": 0}
     first = session.cost(CHIP, combine=limits)

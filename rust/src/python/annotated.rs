@@ -7,7 +7,7 @@ use super::replay::Replay;
 use super::result::PyPropagationResult;
 use super::room::copy;
 use super::run_options::RunOptions;
-use super::session_runs::{Annotated, SessionRuns};
+use super::session_runs::SessionRuns;
 use crate::ir::Program;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,12 +51,11 @@ impl PyAnnotatedProgram {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyPropagationResult> {
         let options = RunOptions::read("Session", options)?;
-        let edited = &self.edited;
-        let program = || Ok((copy(py, &*edited.program(py)?)?, None));
-        let annotated = Annotated::new(edited, &program);
-        if let Some(outcome) = self.runs.given.outcome(py, &annotated, &options)? {
-            let (edited, runs) = (edited.clone(), self.runs.clone());
-            return Ok(PyPropagationResult::replayed(Replay::new(outcome, edited, runs)));
+        let (edited, runs) = (&self.edited, &self.runs);
+        let replay = Replay::new(options.clone(), edited.clone(), runs.clone());
+        // A replay waits until somebody asks for more than costs, which have their own. A run, which may fail, does not.
+        if replay.has_run() || replay.outcome(py)?.is_some() {
+            return Ok(PyPropagationResult::replayed(replay));
         }
         let (before, filename) = (edited.program(py)?, edited.filename.clone());
         Request { before, filename, options }.result(py, None)

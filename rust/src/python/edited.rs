@@ -10,6 +10,7 @@ use crate::error::{Code, Diagnostic, Error};
 use crate::index::ShardingId;
 use crate::ir::{Program, Type};
 use crate::mlir::{print, read, Parsed};
+use crate::propagation::replay::has_priority;
 use crate::session::{annotate, annotation, mesh_for, Target};
 use crate::sharding::TensorSharding;
 use crate::verify::verify_read;
@@ -61,6 +62,13 @@ impl Edited {
     /// The edits.
     pub fn edits(&self) -> &[Edit] {
         &self.edits
+    }
+    /// Whether all edits are of arguments and results, without priorities.
+    pub fn are_of_ports(&self) -> bool {
+        self.edits.iter().all(|edit| {
+            let sharding = edit.sharding.as_ref();
+            !edit.is_of_value() && !sharding.is_some_and(|it| has_priority(&it.sharding))
+        })
     }
     /// The annotation that the program came with at `target`.
     pub fn original(&self, target: Target) -> Option<PyTensorSharding> {

@@ -154,6 +154,10 @@ impl KeptRun {
         let originals = self.originals.clone();
         Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
     }
+    /// Whether runs with `options` and the rules of this version may be replayed from this one.
+    pub fn is_for(&self, options: &RunOptions, version: u64) -> bool {
+        self.options == *options && self.version == version && !self.is_full()
+    }
     pub fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }

@@ -6,8 +6,8 @@ use super::kept_run::Outcome;
 use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
-use super::room::room_for_copy;
-use super::rules::registry;
+use super::room::{copy, room_for_copy};
+use super::rules::{registry, RulesThen};
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
 use super::xla_form::{as_in_xla, has_same_axes};
@@ -17,63 +17,91 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// What a replay led to, with the annotations that it was for.
+/// What annotations of a session lead to, which is replayed when somebody asks for it.
 pub(super) struct Replay {
-    outcome: Arc<Outcome>,
+    options: RunOptions,
+    rules: RulesThen,
     edited: Arc<Edited>,
     runs: Arc<SessionRuns>,
+    outcome: Once<KnownOutcome>,
     module: Once<PyModule>,
 }
 
+/// What annotations lead to; `None` if a run of its own has to say that.
+#[pyclass(frozen)]
+struct KnownOutcome(Option<Arc<Outcome>>);
+
 impl Replay {
-    /// `outcome`, which one of `runs` has for the annotations of `edited`.
-    pub fn new(outcome: Outcome, edited: Arc<Edited>, runs: Arc<SessionRuns>) -> Self {
-        Self { outcome: Arc::new(outcome), edited, runs, module: Once::new() }
+    /// What the annotations of `edited` lead to by the rules of now, of which one of `runs` may have an outcome.
+    pub fn new(options: RunOptions, edited: Arc<Edited>, runs: Arc<SessionRuns>) -> Self {
+        let (outcome, module) = (Once::new(), Once::new());
+        Self { options, rules: RulesThen::now(), edited, runs, outcome, module }
+    }
+    /// Whether a run is kept from which the outcome can be replayed.
+    pub fn has_run(&self) -> bool {
+        self.edited.are_of_ports() && self.runs.given.has(&self.options, &self.rules)
     }
     /// The request that a new run would have.
     pub fn request(&self, py: Python<'_>) -> PyResult<Request> {
         Ok(Request {
             before: self.edited.program(py)?,
             filename: self.edited.filename.clone(),
-            options: self.outcome.options.clone(),
+            options: self.options.clone(),
         })
     }
     /// The completed program, which is made at the first call.
     pub fn module(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let make = || {
+            let Some(outcome) = self.outcome(py)? else {
+                return Py::new(py, self.request(py)?.complete(py, false, None)?);
+            };
             let filename = &self.edited.filename;
-            let program = self.outcome.complete(py, filename, true)?;
+            let program = outcome.complete(py, filename, true)?;
             Py::new(py, PyModule::new(program, filename.clone()))
         };
         self.module.get(py, "the completed program of this result", make)
     }
+    /// The outcome, which is worked out at the first call; `None` if a run of its own has to say it.
+    pub fn outcome(&self, py: Python<'_>) -> PyResult<Option<Arc<Outcome>>> {
+        let make = || {
+            let edited = &self.edited;
+            let program = || Ok((copy(py, &*edited.program(py)?)?, None));
+            let annotated = Annotated::new(edited, self.rules.clone(), &program);
+            let found = self.runs.given.outcome(py, &annotated, &self.options)?;
+            Py::new(py, KnownOutcome(found.map(Arc::new)))
+        };
+        let known = self.outcome.get(py, "the shardings of this result", make)?;
+        Ok(known.get().0.clone())
+    }
     /// The outcome, if shardings of the completed program can be read from it.
-    pub fn readable(&self) -> Option<&Arc<Outcome>> {
-        let outcome = &self.outcome;
-        outcome.prepared.is_readable(&outcome.replayed).then_some(outcome)
+    pub fn readable(&self, py: Python<'_>) -> PyResult<Option<Arc<Outcome>>> {
+        let outcome = self.outcome(py)?;
+        Ok(outcome.filter(|outcome| outcome.prepared.is_readable(&outcome.replayed)))
     }
     /// What [`Request::complete_as_xla`] returns, replayed; `None` if that is not possible. With `keep_ports` arguments and
     /// results are placed as in this result.
     pub fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Option<Py<PyTuple>>> {
-        let Some(given) = self.readable() else { return Ok(None) };
         let (edited, runs) = (&self.edited, &self.runs.as_xla);
-        let options = RunOptions { legalize_chlo: true, ..given.options.clone() };
+        let options = RunOptions { legalize_chlo: true, ..self.options.clone() };
         let program = || {
             let given = edited.program(py)?;
             room_for_copy(py, &given)?;
             let (program, originals) = as_in_xla(&given, &registry().legalizing_chlo());
             Ok((program, Some(Arc::new(originals))))
         };
-        let annotated = Annotated::new(edited, &program);
+        let annotated = Annotated::new(edited, RulesThen::now(), &program);
         let Some(mut found) = runs.outcome(py, &annotated, &options)? else { return Ok(None) };
         if !found.prepared.is_readable(&found.replayed) {
             return Ok(None);
         }
-        let wanted = (&*given.prepared, &*given.replayed);
-        if keep_ports && !found.prepared.have_same_ports(&found.replayed, wanted, has_same_axes) {
-            let wanted = given.prepared.completed_ports(&given.replayed);
-            let Some(placed) = runs.placed(py, &found, &wanted)? else { return Ok(None) };
-            found = placed;
+        if keep_ports {
+            let Some(given) = self.readable(py)? else { return Ok(None) };
+            let wanted = (&*given.prepared, &*given.replayed);
+            if !found.prepared.have_same_ports(&found.replayed, wanted, has_same_axes) {
+                let wanted = given.prepared.completed_ports(&given.replayed);
+                let Some(placed) = runs.placed(py, &found, &wanted)? else { return Ok(None) };
+                found = placed;
+            }
         }
         let Some(originals) = found.originals.clone() else { return Ok(None) };
         let mut program = found.complete(py, &edited.filename, false)?;

@@ -74,10 +74,10 @@ impl PyPropagationResult {
         request.decomposed(py, &completed)
     }
     /// The outcome of the replay that this result is of, if shardings can be read from it.
-    fn readable(&self) -> Option<&Arc<Outcome>> {
+    fn readable(&self, py: Python<'_>) -> PyResult<Option<Arc<Outcome>>> {
         match &self.origin {
-            Origin::Run(..) => None,
-            Origin::Replay(replay) => replay.readable(),
+            Origin::Run(..) => Ok(None),
+            Origin::Replay(replay) => replay.readable(py),
         }
     }
     /// The program with every reshard made explicit, as collectives; it may not verify. Computed once.
@@ -203,7 +203,7 @@ impl PyPropagationResult {
     }
     /// The bytes that one device holds of the arguments, and of the results.
     fn _port_bytes(&self, py: Python<'_>) -> PyResult<[u128; 2]> {
-        if let Some(outcome) = self.readable() {
+        if let Some(outcome) = self.readable(py)? {
             return Ok(outcome.prepared.port_bytes(&outcome.replayed));
         }
         let program = self.completed(py)?.get().program(py)?;
@@ -334,14 +334,14 @@ impl PyPropagationResult {
         self.completed(py)?.call_method1(py, "at", (place,))
     }
     fn arguments(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
-        match self.readable() {
-            Some(outcome) => Ok(PyPort::completed_arguments(outcome)),
+        match self.readable(py)? {
+            Some(outcome) => Ok(PyPort::completed_arguments(&outcome)),
             None => Ok(PyPort::arguments(&self.completed(py)?.get().program(py)?)),
         }
     }
     fn results(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
-        match self.readable() {
-            Some(outcome) => Ok(PyPort::completed_results(outcome)),
+        match self.readable(py)? {
+            Some(outcome) => Ok(PyPort::completed_results(&outcome)),
             None => Ok(PyPort::results(&self.completed(py)?.get().program(py)?)),
         }
     }

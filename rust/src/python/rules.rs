@@ -49,6 +49,20 @@ pub fn registry() -> Registry {
     global().clone()
 }
 
+/// The registry at some time.
+#[derive(Clone)]
+pub(super) struct RulesThen {
+    pub registry: Registry,
+    pub version: u64,
+}
+
+impl RulesThen {
+    /// The registry as it is now.
+    pub fn now() -> Self {
+        Self { registry: registry(), version: registry_version() }
+    }
+}
+
 /// The family of every op that has a rule; `user` for those that users have given one.
 #[pyfunction]
 pub fn registered_rules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -68,11 +68,14 @@ impl RunOptions {
     }
     /// The rules of ops.
     pub fn rules(&self) -> Registry {
-        let rules = registry();
+        self.rules_of(registry())
+    }
+    /// The rules with those that users have given in `registry`.
+    pub fn rules_of(&self, registry: Registry) -> Registry {
         if self.legalize_chlo {
-            return rules.legalizing_chlo();
+            return registry.legalizing_chlo();
         }
-        rules
+        registry
     }
     /// The limits of passes.
     pub fn limits(&self) -> Limits {

@@ -7,7 +7,7 @@ use super::checked_values::CheckedValues;
 use super::edited::Edited;
 use super::errors::raise;
 use super::kept_run::{Annotations, Edits, KeptRun, Outcome, Replay};
-use super::rules::registry_version;
+use super::rules::RulesThen;
 use super::run_options::RunOptions;
 use super::sharding::PyTensorSharding;
 use super::work::{install_edges, work};
@@ -63,16 +63,22 @@ pub(super) type Made = (Program, Option<Arc<Originals>>);
 pub(super) struct Annotated<'a> {
     edited: &'a Edited,
     annotations: Annotations,
+    /// The rules to propagate by.
+    rules: RulesThen,
     /// Makes the annotated program.
     program: &'a dyn Fn() -> PyResult<Made>,
 }
 
 impl<'a> Annotated<'a> {
-    /// Those of `edited`, of which `program` makes the form of the program that is propagated.
-    pub fn new(edited: &'a Edited, program: &'a dyn Fn() -> PyResult<Made>) -> Self {
+    /// Those of `edited`, of which `program` makes the form of the program that is propagated by `rules`.
+    pub fn new(
+        edited: &'a Edited,
+        rules: RulesThen,
+        program: &'a dyn Fn() -> PyResult<Made>,
+    ) -> Self {
         let edits = edited.edits().iter();
         let annotations = edits.map(|edit| (edit.target, edit.sharding.clone())).collect();
-        Self { edited, annotations, program }
+        Self { edited, annotations, rules, program }
     }
 }
 
@@ -105,6 +111,11 @@ impl Runs {
         self.keep(Kept::Runs(runs));
     }
 
+    /// Whether a run with `options` and `rules` is kept, from which others may be replayed.
+    pub fn has(&self, options: &RunOptions, rules: &RulesThen) -> bool {
+        let Kept::Runs(runs) = self.kept() else { return false };
+        runs.iter().any(|run| run.is_for(options, rules.version))
+    }
     /// What `annotated` leads to; `None` if a run of its own has to say that.
     pub fn outcome(
         &self,
@@ -112,13 +123,11 @@ impl Runs {
         annotated: &Annotated<'_>,
         options: &RunOptions,
     ) -> PyResult<Option<Outcome>> {
-        let version = registry_version();
+        let version = annotated.rules.version;
         match self.kept() {
             Kept::NotCovered => return Ok(None),
             Kept::Runs(mut runs) => {
-                runs.retain(|run| {
-                    run.options == *options && run.version == version && !run.is_full()
-                });
+                runs.retain(|run| run.is_for(options, version));
                 if let Some(kept) = nearest(runs, annotated) {
                     match replay(py, &kept, annotated)? {
                         Replay::Done(outcome) => {
@@ -141,7 +150,7 @@ impl Runs {
             }
         }
         let (mut program, originals) = (annotated.program)()?;
-        let rules = options.rules();
+        let rules = options.rules_of(annotated.rules.registry.clone());
         install_edges(py, &rules, &mut program, &annotated.edited.filename)?;
         let made = work(py, rules, options.limits(), None, |context| {
             Prepared::prepare(&program, options.how, context)
