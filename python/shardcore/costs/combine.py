@@ -7,7 +7,7 @@ message. Each collective takes its share of that time, by its bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -61,13 +61,7 @@ class Runs:
                 own, alone = self.kinds[kind]
                 share = own.bytes / total if total else 1 / count
                 if whole is not None:
-                    alone = replace(
-                        whole,
-                        bytes=alone.bytes,
-                        seconds=whole.seconds * share,
-                        fastest=whole.fastest * share,
-                        achieved=whole.achieved * share,
-                    )
+                    alone = whole.share(share, alone.bytes)
                 found.append(alone)
         return found
 

@@ -48,9 +48,9 @@ class TrafficKind(NamedTuple):
 
 def work_kinds(figures: Figures) -> list[WorkKind]:
     """Return the ops of ``figures``, those that take equally long as one."""
-    return [WorkKind(*row) for row in figures.work()]
+    return list(map(WorkKind._make, figures.work()))
 
 
 def traffic_kinds(figures: Figures) -> list[TrafficKind]:
     """Return the collectives of ``figures``, those that take equally long as one."""
-    return [TrafficKind(*row) for row in figures.traffic()]
+    return list(map(TrafficKind._make, figures.traffic()))

@@ -53,6 +53,13 @@ class Transfer:
     network_bytes: float = 0.0
     """The part of :attr:`bytes` that a device sends to other slices or nodes."""
 
+    def share(self, part: float, num_bytes: int) -> Transfer:
+        """Return this ``part`` of it, in which a device sends ``num_bytes``."""
+        times = self.seconds * part, self.fastest * part, self.achieved * part
+        return Transfer(
+            num_bytes, *times, self.stream, self.overlaps, self.chunks, self.network_bytes
+        )
+
 
 _KnownRates = dict[tuple[str, Mesh, tuple[AxisRef, ...]], tuple[Rates, Rates]]
 """The rates of collectives along axes of meshes, as the options have it and exact ones."""

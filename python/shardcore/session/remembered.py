@@ -46,7 +46,7 @@ class Remembered:
     ) -> Cost:
         """Return the cost with ``edits``, which ``make`` makes if it is not remembered."""
         kept, weight = self._kept(hardware, options), max(self._num_ops, _LEAST_OPS)
-        return make() if kept is None else kept.costs.get(tuple(edits.items()), weight, make)
+        return make() if kept is None else kept.costs.get(_Key(edits), weight, make)
 
     def row(
         self,
@@ -57,7 +57,7 @@ class Remembered:
     ) -> Evaluation:
         """Return the row with ``edits``, which ``make`` makes if it is not remembered."""
         kept, weight = self._kept(hardware, options), 1 + len(edits)
-        return make() if kept is None else kept.rows.get(tuple(edits.items()), weight, make)
+        return make() if kept is None else kept.rows.get(_Key(edits), weight, make)
 
     def _kept(self, hardware: object, options: Mapping[str, Any]) -> _Kept | None:
         """What is remembered for this chip and these options; ``None`` if nothing may be: a chip
@@ -82,6 +82,20 @@ class _Kept:
         self.key = key
         self.rows: _Recent[Evaluation] = _Recent(_MOST_EDITS)
         self.costs: _Recent[Cost] = _Recent(_MOST_OPS)
+
+
+class _Key:
+    """Edits as a key, whose hash is worked out once."""
+
+    def __init__(self, edits: Edits) -> None:
+        self._edits = tuple(edits.items())
+        self._hash = hash(self._edits)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._edits == other._edits
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class _Recent(Generic[V]):
