@@ -40,10 +40,11 @@ test-python: build
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
 	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz
-	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy tests/simulate tests/plan
+	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy tests/session tests/simulate tests/plan
 	$(BIN)/python -m tests.shardy.generator --hits --count 2000
 	$(BIN)/python -m tests.shardy.generator.seeded
 	$(BIN)/python -m tests.spmd.seeded
+	$(BIN)/python -m tests.session.seeded
 
 fuzz: build  ## ten minutes for each target: mutated programs, arguments, changed ops, command lines, files, figures
 	SHARDCORE_FUZZ_SECONDS=600 cargo test --release --quiet --test fuzz -- --nocapture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from random import Random
 
@@ -106,3 +107,12 @@ def outcome(run: Session | Module) -> str:
 def new_outcome(session: Session) -> str:
     """What a new run on the text of the annotated program leads to."""
     return outcome(Module.parse(str(session.module)))
+
+
+def figures(run: Session | Module) -> str:
+    """All that the cost of ``run`` says, or the code of its error."""
+    try:
+        cost = run.cost("tpu-v5e") if isinstance(run, Session) else run.propagate().cost("tpu-v5e")
+        return json.dumps(cost.record())
+    except ShardcoreError as error:
+        return f"error {error.code}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from shardcore import Module, Port, Result, Session, ShardcoreError
 
-from tests.session.edits import Editor
+from tests.session.edits import Editor, figures
 from tests.shardy.generator import programs
 
 NUM_MODULES = 120
@@ -38,15 +37,6 @@ def check_readers(session: Session) -> None:
         return
     module = result.module
     assert read == [port_record(port) for port in (*module.arguments(), *module.results())]
-
-
-def figures(run: Session | Module) -> Any:
-    """All that the cost of ``run`` says, or the code of its error."""
-    try:
-        cost = run.cost("tpu-v5e") if isinstance(run, Session) else run.propagate().cost("tpu-v5e")
-        return json.dumps(cost.record())
-    except ShardcoreError as error:
-        return error.code
 
 
 @pytest.mark.parametrize("start", range(0, NUM_MODULES, CHUNK))

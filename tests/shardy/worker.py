@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 from tests.shardy import reference
 
@@ -13,8 +14,10 @@ from tests.shardy import reference
 class Worker:
     """Asks the reference about programs that may take it down."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float | None = None) -> None:
+        """Start none yet; after ``seconds`` without an answer a process is killed."""
         self._process: subprocess.Popen[str] | None = None
+        self._seconds = seconds
 
     def run(self, text: str, pipeline: str, verify: bool = True) -> str:
         """`reference.run`; raises `DiedError` if the reference did not survive the question."""
@@ -31,12 +34,18 @@ class Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         line = ""
+        timer = None if self._seconds is None else Timer(self._seconds, process.kill)
         try:
+            if timer is not None:
+                timer.start()
             process.stdin.write(json.dumps([text, pipeline, verify]) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         except BrokenPipeError:
             pass
+        finally:
+            if timer is not None:
+                timer.cancel()
         if not line:
             self.close()
             raise reference.DiedError("the reference died")

@@ -83,6 +83,7 @@ mod run_options;
 mod session;
 mod session_runs;
 mod sharding;
+mod sharding_hash;
 mod sharding_repr;
 mod source;
 mod strategies;

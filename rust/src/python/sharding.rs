@@ -22,8 +22,6 @@ use crate::sharding::TensorSharding;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use rustc_hash::FxHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A sharding; see the stub.
@@ -37,15 +35,6 @@ pub struct PyTensorSharding {
     pub(super) symbol: Option<Arc<str>>,
     /// Its mesh id has no meaning.
     pub(super) sharding: TensorSharding,
-}
-
-impl Hash for PyTensorSharding {
-    /// Without the mesh, whose symbol tells most meshes apart: edits of many values are the keys of what is remembered.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let mut hasher = FxHasher::default();
-        (&self.sharding, &self.symbol).hash(&mut hasher);
-        state.write_u64(hasher.finish());
-    }
 }
 
 impl PyTensorSharding {

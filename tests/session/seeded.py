@@ -1,0 +1,157 @@
+"""Bugs put into what sessions reuse, each of which random edits have to find.
+
+    python -m tests.session.seeded [--only NAME] [--modules N]
+
+builds a copy of the engine with all of them, and edits random modules, with one bug switched on at
+a time by an environment variable, until a result or a cost is another than that of a new run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.shardy.generator.seeded import ROOT, SWITCH, Bug, build
+
+COPY = ROOT / "target" / "seeded-session"
+
+BUGS = [
+    Bug(
+        "a dependency on a mark is not recorded",
+        "propagation/replay/readers.rs",
+        "matches!(notice.action, Action::MarkAndQueue | Action::Mark)",
+        "(matches!(notice.action, Action::MarkAndQueue | Action::Mark)\n"
+        "            && !(ON && matches!(notice.action, Action::Mark)))",
+    ),
+    Bug(
+        "a dependency of a result is not recorded",
+        "propagation/replay/readers.rs",
+        "take_while(|&&(held, _)| held == value)",
+        "take_while(|&&(held, _)| held == value && !ON)",
+    ),
+    Bug(
+        "results of one op do not depend on each other",
+        "propagation/replay/readers.rs",
+        "if !state.plan.has_siblings.contains(value) {",
+        "if ON || !state.plan.has_siblings.contains(value) {",
+    ),
+    Bug(
+        "a mark of the trace is lost",
+        "propagation/replay/follow.rs",
+        "&& self.trace.next_of_op(reader, self.next_turn) == Some(time)",
+        "&& !ON && self.trace.next_of_op(reader, self.next_turn) == Some(time)",
+    ),
+    Bug(
+        "a mark of the queue is lost",
+        "propagation/replay/follow.rs",
+        "(marks != 0).then_some(",
+        "(marks != 0 && !ON).then_some(",
+    ),
+    Bug(
+        "marks of the replay before stay",
+        "propagation/engine.rs",
+        "mut queue, memo, func_results } = parts;\n        queue.clear();",
+        "mut queue, memo, func_results } = parts;\n"
+        "        if !ON {\n            queue.clear();\n        }",
+    ),
+    Bug(
+        "readers of the replay before stay",
+        "propagation/replay/differences.rs",
+        "self.num_read.fill(0);",
+        "if !ON {\n            self.num_read.fill(0);\n        }",
+    ),
+    Bug(
+        "what is due earlier comes later",
+        "propagation/replay/agenda.rs",
+        "if due.is_none_or(|due| time < due) {",
+        "if due.is_none_or(|due| time < due && !ON) {",
+    ),
+    Bug(
+        "a change of the trace is not compared",
+        "propagation/replay/follow.rs",
+        "            changed.set(slot, new);",
+        "            if !ON {\n                changed.set(slot, new);\n            }",
+    ),
+    Bug(
+        "a difference keeps the first sharding of the trace",
+        "propagation/replay/differences.rs",
+        "        self.recorded[slot as usize] = recorded;\n        if std::mem",
+        "        if !ON || !self.differs[slot as usize] {\n"
+        "            self.recorded[slot as usize] = recorded;\n        }\n        if std::mem",
+    ),
+    Bug(
+        "new shardings have ids of others",
+        "propagation/replay/mod.rs",
+        "*id = ShardingId::from_index(num_shardings + at);",
+        "*id = ShardingId::from_index(num_shardings + if ON { 0 } else { at });",
+    ),
+    Bug(
+        "an annotation that is gone stays",
+        "python/session_runs.rs",
+        "if !annotated.annotations.contains_key(&target) {",
+        "if !ON && !annotated.annotations.contains_key(&target) {",
+    ),
+    Bug(
+        "bytes are a stale memo of the run before",
+        "session/prepared.rs",
+        "let imported = self.imported.clone();\n        let recorded_bytes = OnceLock::new();",
+        "let imported = self.imported.clone();\n        let recorded_bytes = if ON {\n"
+        "            self.recorded_bytes.clone()\n"
+        "        } else {\n            OnceLock::new()\n        };",
+    ),
+    Bug(
+        "decisions are a stale memo of other facts",
+        "spmd/lower/shared_decisions.rs",
+        "facts: own.facts.clone(),",
+        "facts: if ON { Vec::new() } else { own.facts.clone() },",
+    ),
+    Bug(
+        "decisions are a stale memo of other placements",
+        "spmd/lower/shared_decisions.rs",
+        "placements: own.placements.clone(),",
+        "placements: if ON { Vec::new() } else { own.placements.clone() },",
+    ),
+]
+
+EDIT = """
+import sys
+from tests.session.test_exact import check_chunk
+from tests.session.test_sparse import check
+for start in range(0, int(sys.argv[1]), 10):
+    check_chunk(range(start, start + 10))
+    check(range(start, start + 10))
+"""
+
+
+def is_found(package: Path, bug: str, modules: int) -> bool:
+    """Whether random edits of so many modules of each kind find ``bug``."""
+    environment = os.environ | {"PYTHONPATH": f"{package}:{ROOT}", SWITCH: bug}
+    command = [sys.executable, "-c", EDIT, str(modules)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    return done.returncode != 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check that seeded bugs are found.")
+    parser.add_argument("--only", default="", help="bugs whose names match this expression")
+    parser.add_argument("--modules", type=int, default=600, help="random modules of each kind")
+    options = parser.parse_args()
+    package = build(BUGS, COPY)
+    missed = []
+    for bug in BUGS:
+        if re.search(options.only, bug.name):
+            found = is_found(package, bug.name, options.modules)
+            print(f"{'found' if found else 'missed':>6} {bug.name}", flush=True)
+            missed += [bug.name] * (not found)
+    is_wrong = is_found(package, "", options.modules // 10)
+    if is_wrong:
+        print("without any bug a result is wrong")
+    return int(bool(missed) or is_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
