@@ -2,7 +2,7 @@
 
 use super::op::AttrRange;
 use super::{Attr, OpFlags, OpKind, Payload, Program, Span, ValueDef};
-use crate::index::{OpId, RuleId, ShardingId, SignatureId, TypeId, ValueId};
+use crate::index::{OpId, RuleId, ShardingId, SignatureId, StrId, TypeId, ValueId};
 
 impl Program {
     /// Sets the sharding of `value`; true if that changed it.
@@ -165,6 +165,19 @@ impl Program {
         self.attr_ranges[op] = self.with_attr(self.attr_ranges[op], name, value);
         self.mark_attrs_changed(op);
         self.resign_with_attr(op, name, value);
+    }
+    /// Which of the attributes of `op` is called `name`.
+    pub fn attr_place(&self, op: OpId, name: StrId) -> Option<usize> {
+        self.op_attrs(op).iter().position(|attr| attr.name == name)
+    }
+    /// Sets the attribute of `op` at `place`, on which its signature does not depend, to `value`, which no other op has.
+    pub fn set_unsigned_attr(&mut self, op: OpId, place: usize, value: &str) {
+        let AttrRange { start, len } = self.attr_ranges[op];
+        let new = self.attrs.len();
+        self.attrs.extend_from_within(start as usize..(start + len) as usize);
+        self.attrs[new + place].value = self.text.add(value);
+        self.attr_ranges[op].start = new as u32;
+        self.mark_attrs_changed(op);
     }
     /// Removes attribute `name` of `op`; true if it was there.
     pub fn remove_attr(&mut self, op: OpId, name: &str) -> bool {

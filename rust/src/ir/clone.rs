@@ -8,7 +8,7 @@ impl Program {
     /// operands are mapped by `map`, to which results and inner block arguments are added.
     /// Results keep their names if `keep_names` (right when the clone goes to another scope).
     pub fn clone_op(&mut self, op: OpId, map: &mut ValueMap, keep_names: bool) -> OpId {
-        let original = self.ops[op].clone();
+        let original = self.ops[op];
         let clone = self.push_op_row(Op {
             parent: BlockId::NONE,
             prev: OpId::NONE,
@@ -19,7 +19,7 @@ impl Program {
             num_operands: 0,
             first_result: ValueId::NONE,
             num_results: 0,
-            ..original.clone()
+            ..original
         });
         self.attr_ranges[clone] = self.attr_ranges[op];
         self.printing.ops[clone] = self.printing.ops[op];

@@ -62,7 +62,7 @@ impl OpFlags {
 }
 
 /// An op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     /// Its full name, `stablehlo.add`.
     pub name: StrId,
@@ -171,7 +171,7 @@ impl Value {
 }
 
 /// A block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     /// The region it is in.
     pub region: RegionId,
@@ -188,7 +188,7 @@ pub(super) struct Block {
 }
 
 /// A region.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
     /// The op it belongs to.
     pub op: OpId,

@@ -2,6 +2,10 @@
 
 use crate::index::{Id, ValueId};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The most room for keys in the hash map that is kept: to clear more takes longer than to make room anew.
+const FEW: usize = 16;
 
 /// A map from values to values. Keys with ids close together, as those of one function, are looked up in an
 /// array, by their distance from the first; others in a hash map.
@@ -30,7 +34,7 @@ impl ValueMap {
             self.first = value.index();
         }
         let at = value.index().wrapping_sub(self.first);
-        if at > 4 * self.num_near + 16 {
+        if at >= self.near.len() && at > 4 * self.num_near + 16 {
             self.far.insert(value, image);
             return;
         }
@@ -40,11 +44,19 @@ impl ValueMap {
         self.near[at] = image;
         self.num_near += 1;
     }
+    /// Forgets everything, and makes room for the values with these ids, which are looked up in the array.
+    pub fn clear_for(&mut self, values: Range<usize>) {
+        self.clear();
+        self.first = values.start;
+        self.near.resize(values.len(), ValueId::NONE);
+    }
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.near.clear();
         self.num_near = 0;
-        if !self.far.is_empty() {
+        if self.far.capacity() <= FEW {
+            self.far.clear();
+        } else {
             self.far = FxHashMap::default();
         }
     }
@@ -68,7 +80,7 @@ mod tests {
                 assert_eq!(found, Some(ValueId::from_index(image + round)));
             }
             assert_eq!(map.get(ValueId::from_index(102)), None);
-            map.clear();
+            map.clear_for(90..130);
         }
     }
 }

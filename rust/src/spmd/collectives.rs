@@ -9,11 +9,15 @@ use crate::attribute::write_digit_groups;
 use crate::index::{OpId, TypeId, ValueId};
 use rustc_hash::FxHashMap;
 
+/// The attribute that says the channel of a collective.
+pub(super) const CHANNEL: &str = "channel_handle";
+
 /// Builds collectives; each gets a new channel.
 #[derive(Debug, Default)]
 pub struct Collectives {
-    /// The last channel in use.
+    /// The last channel in use, and its handle.
     channel: i64,
+    handle: String,
     /// Groups of devices as text, by order and digits.
     groups: FxHashMap<(u32, Vec<Digit>), String>,
     /// The pairs of devices of permutes as text, by the placements before, then those after; `None` where all devices keep
@@ -33,7 +37,7 @@ impl Collectives {
         own: Vec<(&'static str, String)>,
     ) -> Vec<(&'static str, String)> {
         let mut attrs = own;
-        attrs.push(("channel_handle", self.channel()));
+        attrs.push((CHANNEL, self.channel().to_owned()));
         let groups = self.groups.entry((order, digits.to_vec())).or_insert_with(|| {
             if emit.devices.are_unlisted() {
                 return digits_text(digits);
@@ -56,9 +60,14 @@ impl Collectives {
         emit.note_cause(op);
         op
     }
-    pub(super) fn channel(&mut self) -> String {
+    /// The handle of a new channel.
+    pub(super) fn channel(&mut self) -> &str {
         self.channel += 1;
-        format!("#stablehlo.channel_handle<handle = {}, type = 1>", self.channel)
+        self.handle.clear();
+        self.handle.push_str("#stablehlo.channel_handle<handle = ");
+        write_int(self.channel, &mut self.handle);
+        self.handle.push_str(", type = 1>");
+        &self.handle
     }
 
     /// An all-gather along `dim` among devices that differ in `digits`; shards are in the order of the
@@ -142,7 +151,7 @@ impl Collectives {
         self.permute_by(emit, input, digits_text(digits))
     }
     fn permute_by(&mut self, emit: &mut Emitter<'_>, input: ValueId, pairs: String) -> ValueId {
-        let attrs = [("channel_handle", self.channel()), ("source_target_pairs", pairs)];
+        let attrs = [(CHANNEL, self.channel().to_owned()), ("source_target_pairs", pairs)];
         let ty = emit.type_of(input);
         let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
         emit.program.result(op, 0)
@@ -244,11 +253,11 @@ fn write_int(number: i64, text: &mut String) {
 /// The largest channel that an op of `ops` has.
 pub fn last_channel(program: &crate::ir::Program, ops: impl Iterator<Item = OpId>) -> i64 {
     let mut last = 0;
-    if program.strings().find("channel_handle").is_none() {
+    if program.strings().find(CHANNEL).is_none() {
         return last;
     }
     for op in ops {
-        let Some(text) = program.attr(op, "channel_handle") else { continue };
+        let Some(text) = program.attr(op, CHANNEL) else { continue };
         let handle = text.split("handle =").nth(1).and_then(|rest| {
             rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<i64>().ok()
         });

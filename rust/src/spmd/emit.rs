@@ -3,7 +3,7 @@
 use super::devices::Devices;
 use super::digits::Digit;
 use crate::index::{BlockId, OpId, TypeId, ValueId};
-use crate::ir::{InsertPoint, NewOp, Place, Program, Span, Type};
+use crate::ir::{InsertPoint, NewOp, Place, Program, Span, Type, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Builds ops at an insertion point.
@@ -31,6 +31,8 @@ pub struct Emitter<'p> {
     shared: FxHashSet<ValueId>,
     /// How often these tables grew, or were asked for what is computed from a value that they do not have.
     num_shared: usize,
+    /// The values that stand for those of ops that are copied; a field to reuse its memory.
+    pub(super) map: ValueMap,
     /// The element type of positions and offsets: `i32`, but for programs with dims that need more.
     index: &'static str,
 }
@@ -72,6 +74,7 @@ impl<'p> Emitter<'p> {
             listed: FxHashMap::default(),
             shared: FxHashSet::default(),
             num_shared: 0,
+            map: ValueMap::default(),
         }
     }
     fn share(&mut self, value: ValueId) {
@@ -139,10 +142,14 @@ impl<'p> Emitter<'p> {
     /// Records that the op whose location new ops get requires `op`; if that is a collective of the per-device program, the op
     /// that required it does.
     pub fn note_cause(&mut self, op: OpId) {
+        let cause = self.cause();
+        self.program.set_cause(op, cause);
+    }
+    /// The op that [`Emitter::note_cause`] records.
+    pub(super) fn cause(&self) -> OpId {
         let own = self.at.1;
         let is_local = self.program.op_name(own).starts_with("stablehlo.");
-        let cause = self.program.cause(own).filter(|_| is_local).unwrap_or(own);
-        self.program.set_cause(op, cause);
+        self.program.cause(own).filter(|_| is_local).unwrap_or(own)
     }
     /// Makes an op with one result.
     pub fn op(
@@ -240,7 +247,6 @@ impl<'p> Emitter<'p> {
         }
         self.with_constant("stablehlo.multiply", value, constant)
     }
-
     /// The position of the device in the meshes of `order`.
     fn position(&mut self, order: u32) -> ValueId {
         if let Some(&known) = self.positions.get(&(self.block, order)) {

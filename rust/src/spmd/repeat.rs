@@ -4,15 +4,16 @@
 //! such as offsets of shards. They are copied if all they read is the value, each other, and what is shared; what is shared
 //! stays so until the end of the program.
 
-use super::collectives::Collectives;
+use super::collectives::{Collectives, CHANNEL};
 use super::emit::Emitter;
 use crate::index::{BlockId, Id, IdRange, OpId, ValueId};
-use crate::ir::{InsertPoint, ValueMap};
+use crate::ir::InsertPoint;
 
 /// Where ops that may be made again start.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     op: OpId,
+    value: usize,
     num_shared: usize,
 }
 
@@ -22,6 +23,8 @@ pub struct Made {
     block: BlockId,
     /// The first of them, and the one after the last.
     ops: (OpId, OpId),
+    /// The ids of the values that they define, likewise.
+    values: (usize, usize),
     inputs: (ValueId, Option<ValueId>),
     output: ValueId,
 }
@@ -29,7 +32,8 @@ pub struct Made {
 impl Emitter<'_> {
     /// The start of what is made next.
     pub fn start(&self) -> Start {
-        Start { op: OpId::from_index(self.program.num_op_ids()), num_shared: self.num_shared() }
+        let op = OpId::from_index(self.program.num_op_ids());
+        Start { op, value: self.program.num_value_ids(), num_shared: self.num_shared() }
     }
     /// The ops that were made since `start`.
     pub fn since(&self, start: Start) -> IdRange<OpId> {
@@ -61,7 +65,8 @@ impl Emitter<'_> {
             && is_known(output)
             && outer.all(|op| self.program.operands(op).all(is_known));
         let (block, ops) = (self.block(), (start.op, end));
-        is_copied.then_some(Made { block, ops, inputs, output })
+        let values = (start.value, self.program.num_value_ids());
+        is_copied.then_some(Made { block, ops, values, inputs, output })
     }
     /// What `made` is for `inputs`, which have the types of its own ones; `None` if it was made in another block.
     pub fn make_again(
@@ -73,24 +78,29 @@ impl Emitter<'_> {
         if made.block != self.block() || made.inputs.1.is_some() != inputs.1.is_some() {
             return None;
         }
-        let mut map = ValueMap::default();
+        let mut map = std::mem::take(&mut self.map);
+        map.clear_for(made.values.0..made.values.1);
         map.insert(made.inputs.0, inputs.0);
         if let Some((own, other)) = made.inputs.1.zip(inputs.1) {
             map.insert(own, other);
         }
+        let at = InsertPoint::at(self.place()).with_loc(self.loc());
+        let (channel, mut cause) = (self.program.find_name(CHANNEL), None);
         for op in IdRange::<OpId>::new(made.ops.0.index()..made.ops.1.index()) {
             if self.program.parent_block(op) != made.block {
                 continue;
             }
-            let at = InsertPoint::at(self.place()).with_loc(self.loc());
             let new = self.program.clone_op_at(op, &mut map, at);
-            if self.program.attr(op, "channel_handle").is_some() {
-                self.program.set_attr(new, "channel_handle", &collectives.channel());
+            if let Some(place) = channel.and_then(|name| self.program.attr_place(op, name)) {
+                self.program.set_unsigned_attr(new, place, collectives.channel());
             }
             if self.program.cause(op).is_some() {
-                self.note_cause(new);
+                let cause = *cause.get_or_insert_with(|| self.cause());
+                self.program.set_cause(new, cause);
             }
         }
-        Some(map.get(made.output).unwrap_or(made.output))
+        let output = map.get(made.output).unwrap_or(made.output);
+        self.map = map;
+        Some(output)
     }
 }

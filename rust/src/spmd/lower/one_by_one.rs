@@ -6,7 +6,7 @@
 //!
 //! Source: Shardy's `convert_global_to_local.cc`.
 
-use super::super::collectives::matrix_text;
+use super::super::collectives::{matrix_text, CHANNEL};
 use super::super::devices::replica_groups;
 use super::super::digits::{digits_of, number_at, total_size, Cuts, Digit};
 use super::super::emit::int_array;
@@ -140,7 +140,7 @@ impl Lowering<'_, '_, '_> {
         } else {
             matrix_text(&replica_groups(&digits_of(axes, &site.mesh), &site.mesh))
         };
-        vec![("channel_handle", self.collectives.channel()), ("replica_groups", groups)]
+        vec![(CHANNEL, self.collectives.channel().to_owned()), ("replica_groups", groups)]
     }
     /// `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#sdy<axis_ref"x">]>`
     fn named_groups(&self, site: &Site, axes: &[AxisRef]) -> String {
