@@ -46,9 +46,9 @@ impl<'p> Lowering<'p, '_, '_> {
         if held.placement == target {
             return held;
         }
-        let Some(shape) = self.shape_of(held.global) else {
+        if !self.has_shape(held.global) {
             return Held { placement: target, ..held };
-        };
+        }
         if self.is_empty(held.global) {
             // Nothing has to be sent: tensors without elements are equal.
             return Held { reducer: held.reducer, ..self.empty(held.global, target) };
@@ -60,27 +60,22 @@ impl<'p> Lowering<'p, '_, '_> {
             }
         }
         let places = self.places(held, target, &plan);
-        let start = self.placements[held.placement].clone();
-        let (mut at, mut value) = (&start, held.value);
-        for (index, (reached, places)) in plan.steps.iter().zip(places.windows(2)).enumerate() {
+        let mut value = held.value;
+        for (index, places) in places.windows(2).enumerate() {
             let first = self.next_op_id();
-            let key = (held.placement, target, held.global);
-            value = if let Some(copied) = self.step_again((key, index), value, held.reducer) {
-                copied
-            } else {
-                let (input, start) = (value, self.emit.start());
-                let output = self.traveller(&shape, held.reducer).step(value, at, reached);
-                self.note_step((key, index), (start, input, held.reducer), output);
-                output
-            };
-            at = &reached.placement;
+            let key = ((held.placement, target, held.global), index);
+            let copied = self.step_again(key, value, held.reducer);
+            value = copied.unwrap_or_else(|| self.step_anew(key, &plan, value, held.reducer));
             let (ops, before, after) = ((first, self.next_op_id()), places[0], places[1]);
             self.steps.push(Step { ops, before, after, rematerializes: plan.rematerializes });
         }
+        let reached = plan.steps.last().map(|reached| &reached.placement);
+        let at = reached.unwrap_or(&self.placements[held.placement]);
         let wanted = &self.placements[target];
         if at.order != wanted.order && !wanted.is_replicated() {
-            let (first, wanted) = (self.next_op_id(), wanted.clone());
-            value = self.traveller(&shape, held.reducer).permute(value, at, &wanted);
+            let (first, at, wanted) = (self.next_op_id(), at.clone(), wanted.clone());
+            let shape = self.shape_of(held.global).unwrap_or_default();
+            value = self.traveller(&shape, held.reducer).permute(value, &at, &wanted);
             let before = self.placements.intern(at.merged());
             let ops = (first, self.next_op_id());
             self.steps.push(Step { ops, before, after: target, rematerializes: false });
@@ -104,6 +99,24 @@ impl<'p> Lowering<'p, '_, '_> {
             return None;
         }
         self.emit.make_again(&made, (value, None), &mut self.collectives)
+    }
+    /// Makes the ops of step `index` of a planned reshard for `value`.
+    fn step_anew(
+        &mut self,
+        (key, index): (PlanOf, usize),
+        plan: &Plan,
+        value: ValueId,
+        reducer: Reducer,
+    ) -> ValueId {
+        let start = self.emit.start();
+        let at = match index.checked_sub(1) {
+            Some(before) => plan.steps[before].placement.clone(),
+            None => self.placements[key.0].clone(),
+        };
+        let shape = self.shape_of(key.2).unwrap_or_default();
+        let output = self.traveller(&shape, reducer).step(value, &at, &plan.steps[index]);
+        self.note_step((key, index), (start, value, reducer), output);
+        output
     }
     /// Keeps what step `index` of a planned reshard made of `input`, if it can be copied.
     fn note_step(

@@ -54,6 +54,11 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.broadcast(zero, &[], local);
         Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: true }
     }
+    /// Whether `ty` is of tensors whose dims all have a size.
+    pub(super) fn has_shape(&self, ty: TypeId) -> bool {
+        matches!(&self.emit.program.types()[ty],
+            Type::RankedTensor { shape, .. } if shape.iter().all(Option::is_some))
+    }
     /// Whether tensors of type `ty` have no elements.
     pub fn is_empty(&self, ty: TypeId) -> bool {
         match &self.emit.program.types()[ty] {
