@@ -9,7 +9,7 @@ use super::super::xla::leader::without_what_xla_gathers;
 use super::abilities::{abilities, without_fetches};
 use super::concatenate::{concatenated_dim, turns_around};
 use super::decisions::Decision;
-use super::shared_decisions::SharedKey;
+use super::shared_decisions::Sought;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
 use super::{dynamic, joined, log_add_exp, reshape, selection, windows, Held, Lowering};
@@ -49,7 +49,7 @@ impl Lowering<'_, '_, '_> {
         Tensors { operands, results, own, facts, origins }
     }
     /// The facts of the region of `op`: its reducer, and whether the initial value is the reducer's identity.
-    fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
+    pub(super) fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
         let program = &*self.emit.program;
         let is_identity_of = |reducer: Reducer| {
             operands.last().is_some_and(|init| {
@@ -104,14 +104,15 @@ impl Lowering<'_, '_, '_> {
         }
         let key = self.decisions.key.clone();
         let program = &*self.emit.program;
-        let shared = SharedKey::of(self.setting, program, op, &key, &tensors.operands);
-        let known = shared.as_ref().and_then(|shared| self.shared.get(shared));
+        let sought = Sought::of(self.setting, program, op, &key, &tensors.operands);
+        let known = sought.and_then(|sought| self.shared.get(&sought));
         let decision = if let Some(known) = known {
             known
         } else {
             let new = Arc::new(self.decide(op, tensors)?);
-            if let Some(shared) = shared {
-                self.shared.add(shared, Arc::clone(&new));
+            let program = &*self.emit.program;
+            if let Some(sought) = Sought::of(self.setting, program, op, &key, &tensors.operands) {
+                self.shared.add(&sought, &new);
             }
             new
         };

@@ -8,14 +8,15 @@
 use super::super::devices::Devices;
 use super::super::digits::Digit;
 use super::super::placement::PlacementId;
-use super::decisions::{Decision, Key};
+use super::decisions::{Decision, Key, Origin};
 use super::held::Held;
 use super::how::How;
 use crate::index::OpId;
 use crate::ir::{is_portable, OpKind, Program};
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The decisions of lowerings whose placements have the same numbers.
@@ -23,14 +24,16 @@ use std::sync::Arc;
 pub(in crate::spmd) struct SharedDecisions {
     /// The options and devices of lowerings.
     settings: Vec<(How, Vec<Mesh>)>,
-    known: FxHashMap<SharedKey, Arc<Decision>>,
+    /// Decisions by the hashes of what they depend on.
+    known: FxHashMap<u64, Vec<(SharedKey, Arc<Decision>)>>,
+    num_known: usize,
     /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
     pub stages: FxHashMap<Vec<Digit>, u32>,
 }
 
 /// What a decision depends on.
-#[derive(PartialEq, Eq, Hash, Debug)]
-pub(in crate::spmd) struct SharedKey {
+#[derive(Debug)]
+struct SharedKey {
     /// The number of the options and devices.
     setting: usize,
     /// The texts of the signature, and of the types of operands, results, and what operands are broadcasts of.
@@ -54,7 +57,7 @@ const MAX_SETTINGS: usize = 16;
 impl SharedDecisions {
     /// The number of the options `how` with `devices`.
     pub fn setting(&mut self, how: How, devices: &Devices) -> usize {
-        let is_full = self.known.len() >= MAX_DECISIONS || self.stages.len() >= MAX_DECISIONS;
+        let is_full = self.num_known >= MAX_DECISIONS || self.stages.len() >= MAX_DECISIONS;
         if is_full || self.settings.len() >= MAX_SETTINGS {
             *self = Self::default();
         }
@@ -65,26 +68,41 @@ impl SharedDecisions {
             self.settings.len() - 1
         })
     }
-    /// The decision that `key` is for.
-    pub fn get(&self, key: &SharedKey) -> Option<Arc<Decision>> {
-        self.known.get(key).cloned()
+    /// The decision about `sought`.
+    pub(super) fn get(&self, sought: &Sought) -> Option<Arc<Decision>> {
+        let known = self.known.get(&sought.hash())?;
+        let found = known.iter().find(|(key, _)| sought.has(key));
+        found.map(|(_, decision)| Arc::clone(decision))
     }
-    /// Adds a decision, if there is room for it.
-    pub fn add(&mut self, key: SharedKey, decision: Arc<Decision>) {
-        if self.known.len() < MAX_DECISIONS {
-            self.known.insert(key, decision);
+    /// Adds the decision about `sought`, of which there is none, if there is room for it.
+    pub(super) fn add(&mut self, sought: &Sought, decision: &Arc<Decision>) {
+        if self.num_known < MAX_DECISIONS {
+            let Some(key) = sought.key() else { return };
+            self.known.entry(sought.hash()).or_default().push((key, Arc::clone(decision)));
+            self.num_known += 1;
         }
     }
 }
 
-impl SharedKey {
-    /// The key of the decision about `op`, which has the key `own` in its program; `None` if that is not shared.
+/// What a decision depends on, as it stands in a program: nothing is copied to look it up.
+pub(super) struct Sought<'a> {
+    setting: usize,
+    program: &'a Program,
+    /// The text of the signature.
+    signature: &'a str,
+    rule: &'a OpShardingRule,
+    own: &'a Key,
+    operands: &'a [Held],
+}
+
+impl<'a> Sought<'a> {
+    /// What the decision about `op` depends on, which has the key `own` in its program; `None` if that is not shared.
     pub(super) fn of(
         setting: usize,
-        program: &Program,
+        program: &'a Program,
         op: OpId,
-        own: &Key,
-        operands: &[Held],
+        own: &'a Key,
+        operands: &'a [Held],
     ) -> Option<Self> {
         // Reversals bring orders of devices of their own.
         let is_apart = program.num_regions(op) > 0
@@ -93,29 +111,72 @@ impl SharedKey {
         if is_apart {
             return None;
         }
-        let rule = program.rules()[own.rule.get()?].clone();
-        let mut text = program.signatures().key(own.signature.get()?).to_owned();
-        for &ty in own.types.iter().chain(own.origins.iter().map(|origin| &origin.2)) {
-            text.push('\0');
-            text.push_str(program.type_text(ty));
-        }
-        if !is_portable(&text) {
-            return None;
-        }
-        let origins = own.origins.iter();
-        let same = operands.iter().map(|held| {
+        let rule = &program.rules()[own.rule.get()?];
+        let signature = program.signatures().key(own.signature.get()?);
+        Some(Self { setting, program, signature, rule, own, operands })
+    }
+    /// The texts of the types.
+    fn types(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (own, program) = (self.own, self.program);
+        let types = own.types.iter().chain(own.origins.iter().map(|origin| &origin.2));
+        types.map(|&ty| program.type_text(ty))
+    }
+    /// For each operand the first one that is the same value.
+    fn same(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let operands = self.operands;
+        operands.iter().map(|held| {
             let first = operands.iter().position(|other| other.shard() == held.shard());
             first.unwrap_or_default()
-        });
-        Some(Self {
-            setting,
+        })
+    }
+    fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.signature.hash(&mut hasher);
+        // The rule mostly follows from the signature.
+        let Key { placements, facts, free_digits, origins, .. } = self.own;
+        (self.setting, placements, facts, free_digits).hash(&mut hasher);
+        self.types().for_each(|ty| ty.hash(&mut hasher));
+        origins.iter().for_each(|origin| (origin.0, origin.1).hash(&mut hasher));
+        hasher.finish()
+    }
+    /// Whether `key` is that of this.
+    fn has(&self, key: &SharedKey) -> bool {
+        let Key { placements, facts, free_digits, origins, .. } = self.own;
+        let is_same = |(index, placement, dims): &(usize, PlacementId, Vec<i64>), own: &Origin| {
+            (*index, *placement, &dims[..]) == (own.0, own.1, &own.3[..])
+        };
+        self.has_text(&key.text)
+            && (key.setting, &key.placements, &key.facts) == (self.setting, placements, facts)
+            && key.free_digits == *free_digits
+            && key.origins.len() == origins.len()
+            && key.origins.iter().zip(origins).all(|(known, own)| is_same(known, own))
+            && key.same.iter().copied().eq(self.same())
+            && key.rule == *self.rule
+    }
+    /// Whether `text` is that of the signature and the types.
+    fn has_text(&self, text: &str) -> bool {
+        let rest = text.strip_prefix(self.signature);
+        let rest = self.types().fold(rest, |rest, ty| rest?.strip_prefix('\0')?.strip_prefix(ty));
+        rest == Some("")
+    }
+    /// The key of this; `None` if it means something else in other programs.
+    fn key(&self) -> Option<SharedKey> {
+        let mut text = self.signature.to_owned();
+        for ty in self.types() {
+            text.push('\0');
+            text.push_str(ty);
+        }
+        let Key { placements, facts, free_digits, origins, .. } = self.own;
+        let origins = origins.iter().map(|origin| (origin.0, origin.1, origin.3.to_vec()));
+        is_portable(&text).then(|| SharedKey {
+            setting: self.setting,
             text,
-            rule,
-            placements: own.placements.clone(),
-            facts: own.facts.clone(),
-            free_digits: own.free_digits.clone(),
-            origins: origins.map(|origin| (origin.0, origin.1, origin.3.to_vec())).collect(),
-            same: same.collect(),
+            rule: self.rule.clone(),
+            placements: placements.clone(),
+            facts: facts.clone(),
+            free_digits: free_digits.clone(),
+            origins: origins.collect(),
+            same: self.same().collect(),
         })
     }
 }
