@@ -59,25 +59,27 @@ impl Reducer {
     }
     fn each_of(program: &Program, region: RegionId) -> Option<Vec<Self>> {
         let block = program.region_entry(region).get()?;
-        let args: Vec<ValueId> = program.block_args(block).collect();
         let end = program.last_op(block);
-        let returned: Vec<ValueId> = program.operands(end).collect();
-        let count = returned.len();
+        let count = program.num_operands(end);
         if program.kind(end) != OpKind::StablehloReturn
-            || args.len() != 2 * count
-            || program.block_ops(block).count() != count + 1
+            || program.num_block_args(block) != 2 * count
+            || program.block_ops(block).take(count + 2).count() != count + 1
         {
             return None;
         }
-        let reducer = |(index, &value): (usize, &ValueId)| {
-            let inner = program.defining_op(value)?;
-            let operands: Vec<ValueId> = program.operands(inner).collect();
-            let (a, b) = (args[index], args[count + index]);
+        let reducer = |index: usize| {
+            let inner = program.defining_op(program.operand(end, index))?;
+            let args = [index, count + index].map(|index| program.block_arg(block, index));
+            let is_own = program.operands(inner).eq(args)
+                || program.operands(inner).eq(args.into_iter().rev());
             let name = program.op_name(inner);
-            let is_own = operands == [a, b] || operands == [b, a];
             Self::ALL.into_iter().find(|reducer| is_own && reducer.op_name() == name)
         };
-        returned.iter().enumerate().map(reducer).collect()
+        let mut all = Vec::with_capacity(count);
+        for index in 0..count {
+            all.push(reducer(index)?);
+        }
+        Some(all)
     }
     /// Whether reducing the same element again changes nothing.
     pub const fn is_idempotent(self) -> bool {

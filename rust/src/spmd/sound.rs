@@ -21,13 +21,18 @@ fn is_in_program(program: &Program, value: ValueId) -> bool {
 /// The shardings of values, and of arguments and results of functions.
 pub(super) fn used_shardings(program: &Program) -> BitSet<ShardingId> {
     let mut used = BitSet::new(program.shardings().len());
+    for value in program.value_ids() {
+        let id = program.sharding(value);
+        // Many values share a sharding.
+        if id.is_some() && !used.contains(id) && is_in_program(program, value) {
+            used.insert(id);
+        }
+    }
     let mut add = |id: ShardingId| {
         if id.is_some() {
             used.insert(id);
         }
     };
-    let values = program.value_ids().filter(|&value| is_in_program(program, value));
-    values.for_each(|value| add(program.sharding(value)));
     for func in program.func_ids() {
         (0..program.func_args(func).len())
             .for_each(|index| add(program.func_arg_sharding(func, index)));
