@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import shardcore
 
 REDUCE = """
@@ -62,3 +63,68 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
         partitioned = module.propagate().partition(policy)
         assert partitioned.count_outcomes() == {"local": 3}
         assert not partitioned.collectives
+
+
+KINDS = [("add", "zero"), ("maximum", "low"), ("add", "one"), ("maximum", "zero")]
+"""Reducers and initial values, which are identities or not."""
+
+
+@pytest.mark.parametrize("policy", ["least", "shardy", "xla"])
+@pytest.mark.parametrize("rows", [16, 13])
+def test_reductions_that_start_elsewhere_are_not_alike(rows: int, policy: str) -> None:
+    """Of equal types and shardings, they differ in reducers, and in initial values."""
+    operand, result = f"tensor<{rows}x8xf32>", "tensor<8xf32>"
+    reductions = [
+        f"%r{n} = stablehlo.reduce(%{'ab'[n // 4 % 2]} init: %{init}) applies stablehlo.{reducer} "
+        f"across dimensions = [0] : ({operand}, tensor<f32>) -> {result}"
+        for n, (reducer, init) in enumerate(4 * KINDS)
+    ]
+    values, types = [f"%r{n}" for n in range(16)], ", ".join(16 * [result])
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%whole: {operand}, %other: {operand}) -> ({types}) {{
+  %a = sdy.sharding_constraint %whole <@mesh, [{{"x"}}, {{"y"}}]> : {operand}
+  %b = sdy.sharding_constraint %other <@mesh, [{{}}, {{"x"}}]> : {operand}
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  {"  ".join(line + chr(10) for line in reductions)}
+  return {", ".join(values)} : {types}
+}}""")
+    rng = np.random.default_rng(0)
+    given = [-rng.integers(1, 9, (rows, 8)).astype(np.float32) for _ in range(2)]
+    found = module.propagate().partition(policy).simulate(*given)
+    for mine, whole in zip(found, module.simulate(*given), strict=True):
+        np.testing.assert_array_equal(mine, whole)
+
+
+@pytest.mark.parametrize("policy", ["least", "shardy", "xla"])
+def test_ops_whose_operands_move_are_lowered_like_the_first_one(policy: str) -> None:
+    """Each of equal ops, with the reshards before and behind it, is as a single one is."""
+    layers = 5
+
+    def program(count: int) -> shardcore.Module:
+        body, value = "", "a"
+        for n in range(count):
+            body += f"""
+  %s{n} = stablehlo.add %{value}, %b
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{}}, {{"x"}}]>]>}} : tensor<8x8xf32>
+  %t{n} = stablehlo.multiply %s{n}, %b
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"x"}}, {{}}]>]>}} : tensor<8x8xf32>"""
+            value = f"t{n}"
+        return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}},
+                %b: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+    -> (tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) {{{body}
+  return %{value} : tensor<8x8xf32>
+}}""")
+
+    one, two, many = (program(n).propagate().partition(policy) for n in (1, 2, layers))
+    more = len(two.collectives) - len(one.collectives)
+    assert len(many.collectives) == len(one.collectives) + (layers - 1) * more
+    assert more > 0 or policy != "xla"
+    given = [np.arange(64, dtype=np.float32).reshape(8, 8) % k for k in (5, 3)]
+    found = many.simulate(*given)
+    for mine, whole in zip(found, program(layers).simulate(*given), strict=True):
+        np.testing.assert_array_equal(mine, whole)

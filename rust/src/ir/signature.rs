@@ -179,31 +179,19 @@ impl Program {
             known.insert(change.clone(), self.ops[op].signature);
         }
     }
-    /// Updates `ops`, which had the signature of `first`, as [`Program::update_types`] does, but for erased ones. `first` is
-    /// updated already; those that have its types get its signature.
-    pub fn update_types_like(&mut self, first: OpId, ops: &[OpId]) {
-        let signature = self.ops[first].signature;
+    /// Updates `op`, which had the signature of `first`, as [`Program::update_types`] does. `first` is updated already; if `op`
+    /// has its types, it gets its signature.
+    pub fn update_types_like(&mut self, first: OpId, op: OpId) {
         let type_of = |value: ValueId| self.values[value].ty;
-        let operands: Vec<TypeId> =
-            self.op_operands(first).iter().map(|slot| type_of(slot.value)).collect();
-        let results: Vec<TypeId> = self.op_results(first).map(type_of).collect();
-        for &op in ops {
-            if self.ops[op].is_erased {
-                continue;
-            }
-            let slots = self.op_operands(op);
-            let are_equal = slots.len() == operands.len()
-                && slots.iter().zip(&operands).all(|(slot, &ty)| self.values[slot.value].ty == ty)
-                && self
-                    .op_results(op)
-                    .map(|value| self.values[value].ty)
-                    .eq(results.iter().copied());
-            if are_equal {
-                self.ops[op].signature = signature;
-                self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
-            } else {
-                self.update_types(op);
-            }
+        let operands = |op| self.op_operands(op).iter().map(|slot| type_of(slot.value));
+        let are_equal = self.ops[first].num_operands == self.ops[op].num_operands
+            && operands(first).zip(operands(op)).all(|(first, own)| first == own)
+            && self.op_results(first).map(type_of).eq(self.op_results(op).map(type_of));
+        if are_equal {
+            self.ops[op].signature = self.ops[first].signature;
+            self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
+        } else {
+            self.update_types(op);
         }
     }
     /// Gives `op`, which a pass has made, a signature.

@@ -2,9 +2,11 @@
 
 use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
+use super::super::reducer::Reducer;
 use super::decisions::Origin;
 use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::Program;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What is remembered of an op.
@@ -12,13 +14,19 @@ pub(super) struct KnownOp {
     pub rule: RuleId,
     /// The placements and the local types of its operands.
     pub operands: Box<[(PlacementId, TypeId)]>,
+    /// The placements to which its operands are resharded, if some are.
+    pub taken: Option<Rc<[PlacementId]>>,
+    /// What else was decided by, see [`super::work::ByRule::facts`].
+    pub facts: Box<[i64]>,
     /// What operands are broadcasts of.
     pub origins: Box<[Origin]>,
-    /// The placement of its only result, and the type in the source program and of a shard.
+    /// The placement of the sharding of its only result, and the type in the source program and of a shard.
     pub result: (PlacementId, TypeId, TypeId),
+    /// The placement of the result, and that to which it is resharded.
+    pub computed: (PlacementId, PlacementId),
+    /// How terms are reduced, if the result is terms.
+    pub terms: Option<Reducer>,
     pub outcome: (OutcomeKind, Arc<str>),
-    /// The ops that were lowered so, that which is remembered first.
-    pub ops: Vec<OpId>,
     /// Another one of this signature.
     pub next: Option<u32>,
 }
@@ -27,6 +35,8 @@ pub(super) struct KnownOp {
 #[derive(Default)]
 pub(super) struct Alike {
     pub known: Vec<KnownOp>,
+    /// The ops that were lowered as it says, each with the place of what is remembered, that which is remembered first.
+    pub ops: Vec<(u32, OpId)>,
     /// By signature, what was remembered last.
     pub last: IdVec<SignatureId, Option<u32>>,
 }
@@ -35,24 +45,32 @@ pub(super) struct Alike {
 const MOST: usize = 8;
 
 impl Alike {
-    /// One op of each kind of those that are alike.
-    pub(super) fn firsts<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = OpId> + 'a {
-        let kept = |op: &OpId| !program.is_erased(*op);
-        self.known.iter().filter_map(move |known| known.ops.iter().copied().find(kept))
+    /// The first op of each kind of those that are alike, but for erased ones; `NONE` if all are erased.
+    pub(super) fn firsts(&self, program: &Program) -> Vec<OpId> {
+        let mut firsts = vec![OpId::NONE; self.known.len()];
+        for &(place, op) in &self.ops {
+            let first = &mut firsts[place as usize];
+            if first.is_none() && !program.is_erased(op) {
+                *first = op;
+            }
+        }
+        firsts
     }
-    /// Gives ops the signatures of those that they are like, which are updated.
-    pub(super) fn sign(&self, program: &mut Program) {
-        for known in &self.known {
-            let kept = |op: &OpId| !program.is_erased(*op);
-            let Some(first) = known.ops.iter().copied().find(kept) else { continue };
-            program.update_types_like(first, &known.ops);
+    /// Gives ops the signatures of those that they are like, `firsts`, which are updated.
+    pub(super) fn sign(&self, firsts: &[OpId], program: &mut Program) {
+        for &(place, op) in &self.ops {
+            if !program.is_erased(op) {
+                program.update_types_like(firsts[place as usize], op);
+            }
         }
     }
-    pub(super) fn add(&mut self, signature: SignatureId, mut known: KnownOp) {
+    /// Remembers `known` of `op`, which has this signature.
+    pub(super) fn add(&mut self, op: OpId, signature: SignatureId, mut known: KnownOp) {
         while self.last.len() <= signature.index() {
             self.last.push(None);
         }
         let place = self.known.len() as u32;
+        self.ops.push((place, op));
         known.next = self.last[signature].replace(place);
         let (mut at, mut count) = (known.next, 1);
         self.known.push(known);

@@ -365,17 +365,15 @@ impl Lowering<'_, '_, '_> {
         }
         self.drop_copies();
         let mut retyped = BitSet::new(self.emit.program.num_op_ids());
-        for op in std::mem::take(&mut self.retyped) {
+        let alike = std::mem::take(&mut self.alike);
+        let firsts = alike.firsts(self.emit.program);
+        for &op in self.retyped.iter().chain(&firsts).filter(|op| op.is_some()) {
             retyped.insert(op);
         }
-        let alike = std::mem::take(&mut self.alike);
-        alike.firsts(self.emit.program).for_each(|op| {
-            retyped.insert(op);
-        });
         let retyped = retyped.iter().filter(|&op| !self.emit.program.is_erased(op));
         let retyped: Vec<OpId> = retyped.collect();
         self.emit.program.update_types_of(&retyped);
-        alike.sign(self.emit.program);
+        alike.sign(&firsts, self.emit.program);
         let count = self.emit.devices.count();
         if self.how.one_by_one.is_some() {
             for value in self.unsharded {
