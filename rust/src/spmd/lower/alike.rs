@@ -39,7 +39,7 @@ impl Lowering<'_, '_, '_> {
         }
         let origins = is_broadcast.then(|| self.origins(&operands));
         let is_reduce = program.kind(op) == OpKind::Reduce;
-        let facts = is_reduce.then(|| self.facts_of_region(op, &operands)).unwrap_or_default();
+        let facts = if is_reduce { self.facts_of_region(op, &operands) } else { Vec::new() };
         let global = program.type_of(result);
         let is_like = |known: &KnownOp| {
             let mut tensors = known.operands.iter().zip(&operands);

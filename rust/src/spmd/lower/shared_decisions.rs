@@ -136,7 +136,9 @@ impl<'a> Sought<'a> {
         let Key { placements, facts, free_digits, origins, .. } = self.own;
         (self.setting, placements, facts, free_digits).hash(&mut hasher);
         self.types().for_each(|ty| ty.hash(&mut hasher));
-        origins.iter().for_each(|origin| (origin.0, origin.1).hash(&mut hasher));
+        for origin in origins {
+            (origin.0, origin.1).hash(&mut hasher);
+        }
         hasher.finish()
     }
     /// Whether `key` is that of this.
