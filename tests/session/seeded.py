@@ -21,23 +21,10 @@ COPY = ROOT / "target" / "seeded-session"
 
 BUGS = [
     Bug(
-        "a dependency on a mark is not recorded",
-        "propagation/replay/readers.rs",
-        "matches!(notice.action, Action::MarkAndQueue | Action::Mark)",
-        "(matches!(notice.action, Action::MarkAndQueue | Action::Mark)\n"
-        "            && !(ON && matches!(notice.action, Action::Mark)))",
-    ),
-    Bug(
         "a dependency of a result is not recorded",
         "propagation/replay/readers.rs",
         "take_while(|&&(held, _)| held == value)",
         "take_while(|&&(held, _)| held == value && !ON)",
-    ),
-    Bug(
-        "results of one op do not depend on each other",
-        "propagation/replay/readers.rs",
-        "if !state.plan.has_siblings.contains(value) {",
-        "if ON || !state.plan.has_siblings.contains(value) {",
     ),
     Bug(
         "a mark of the trace is lost",
@@ -52,19 +39,6 @@ BUGS = [
         "(marks != 0 && !ON).then_some(",
     ),
     Bug(
-        "marks of the replay before stay",
-        "propagation/engine.rs",
-        "mut queue, memo, func_results } = parts;\n        queue.clear();",
-        "mut queue, memo, func_results } = parts;\n"
-        "        if !ON {\n            queue.clear();\n        }",
-    ),
-    Bug(
-        "readers of the replay before stay",
-        "propagation/replay/differences.rs",
-        "self.num_read.fill(0);",
-        "if !ON {\n            self.num_read.fill(0);\n        }",
-    ),
-    Bug(
         "what is due earlier comes later",
         "propagation/replay/agenda.rs",
         "if due.is_none_or(|due| time < due) {",
@@ -75,13 +49,6 @@ BUGS = [
         "propagation/replay/follow.rs",
         "            changed.set(slot, new);",
         "            if !ON {\n                changed.set(slot, new);\n            }",
-    ),
-    Bug(
-        "a difference keeps the first sharding of the trace",
-        "propagation/replay/differences.rs",
-        "        self.recorded[slot as usize] = recorded;\n        if std::mem",
-        "        if !ON || !self.differs[slot as usize] {\n"
-        "            self.recorded[slot as usize] = recorded;\n        }\n        if std::mem",
     ),
     Bug(
         "new shardings have ids of others",
@@ -102,12 +69,6 @@ BUGS = [
         "let imported = self.imported.clone();\n        let recorded_bytes = if ON {\n"
         "            self.recorded_bytes.clone()\n"
         "        } else {\n            OnceLock::new()\n        };",
-    ),
-    Bug(
-        "decisions are a stale memo of other facts",
-        "spmd/lower/shared_decisions.rs",
-        "facts: own.facts.clone(),",
-        "facts: if ON { Vec::new() } else { own.facts.clone() },",
     ),
     Bug(
         "decisions are a stale memo of other placements",

@@ -1,0 +1,137 @@
+"""Random programs that replays cover: nothing is unused, in a group, called or manual.
+
+Few of their values are sharded, so that most visits do nothing until late in a run.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+TYPE = "tensor<4x4xf32>"
+BINARY = (
+    "stablehlo.add {0}, {1} : {type}",
+    "stablehlo.dot_general {0}, {1}, contracting_dims = [1] x [0] : ({type}, {type}) -> {type}",
+    "stablehlo.dot_general {0}, {1}, contracting_dims = [0] x [1] : ({type}, {type}) -> {type}",
+)
+UNARY = (
+    "stablehlo.negate {0} : {type}",
+    "stablehlo.transpose {0}, dims = [1, 0] : ({type}) -> {type}",
+)
+REGIONS = {
+    "barrier": "stablehlo.optimization_barrier {0}, {1} : {type}, {type}",
+    "call": "stablehlo.custom_call @unknown({0}, {1}) : ({type}, {type}) -> ({type}, {type})",
+    "while": """stablehlo.while(%a{number} = {0}, %b{number} = {1}) : {type}, {type}
+  cond {{
+    %t{number} = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %t{number} : tensor<i1>
+  }} do {{
+    %i{number} = {inner}
+    stablehlo.return %i{number}, %a{number} : {type}, {type}
+  }}""",
+    "case": """"stablehlo.case"(%index) ({{
+    %i{number} = {inner}
+    stablehlo.return %i{number}, {0} : {type}, {type}
+  }}, {{
+    stablehlo.return {1}, {0} : {type}, {type}
+  }}) : (tensor<i32>) -> ({type}, {type})""",
+}
+"""Ops with two results."""
+
+
+class Builder:
+    """A program as it grows."""
+
+    def __init__(self, rng: Random, num_args: int) -> None:
+        self._rng = rng
+        self.values = [f"%arg{index}" for index in range(num_args)]
+        self.unused = list[str]()
+        self.lines = list[str]()
+
+    def _value(self) -> str:
+        """A value, which is used from now on."""
+        last = self.values[-3:] if self._rng.random() < 0.5 else self.values
+        value = self._rng.choice(last)
+        if value in self.unused:
+            self.unused.remove(value)
+        return value
+
+    def _op(self, *operands: str) -> str:
+        """An op of one of these values, or of two."""
+        first, second = self._rng.choice(operands), self._rng.choice(operands)
+        return self._rng.choice((*BINARY, *UNARY)).format(first, second, type=TYPE)
+
+    def _add(self, *results: str) -> None:
+        self.values += results
+        self.unused += results
+
+    def rows(self, number: int) -> None:
+        """Add sums of products along the rows."""
+        self.lines += [
+            f"  %p{number} = stablehlo.dot_general {self._value()}, {self._value()}, "
+            f"batching_dims = [0] x [0], contracting_dims = [1] x [1] : ({TYPE}, {TYPE}) -> "
+            "tensor<4xf32>",
+            f"  %v{number} = stablehlo.broadcast_in_dim %p{number}, "
+            f"dims = [{self._rng.randrange(2)}] : (tensor<4xf32>) -> {TYPE}",
+        ]
+        self._add(f"%v{number}")
+
+    def op(self, number: int) -> None:
+        """Add an op of one or two values."""
+        first, second = self._value(), self._value()
+        op = self._op(first, second)
+        # It may use one of them only.
+        for value in {first, second}:
+            if value not in op and not value.startswith("%arg"):
+                self.lines.append(f"  %u{number} = stablehlo.negate {value} : {TYPE}")
+                self._add(f"%u{number}")
+        self.lines.append(f"  %v{number} = {op}")
+        self._add(f"%v{number}")
+
+    def pair(self, number: int) -> None:
+        """Add an op with two results."""
+        kind, op = self._rng.choice(list(REGIONS.items()))
+        first, second = self._value(), self._value()
+        outer = self._value() if kind in ("while", "case") else first
+        inside = (f"%a{number}", f"%b{number}") if kind == "while" else (first, second)
+        operands = self._rng.choice(inside), outer
+        inner = BINARY[self._rng.randrange(len(BINARY))].format(*operands, type=TYPE)
+        text = op.format(first, second, type=TYPE, number=number, inner=inner)
+        self.lines.append(f"  %v{number}:2 = {text}")
+        self._add(f"%v{number}#0", f"%v{number}#1")
+
+
+def program(rng: Random, num_args: int, has_pairs: bool = False) -> str:
+    """Ops on matrices, each of two values before it or of one, and sums of products along the rows;
+    with ``has_pairs`` also ops with two results.
+    """
+    builder = Builder(rng, num_args)
+    for number in range(rng.randrange(10, 30)):
+        choice = rng.random()
+        if has_pairs and choice < 0.25:
+            builder.pair(number)
+        elif choice < 0.5:
+            builder.rows(number)
+        else:
+            builder.op(number)
+    args = ", ".join(f"%arg{index}: {TYPE}" for index in range(num_args))
+    results = builder.unused
+    types = ", ".join([TYPE] * len(results))
+    return "\n".join(
+        [
+            'sdy.mesh @mesh = <["a"=2, "b"=2]>',
+            f"func.func @main({args}, %index: tensor<i32>) -> ({types}) {{",
+            *builder.lines,
+            f"  return {', '.join(results)} : {types}",
+            "}",
+        ]
+    )
+
+
+def sharding(rng: Random) -> str:
+    """At most one axis a dim."""
+    axes = ['"a"', '"b"', ""]
+    rng.shuffle(axes)
+    if rng.random() < 0.4:
+        axes = ["", ""]
+    dims = (", ".join(filter(None, (axis, rng.choice(("", "?"))))) for axis in axes[:2])
+    return "[" + ", ".join(f"{{{dim}}}" for dim in dims) + "]"
