@@ -121,14 +121,18 @@ impl Sets {
         // For each op the last set that it depends on, counted from 1.
         let mut reached = vec![0_u32; self.first.len()];
         let mut done = Walk::new(self.first.len());
+        let mut ahead = Walk::new(self.first.len());
         let (mut number, mut visits) = (0, 0);
-        while let Some(first) = done.next(self) {
+        let mut total: usize = num_left.iter().sum();
+        while total > 0 {
+            let Some(first) = done.next(self) else { break };
             let kind = kind_of[first as usize];
             if !std::mem::take(&mut is_left[first as usize]) {
                 done.finish();
                 continue;
             }
             num_left[kind as usize] -= 1;
+            total -= 1;
             if num_left[kind as usize] == 0 || visits > MAX_VISITS {
                 done.finish();
                 continue;
@@ -136,9 +140,11 @@ impl Sets {
             number += 1;
             reached[first as usize] = number;
             let mut set: Vec<u32> = vec![first];
-            let mut ahead = done.clone();
+            ahead.go_to(&done);
             ahead.finish();
-            while let Some(at) = ahead.next(self) {
+            // Until none of the kind are left.
+            while num_left[kind as usize] > 0 {
+                let Some(at) = ahead.next(self) else { break };
                 visits += 1;
                 let mut depends = false;
                 self.for_each_need(at, |need| depends |= reached[need as usize] == number);
@@ -149,6 +155,7 @@ impl Sets {
                     set.push(at);
                     is_left[at as usize] = false;
                     num_left[kind as usize] -= 1;
+                    total -= 1;
                     depends = true;
                 }
                 reached[at as usize] = if depends { number } else { 0 };
@@ -182,7 +189,6 @@ impl Sets {
 }
 
 /// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
-#[derive(Clone)]
 struct Walk {
     is_seen: Vec<bool>,
     /// The number of roots that the walk has begun at.
@@ -197,6 +203,13 @@ impl Walk {
     fn new(count: usize) -> Self {
         let (needs, open) = (Vec::new(), Vec::new());
         Self { is_seen: vec![false; count], num_roots: 0, needs, open }
+    }
+    /// Goes where `other`, a walk over as many, is.
+    fn go_to(&mut self, other: &Self) {
+        self.is_seen.copy_from_slice(&other.is_seen);
+        self.num_roots = other.num_roots;
+        self.needs.clone_from(&other.needs);
+        self.open.clone_from(&other.open);
     }
     /// The next set, of which all that it needs are finished.
     fn next(&mut self, sets: &Sets) -> Option<u32> {

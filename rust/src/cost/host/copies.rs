@@ -1,6 +1,7 @@
 //! Copies of items in front of kernels.
 
 use super::graph::{Graph, Item, Kernel, Read, NONE};
+use super::rows::Rows;
 
 /// `graph` with copies of items, each before a kernel: `before` has pairs of a kernel and an item, sorted by kernel. The copies are
 /// numbered behind the items, of which `items` are the new ones; `read_as` adds what a kernel reads in place of a read.
@@ -8,29 +9,29 @@ pub fn with_copies(
     graph: &Graph,
     mut items: Vec<Item>,
     before: &[(u32, u32)],
-    mut read_as: impl FnMut(u32, Read, &mut Vec<Read>),
+    mut read_as: impl FnMut(u32, Read, &mut Rows<Read>),
 ) -> Graph {
     let count = graph.kernels.len() + before.len();
-    let (mut kernels, mut reads) = (Vec::with_capacity(count), Vec::new());
+    let mut kernels = Vec::with_capacity(count);
+    let mut reads = Rows::with_capacity(count, graph.num_reads() + before.len());
     let mut new_places = Vec::with_capacity(graph.kernels.len());
     let mut copies = before.iter().peekable();
-    let mut read_instead: Vec<Read> = Vec::new();
     for (kernel, at) in graph.kernels.iter().zip(0..) {
         while let Some(&&(_, item)) = copies.peek().filter(|copy| copy.0 == at) {
             copies.next();
             let made_by = kernels.len() as u32;
             kernels.push(Kernel { op: kernel.op, is_elementwise: false, is_op: false });
-            reads.push((made_by, Read { item, is_elementwise: false }));
+            reads.push(Read { item, is_elementwise: false });
+            reads.end_row();
             let Item { value, bytes, .. } = items[item as usize];
             items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
         }
-        let place = kernels.len() as u32;
-        new_places.push(place);
+        new_places.push(kernels.len() as u32);
         kernels.push(*kernel);
         for read in graph.reads(at) {
-            read_as(at, *read, &mut read_instead);
-            reads.extend(read_instead.drain(..).map(|read| (place, read)));
+            read_as(at, *read, &mut reads);
         }
+        reads.end_row();
     }
     for item in &mut items[..graph.items.len()] {
         if item.made_by != NONE {
@@ -38,5 +39,5 @@ pub fn with_copies(
         }
     }
     let ops = graph.ops.iter().map(|&(op, kernel)| (op, new_places[kernel as usize])).collect();
-    Graph::new(kernels, ops, items, graph.returned.clone(), &reads)
+    Graph::with_rows(kernels, ops, items, graph.returned.clone(), reads)
 }

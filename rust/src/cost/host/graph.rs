@@ -57,6 +57,10 @@ pub struct Graph {
     makes: Rows<u32>,
     /// The order in which the kernels run, once somebody has asked for it; see [`super::order`].
     pub order: OnceCell<Vec<u32>>,
+    /// The number of kernels on the longest path that leads to each, once somebody has asked for it; see [`super::readers`].
+    pub depths: OnceCell<Vec<u32>>,
+    /// For each kernel those of a few others that need it, and those that it needs, likewise.
+    pub hubs: OnceCell<(Vec<u128>, Vec<u128>)>,
 }
 
 impl Graph {
@@ -68,11 +72,25 @@ impl Graph {
         returned: Vec<u32>,
         reads: &[(u32, Read)],
     ) -> Self {
-        let reads = Rows::of(kernels.len(), reads);
+        let reads = Rows::of(kernels.len(), reads.iter().copied());
+        Self::with_rows(kernels, ops, items, returned, reads)
+    }
+    /// From what each kernel reads.
+    pub fn with_rows(
+        kernels: Vec<Kernel>,
+        ops: Vec<(OpId, u32)>,
+        items: Vec<Item>,
+        returned: Vec<u32>,
+        reads: Rows<Read>,
+    ) -> Self {
         let made = items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
-        let made: Vec<(u32, u32)> = made.map(|(item, at)| (item.made_by, at)).collect();
-        let makes = Rows::of(kernels.len(), &made);
-        Self { kernels, ops, items, returned, reads, makes, order: OnceCell::new() }
+        let makes = Rows::of(kernels.len(), made.map(|(item, at)| (item.made_by, at)));
+        let (order, depths, hubs) = Default::default();
+        Self { kernels, ops, items, returned, reads, makes, order, depths, hubs }
+    }
+    /// How many reads all kernels have.
+    pub fn num_reads(&self) -> usize {
+        self.reads.total()
     }
     /// What kernel `at` reads.
     pub fn reads(&self, at: u32) -> &[Read] {

@@ -42,9 +42,9 @@ struct Run<'g> {
     last: Vec<u32>,
     /// Results, and the arguments whose memory they may take.
     taking_over: FxHashMap<u32, u32>,
-    /// The memory of outputs, and their places by size.
+    /// The memory of outputs, and their places by size, those that were added last first.
     outputs: Vec<Output>,
-    by_size: BTreeMap<u128, Vec<u32>>,
+    by_size: Vec<(u128, Reverse<u32>)>,
     /// The output whose memory each item is in before that is made.
     in_output: Vec<u32>,
     /// Items that are in the memory of outputs.
@@ -113,7 +113,7 @@ impl<'g> Run<'g> {
             last,
             taking_over,
             outputs: Vec::new(),
-            by_size: BTreeMap::new(),
+            by_size: Vec::new(),
             in_output: vec![NONE; count],
             is_output: vec![false; count],
             spans: vec![None; count],
@@ -156,9 +156,10 @@ impl<'g> Run<'g> {
                 }
             }
             self.is_output[at as usize] = true;
-            self.by_size.entry(item.bytes).or_default().push(self.outputs.len() as u32);
+            self.by_size.push((item.bytes, Reverse(self.outputs.len() as u32)));
             self.outputs.push(output);
         }
+        self.by_size.sort_unstable();
     }
     /// Puts items into the memory of outputs, the largest first, as far as it is free.
     fn fill_outputs(&mut self, position_of: &[u32]) {
@@ -171,9 +172,13 @@ impl<'g> Run<'g> {
             let what = &graph.items[*item as usize];
             what.made_by != NONE && what.name_of == NONE && what.bytes > 0
         };
-        let mut items: Vec<u32> = (0..graph.items.len() as u32).filter(needs_memory).collect();
-        items.sort_by_key(|&item| Reverse(graph.items[item as usize].bytes));
-        for item in items {
+        let items = (0..graph.items.len() as u32).filter(needs_memory);
+        let items = items.map(|item| (Reverse(graph.items[item as usize].bytes), item));
+        let mut items: Vec<(Reverse<u128>, u32)> = items.collect();
+        items.sort_unstable();
+        // The first of `by_size` that is no smaller than the item.
+        let mut from = self.by_size.len();
+        for (_, item) in items {
             if self.is_output[item as usize] || self.in_output[item as usize] != NONE {
                 continue;
             }
@@ -183,8 +188,10 @@ impl<'g> Run<'g> {
             let reads = graph.reads(made_by).iter().filter(|read| read.is_elementwise);
             let own = reads.map(|read| read.item).chain(Some(over).filter(|&over| over != NONE));
             let own = own.map(|item| self.in_output[graph.stored_as(item) as usize]);
-            let larger = self.by_size.range(bytes..);
-            let larger = larger.flat_map(|(_, outputs)| outputs.iter().rev().copied());
+            while from > 0 && self.by_size[from - 1].0 >= bytes {
+                from -= 1;
+            }
+            let larger = self.by_size[from..].iter().map(|&(_, Reverse(output))| output);
             let mut tried = own.filter(|&output| output != NONE).chain(larger.take(MAX_TRIED));
             let fits = |&output: &u32| self.may_be_in(output, item, (first, last));
             if let Some(output) = tried.find(fits) {
@@ -259,11 +266,15 @@ impl<'g> Run<'g> {
     }
     /// Whether the memory of `output` is free for `item` from the first to the last of these positions, but for what is over
     /// it there.
+    #[inline]
     fn may_be_in(&self, output: u32, item: u32, (first, last): (u32, u32)) -> bool {
         let output = &self.outputs[output as usize];
-        if first < output.free.0 || first >= output.free.1 || last > output.free.1 {
-            return false;
-        }
+        (output.free.0..output.free.1).contains(&first)
+            && last <= output.free.1
+            && self.has_gap(output, item, (first, last))
+    }
+    /// Whether nothing else is in `output` from the first to the last of these positions, but for what is over `item` there.
+    fn has_gap(&self, output: &Output, item: u32, (first, last): (u32, u32)) -> bool {
         let before = output.items.range(..=first).next_back();
         let after = output.items.range(first.saturating_add(1)..).next();
         let is_after = before.is_none_or(|(&begin, &(end, old))| {

@@ -1,12 +1,13 @@
 //! Whether all that read an item have run before a kernel writes over it, in whatever order kernels run.
 //!
 //! That is so if the kernel needs them. Most answers follow from the depths of kernels, from a few kernels that many paths lead
-//! through, or from a search of a few steps; for what is left there is a walk over the block for each [`CHUNK`] writes.
+//! through ([`hubs`]), or from a search of a few steps; for what is left there is a walk over the block for each [`CHUNK`] writes.
 
 use super::graph::{Graph, Read, NONE};
 use super::order::breadth_first;
+use super::rows::Rows;
 
-/// How many writes are looked at in one walk, and how many kernels are [`Hubs`].
+/// How many writes are looked at in one walk, and the most kernels that are [`hubs`].
 const CHUNK: usize = u128::BITS as usize;
 
 /// The most kernels that a search visits.
@@ -31,7 +32,8 @@ pub fn are_read_apart(
         return are_apart;
     }
     let readers = Readers::of(graph, writes);
-    let mut needs = Needs::new(graph);
+    // Many writes are over what nothing else reads: they need no search.
+    let mut needs: Option<Needs<'_>> = None;
     let mut left = Vec::new();
     let mut kernels: Vec<u32> = Vec::new();
     for (at, write) in writes.iter().enumerate() {
@@ -43,17 +45,17 @@ pub fn are_read_apart(
                 are_apart[at] = true;
             }
         }
-        if are_apart[at] {
+        if are_apart[at] || kernels.is_empty() {
             continue;
         }
-        match needs.all(write.kernel, &mut kernels) {
+        match needs.get_or_insert_with(|| Needs::new(graph)).all(write.kernel, &mut kernels) {
             Some(are_needed) => are_apart[at] = !are_needed,
             None => left.push(at),
         }
     }
     for chunk in left.chunks(CHUNK) {
         let kernels = chunk.iter().map(|&at| writes[at].kernel);
-        let needed_by = needed_by(graph, needs.order, kernels);
+        let needed_by = needed_by(graph, breadth_first(graph), kernels);
         for (bit, &at) in chunk.iter().enumerate() {
             let mut kernels = readers.of_item(writes[at].over).iter();
             are_apart[at] =
@@ -67,32 +69,33 @@ pub fn are_read_apart(
 struct Readers {
     /// The row of each item; [`NONE`] for those that nothing writes over.
     row_of: Vec<u32>,
-    rows: Vec<Vec<(u32, Read)>>,
+    rows: Rows<(u32, Read)>,
 }
 
 impl Readers {
     fn of(graph: &Graph, writes: &[Write]) -> Self {
         let mut row_of = vec![NONE; graph.items.len()];
-        let mut rows: Vec<Vec<(u32, Read)>> = Vec::with_capacity(writes.len());
+        let mut count = 0;
         for write in writes {
             let row = &mut row_of[write.over as usize];
             if *row == NONE {
-                *row = rows.len() as u32;
-                rows.push(Vec::new());
+                *row = count;
+                count += 1;
             }
         }
+        let mut reads: Vec<(u32, (u32, Read))> = Vec::new();
         for kernel in 0..graph.kernels.len() as u32 {
             for &read in graph.reads(kernel) {
                 let row = row_of[graph.stored_as(read.item) as usize];
-                if let Some(row) = rows.get_mut(row as usize) {
-                    row.push((kernel, read));
+                if row != NONE {
+                    reads.push((row, (kernel, read)));
                 }
             }
         }
-        Self { row_of, rows }
+        Self { row_of, rows: Rows::of(count as usize, reads.iter().copied()) }
     }
     fn of_item(&self, item: u32) -> &[(u32, Read)] {
-        &self.rows[self.row_of[item as usize] as usize]
+        self.rows.row(self.row_of[item as usize])
     }
 }
 
@@ -101,8 +104,7 @@ struct Needs<'g> {
     graph: &'g Graph,
     order: &'g [u32],
     /// The number of kernels on the longest path that leads to each.
-    depths: Vec<u32>,
-    hubs: Option<Hubs>,
+    depths: &'g [u32],
     /// The last search that visited each kernel.
     visited_by: Vec<u32>,
     num_searches: u32,
@@ -110,24 +112,19 @@ struct Needs<'g> {
     stack: Vec<u32>,
 }
 
-/// Kernels at depths where there are few others: whatever is needed far away is likely to be needed by way of one.
-struct Hubs {
-    /// The hubs that need each kernel, or are it.
-    before: Vec<u128>,
-    /// The hubs that each kernel needs, or is.
-    after: Vec<u128>,
-}
-
 impl<'g> Needs<'g> {
     fn new(graph: &'g Graph) -> Self {
         let order = breadth_first(graph);
-        let mut depths = vec![0; graph.kernels.len()];
-        for &kernel in order {
-            let depth = needs(graph, kernel).map(|by| depths[by as usize] + 1).max();
-            depths[kernel as usize] = depth.unwrap_or(0);
-        }
+        let depths = graph.depths.get_or_init(|| {
+            let mut depths = vec![0; graph.kernels.len()];
+            for &kernel in order {
+                let depth = needs(graph, kernel).map(|by| depths[by as usize] + 1).max();
+                depths[kernel as usize] = depth.unwrap_or(0);
+            }
+            depths
+        });
         let visited_by = vec![0; graph.kernels.len()];
-        Self { graph, order, depths, hubs: None, visited_by, num_searches: 0, stack: Vec::new() }
+        Self { graph, order, depths, visited_by, num_searches: 0, stack: Vec::new() }
     }
     /// Whether `kernel` needs all of `others`, of which some are removed; `None` if that takes too long to find out.
     fn all(&mut self, kernel: u32, others: &mut Vec<u32>) -> Option<bool> {
@@ -138,9 +135,10 @@ impl<'g> Needs<'g> {
         if others.is_empty() {
             return Some(true);
         }
-        let hubs = self.hubs.get_or_insert_with(|| Hubs::of(self.graph, self.order, &self.depths));
-        let after = hubs.after[kernel as usize];
-        others.retain(|&other| hubs.before[other as usize] & after == 0);
+        let make = || hubs(self.graph, self.order, self.depths);
+        let (before, after) = self.graph.hubs.get_or_init(make);
+        let after = after[kernel as usize];
+        others.retain(|&other| before[other as usize] & after == 0);
         self.search(kernel, others)
     }
     /// As [`Needs::all`], by a search from `kernel`.
@@ -172,39 +170,37 @@ impl<'g> Needs<'g> {
     }
 }
 
-impl Hubs {
-    /// Of the kernels at depths where there are fewest, evenly spread.
-    fn of(graph: &Graph, order: &[u32], depths: &[u32]) -> Self {
-        let most = order.last().map_or(0, |&last| depths[last as usize]);
-        let mut widths = vec![0_usize; most as usize + 1];
-        for &depth in depths {
-            widths[depth as usize] += 1;
-        }
-        let mut sorted = widths.clone();
-        sorted.sort_unstable();
-        let mut sum = 0;
-        let is_within = |width: &&usize| {
-            sum += **width;
-            sum <= CHUNK
-        };
-        let width = sorted.iter().take_while(is_within).last().or(sorted.first());
-        let width = width.copied().unwrap_or(0);
-        let narrow =
-            order.iter().filter(|&&kernel| widths[depths[kernel as usize] as usize] <= width);
-        let narrow: Vec<u32> = narrow.copied().collect();
-        let count = narrow.len().min(CHUNK);
-        let hubs = (0..count).map(|at| narrow[at * narrow.len() / count]);
-        let before = needed_by(graph, order, hubs.clone());
-        let mut after = vec![0_u128; graph.kernels.len()];
-        for (hub, bit) in hubs.zip(0..) {
-            after[hub as usize] |= 1 << bit;
-        }
-        for &kernel in order {
-            let all = needs(graph, kernel).fold(0, |all, by| all | after[by as usize]);
-            after[kernel as usize] |= all;
-        }
-        Self { before, after }
+/// The hubs that need each kernel, or are it, and those that each kernel needs, or is. Hubs are kernels at depths where there are few
+/// others, evenly spread: whatever is needed far away is likely to be needed by way of one.
+fn hubs(graph: &Graph, order: &[u32], depths: &[u32]) -> (Vec<u128>, Vec<u128>) {
+    let most = order.last().map_or(0, |&last| depths[last as usize]);
+    let mut widths = vec![0_usize; most as usize + 1];
+    for &depth in depths {
+        widths[depth as usize] += 1;
     }
+    let mut sorted = widths.clone();
+    sorted.sort_unstable();
+    let mut sum = 0;
+    let is_within = |width: &&usize| {
+        sum += **width;
+        sum <= CHUNK
+    };
+    let width = sorted.iter().take_while(is_within).last().or(sorted.first());
+    let width = width.copied().unwrap_or(0);
+    let narrow = order.iter().filter(|&&kernel| widths[depths[kernel as usize] as usize] <= width);
+    let narrow: Vec<u32> = narrow.copied().collect();
+    let count = narrow.len().min(CHUNK);
+    let hubs = (0..count).map(|at| narrow[at * narrow.len() / count]);
+    let before = needed_by(graph, order, hubs.clone());
+    let mut after = vec![0_u128; graph.kernels.len()];
+    for (hub, bit) in hubs.zip(0..) {
+        after[hub as usize] |= 1 << bit;
+    }
+    for &kernel in order {
+        let all = needs(graph, kernel).fold(0, |all, by| all | after[by as usize]);
+        after[kernel as usize] |= all;
+    }
+    (before, after)
 }
 
 /// The kernels that make what `kernel` reads.

@@ -14,18 +14,36 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T: Copy> Rows<T> {
+    /// Without rows; [`Rows::push`] fills the next one until [`Rows::end_row`].
+    pub fn with_capacity(count: usize, all: usize) -> Self {
+        let mut starts = Vec::with_capacity(count + 1);
+        starts.push(0);
+        Self { all: Vec::with_capacity(all), starts }
+    }
+    /// Adds to the row that is being filled.
+    pub fn push(&mut self, one: T) {
+        self.all.push(one);
+    }
+    /// Ends the row that is being filled.
+    pub fn end_row(&mut self) {
+        self.starts.push(self.all.len() as u32);
+    }
+    /// How many things are in all rows.
+    pub fn total(&self) -> usize {
+        self.all.len()
+    }
     /// From pairs of a row and what is in it, which keep their order.
-    pub fn of(count: usize, pairs: &[(u32, T)]) -> Self {
+    pub fn of(count: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
-        for &(row, _) in pairs {
+        for (row, _) in pairs.clone() {
             starts[row as usize + 1] += 1;
         }
         for at in 0..count {
             starts[at + 1] += starts[at];
         }
         let mut next = starts.clone();
-        let mut all: Vec<T> = pairs.iter().map(|pair| pair.1).collect();
-        for &(row, one) in pairs {
+        let mut all: Vec<T> = pairs.clone().map(|pair| pair.1).collect();
+        for (row, one) in pairs {
             all[next[row as usize] as usize] = one;
             next[row as usize] += 1;
         }

@@ -77,8 +77,9 @@ fn add_copies(graph: &Graph, mut updates: Vec<Update>) -> Graph {
         let stored = graph.stored_as(read.item);
         let copied =
             own.take_while(|(copy, _)| copy.0 == kernel).filter(|(copy, _)| copy.1 == stored);
-        instead.extend(copied.map(|(_, item)| Read { item, ..read }));
-        if instead.is_empty() {
+        let count = instead.total();
+        copied.for_each(|(_, item)| instead.push(Read { item, ..read }));
+        if instead.total() == count {
             instead.push(read);
         }
     })
