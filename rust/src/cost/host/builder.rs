@@ -4,9 +4,10 @@ use super::super::fusion::is_only_read;
 use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::{combined, is_scatter};
-use super::fused::is_name;
+use super::facts::Fact;
 use super::graph::{Graph, Item, Kernel, Read, NONE};
-use super::layouts::{DimOrder, Layouts};
+use super::layouts::Layouts;
+use super::orders::DimOrder;
 use super::stepwise::after_first_step;
 use super::storage::Storage;
 use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
@@ -82,7 +83,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             if self.storage.equal.is_repeated(program, op) {
                 continue;
             }
-            if is_name(program, self.works, &mut self.layouts, op) {
+            if self.storage.facts.has(op, Fact::NAME) {
                 self.add_name(op);
                 continue;
             }
@@ -90,7 +91,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
             let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
             if is_unmade && program.kind(op) != OpKind::While {
-                if self.storage.is_computed_in_sum(program, self.works, op) {
+                if self.storage.is_computed_in_sum(program, op) {
                     let copies = self.copies_for(op);
                     self.operand_copies = Vec::new();
                     self.taken_in.insert(op, copies);
@@ -287,7 +288,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         if program.kind(op) == OpKind::While && self.layouts.is_on_host() {
             return self.widened_for(op, copies);
         }
-        if self.works.movement(op) != Movement::Opaque {
+        if !self.storage.facts.has(op, Fact::OPAQUE) {
             // Others read their operands as they are.
             return copies;
         }
@@ -297,14 +298,14 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             let order = match folded {
                 Some(_) => None,
                 None if self.is_widened_outside(value) => {
-                    self.layouts.moved(program, self.works, op, index)
+                    self.layouts.moved(program, self.works, op, index).cloned()
                 }
                 None => self.layouts.order(program, self.works, op, index),
             };
             let Some(order) = order else {
                 let reshapes =
                     folded.is_none() && self.layouts.reshapes(program, self.works, op, index);
-                let update = self.update_of(value, 1).filter(|_| reshapes);
+                let update = if reshapes { self.update_of(value, 1) } else { None };
                 let own = self.items[value.index()];
                 copies.push(match update {
                     Some(update) => self.update_again(op, update, value),

@@ -3,9 +3,10 @@
 //! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
 
 use super::super::fusion::is_splat;
-use super::super::work::{Measure, Movement};
+use super::super::work::Movement;
 use super::super::works::Works;
 use super::layouts::Layouts;
+use super::names::{Expense, Named};
 use super::stepwise::after_first_step;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
@@ -34,51 +35,23 @@ pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
 }
 
 /// Whether a reduction that a library computes takes in `op`, which has one result, if nothing else needs that.
-pub fn is_for_sums(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    let is_large = works.tensors.of(program.result(op, 0)).elements >= LEAST_REDUCED;
-    (is_large || program.has_traits(op, OpTraits::CONSTANT_LIKE))
-        && is_known_to_library(program.op_name(op))
+pub fn is_for_sums(program: &Program, works: &mut Works<'_>, (op, named): (OpId, &Named)) -> bool {
+    named.is_known_to_library
+        && program.num_results(op) > 0
+        && (works.tensors.of(program.result(op, 0)).elements >= LEAST_REDUCED
+            || program.has_traits(op, OpTraits::CONSTANT_LIKE))
 }
 
-/// Whether a library computes the op of this name for a reduction.
-fn is_known_to_library(name: &str) -> bool {
-    let name = if name == "chlo.square" { "stablehlo.multiply" } else { name };
-    matches!(
-        name.strip_prefix("stablehlo.").unwrap_or_default(),
-        "abs"
-            | "add"
-            | "broadcast_in_dim"
-            | "cbrt"
-            | "ceil"
-            | "constant"
-            | "convert"
-            | "cosine"
-            | "divide"
-            | "exponential"
-            | "floor"
-            | "log"
-            | "logistic"
-            | "maximum"
-            | "minimum"
-            | "multiply"
-            | "negate"
-            | "power"
-            | "reshape"
-            | "round_nearest_even"
-            | "rsqrt"
-            | "sign"
-            | "sine"
-            | "sqrt"
-            | "subtract"
-            | "tanh"
-    )
-}
-
-/// Whether `op` fuses with the ops that make its operands.
-pub fn fuses(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
+/// Whether `op`, of which is known whether it is a kernel of its own, fuses with the ops that make its operands.
+pub fn fuses(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    (op, is_apart): (OpId, bool),
+) -> bool {
     match works.movement(op) {
         Movement::Pointwise => true,
-        Movement::Window => !is_apart(program, works, layouts, op),
+        Movement::Window => !is_apart,
         Movement::Reduce => {
             program.kind(op) == OpKind::Reduce
                 && after_first_step(program, works, layouts, op).is_none()
@@ -100,43 +73,35 @@ pub fn is_apart(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts,
     program.num_operands(op) > MAX_CONCATENATED || is_last && sizes[dim] >= LEAST_LAST_DIM
 }
 
-/// Whether the result of `op` is another name of its only operand.
-pub fn is_name(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
-    if program.num_operands(op) != 1 || program.num_results(op) != 1 {
-        return false;
-    }
-    works.movement(op) == Movement::Alias || layouts.keeps_places(program, works, op)
-}
-
 /// Whether XLA computes `op`, an elementwise one or data movement, only once. Hosts convert what they compute in `f32` to `bf16`,
 /// which is expensive.
-pub fn is_expensive(program: &Program, works: &mut Works<'_>, layouts: &Layouts, op: OpId) -> bool {
+pub fn is_expensive(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &Layouts,
+    (op, named): (OpId, &Named),
+) -> bool {
     let Some(result) = program.op_results(op).next() else { return true };
-    let is_computed =
-        works.movement(op) == Movement::Pointwise && program.op_name(op) != "stablehlo.select";
+    let is_computed = works.movement(op) == Movement::Pointwise && !named.is_select;
     if layouts.is_on_host() && is_computed && works.tensors.element(result) == "bf16" {
         return true;
     }
-    let element = works.tensors.element(result);
-    let (is_complex, is_integer) =
-        (element.starts_with("complex"), element.starts_with('i') || element.starts_with("ui"));
-    match program.op_name(op) {
-        "stablehlo.abs" | "stablehlo.cosine" | "stablehlo.sign" | "stablehlo.sine"
-        | "stablehlo.tan" => is_complex,
-        "stablehlo.divide" | "stablehlo.remainder" => {
-            let divisor = program.operands(op).nth(1);
-            let is_divide = program.op_name(op) == "stablehlo.divide";
-            match divisor {
-                // A division by what is broadcast multiplies with the inverse.
-                Some(value) if is_divide && !is_integer => !is_broadcast(program, value),
-                Some(value) => !is_integer || !is_splat_value(program, value),
-                None => true,
-            }
+    let is_of =
+        |prefix: &str, works: &mut Works<'_>| works.tensors.element(result).starts_with(prefix);
+    let is_integer = |works: &mut Works<'_>| is_of("i", works) || is_of("ui", works);
+    let divisor = program.operands(op).nth(1);
+    match named.expense {
+        Expense::Never => false,
+        Expense::Always => true,
+        Expense::OfComplex => is_of("complex", works),
+        Expense::Division if !is_integer(works) => {
+            // A division by what is broadcast multiplies with the inverse.
+            divisor.is_none_or(|value| !is_broadcast(program, value))
         }
-        "stablehlo.gather" | "stablehlo.map" => true,
-        _ => works
-            .family(op)
-            .is_some_and(|family| matches!(family.measure, Measure::PerElement(_, 1..))),
+        Expense::Division => divisor.is_none_or(|value| !is_splat_value(program, value)),
+        Expense::Remainder => {
+            divisor.is_none_or(|value| !is_integer(works) || !is_splat_value(program, value))
+        }
     }
 }
 
@@ -158,34 +123,4 @@ fn is_splat_value(program: &Program, value: ValueId) -> bool {
         && operand.and_then(|value| program.defining_op(value)).is_some_and(|op| {
             program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
         })
-}
-
-/// Whether `op` reads at most one operand of as many dims as its result, or fewer elements than it writes.
-pub fn reads_little(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-    let result = program.result(op, 0);
-    let rank = rank(works, result);
-    let is_made_of_nothing = |value: ValueId| {
-        let op = program.defining_op(value);
-        op.is_some_and(|op| {
-            let name = program.op_name(op);
-            matches!(name, "stablehlo.broadcast_in_dim" | "stablehlo.iota")
-                || program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
-        })
-    };
-    let operands: Vec<ValueId> = program.operands(op).collect();
-    let mut large = 0;
-    let mut elements: u128 = 0;
-    for (index, &value) in operands.iter().enumerate() {
-        if !operands[..index].contains(&value) {
-            elements = elements.saturating_add(works.tensors.of(value).elements);
-        }
-        large += usize::from(!is_made_of_nothing(value) && self::rank(works, value) >= rank);
-    }
-    large <= 1 || elements <= works.tensors.of(result).elements
-}
-
-/// The number of dims of `value` that are larger than one.
-fn rank(works: &mut Works<'_>, value: ValueId) -> usize {
-    let tensor = works.tensors.of(value);
-    tensor.dims.as_deref().map_or(0, |dims| dims.iter().filter(|&&size| size > 1).count())
 }

@@ -10,43 +10,22 @@
 
 use super::super::work::Movement;
 use super::super::works::Works;
-use crate::index::{OpId, SignatureId, ValueId};
+use super::orders::{
+    gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
+    Reading,
+};
+use crate::index::{Id, OpId, SignatureId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
-use crate::mlir::AttrValue;
-use crate::rules::{Shapes, SignatureView};
-use crate::stablehlo::dims::{ConvDims, DotDims};
 use rustc_hash::FxHashMap;
 
 /// The fewest features, on one side or the other, of convolutions that a library computes.
 const LEAST_FEATURES: i64 = 32;
 
-/// The order in which dims are read.
-pub type DimOrder = Box<[usize]>;
-
-/// What an op says of the dims of its operands.
-enum Reader {
-    Dot(DotDims),
-    /// A convolution, its groups of images, and whether its images have holes.
-    Convolution {
-        dims: ConvDims,
-        groups: u128,
-        has_holes: bool,
-    },
-    /// An all-gather along a dim.
-    Gather(usize),
-    /// A transpose: for each dim of the result that of the operand.
-    Transpose(Box<[usize]>),
-    /// A broadcast: for each dim of the operand that of the result.
-    Broadcast(Box<[usize]>),
-    /// A concatenation along a dim.
-    Concatenation(usize),
-    /// A reduction over dims.
-    Reduction(Box<[usize]>),
-}
-
-/// The orders in which ops read their operands, by signature.
+/// The orders in which ops read their operands.
 pub struct Layouts {
-    readers: FxHashMap<SignatureId, Option<Reader>>,
+    readers: Readers,
+    /// How ops read operands, by signature, place and type of the operand.
+    readings: FxHashMap<(SignatureId, usize, TypeId), Reading>,
     /// Whether `bf16` is computed as `f32`, and other things are as on hosts.
     is_wide: bool,
 }
@@ -54,7 +33,7 @@ pub struct Layouts {
 impl Layouts {
     /// `is_wide` says whether `bf16` is computed as `f32`.
     pub fn new(is_wide: bool) -> Self {
-        Self { readers: FxHashMap::default(), is_wide }
+        Self { readers: FxHashMap::default(), readings: FxHashMap::default(), is_wide }
     }
     /// Whether things are as on hosts.
     pub fn is_on_host(&self) -> bool {
@@ -82,26 +61,59 @@ impl Layouts {
         index: usize,
     ) -> Option<DimOrder> {
         let moved = self.moved(program, works, op, index);
-        if moved.is_some() {
-            return moved;
-        }
+        moved
+            .cloned()
+            .or_else(|| Some((0..self.widened_rank(program, works, op, index)?).collect()))
+    }
+    /// Whether `op` reads a copy of operand `index`.
+    pub fn copies(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> bool {
+        self.moved(program, works, op, index).is_some()
+            || self.widened_rank(program, works, op, index).is_some()
+    }
+    /// The number of dims of operand `index` of `op`, if that reads it as `f32`.
+    fn widened_rank(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<usize> {
         let value = program.operands(op).nth(index)?;
         if !self.widens(program, works, op, value) {
             return None;
         }
-        let rank = works.tensors.of(value).dims.as_deref()?.len();
-        Some((0..rank).collect())
+        Some(works.tensors.of(value).dims.as_deref()?.len())
     }
     /// What `op` reads in the place of operand `index`, `value`: the operand of a transpose, if `op` is a product that reads that
     /// as it is, or as the other of two orders of a matrix.
+    #[inline]
     pub fn folded(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        operand: (usize, ValueId),
+    ) -> Option<ValueId> {
+        if program.kind(op) != OpKind::DotGeneral {
+            return None;
+        }
+        self.folded_into(program, works, op, operand)
+    }
+    /// As [`Layouts::folded`], for a product.
+    fn folded_into(
         &mut self,
         program: &Program,
         works: &mut Works<'_>,
         op: OpId,
         (index, value): (usize, ValueId),
     ) -> Option<ValueId> {
-        if program.kind(op) != OpKind::DotGeneral || self.widens(program, works, op, value) {
+        if self.widens(program, works, op, value) {
             return None;
         }
         let made = program.defining_op(value)?;
@@ -128,18 +140,12 @@ impl Layouts {
         op: OpId,
         index: usize,
     ) -> bool {
-        if program.kind(op) != OpKind::DotGeneral {
-            return false;
-        }
-        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return false };
-        let value = program.operands(op).nth(index);
-        let sizes = value.and_then(|value| works.tensors.of(value).dims.as_deref());
-        let Some(sizes) = sizes else { return false };
-        of_product(dims, index, sizes.len()).is_some_and(|order| !is_moved(&order, sizes))
+        program.kind(op) == OpKind::DotGeneral
+            && matches!(self.reading(program, works, op, index), Some(Reading::Reshaped))
     }
     /// The number of dims of the batch of `op`, and of those of its left operand that its result has, if it is a product whose
     /// result is reshaped from that of matrices.
-    pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(usize, usize)> {
+    pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
         if program.kind(op) != OpKind::DotGeneral {
             return None;
         }
@@ -147,7 +153,7 @@ impl Layouts {
         let (batch, rows) = (dims.lhs_batching.len(), dims.lhs_contracting.len());
         let rank = |value: ValueId| program.value_type(value).rank();
         let rows = rank(program.operand(op, 0))?.checked_sub(batch + rows)?;
-        (rank(program.result(op, 0))? > batch + 2).then_some((batch, rows))
+        (rank(program.result(op, 0))? > batch + 2).then_some((batch as u32, rows as u32))
     }
     /// Whether `op` is a transpose that leaves all elements where they are, or a broadcast that only adds dims of size one.
     pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
@@ -213,42 +219,40 @@ impl Layouts {
     }
     /// What `op` says of the dims of its operands.
     fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
-        let id = program.signature(op).get()?;
-        self.readers.entry(id).or_insert_with(|| reader(program, op, id)).as_ref()
+        reader_of(&mut self.readers, program, op)
     }
     /// The order in which `op` reads operand `index`, if that is not the one that it has.
     pub fn moved(
         &mut self,
         program: &Program,
-        works: &mut Works<'_>,
+        works: &Works<'_>,
         op: OpId,
         index: usize,
-    ) -> Option<DimOrder> {
+    ) -> Option<&DimOrder> {
         if works.movement(op) != Movement::Opaque {
             return None;
         }
-        let reader = self.reader(program, op)?;
-        let sizes = works.tensors.of(program.operands(op).nth(index)?).dims.as_deref()?;
-        let order: DimOrder = match (reader, index) {
-            (Reader::Dot(dims), _) => of_product(dims, index, sizes.len())?,
-            (
-                Reader::Transpose(_)
-                | Reader::Broadcast(_)
-                | Reader::Concatenation(_)
-                | Reader::Reduction(_),
-                _,
-            ) => return None,
-            (Reader::Convolution { dims, .. }, 0) => {
-                let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
-                ends.chain([dims.input_feature]).collect()
-            }
-            (Reader::Convolution { dims, .. }, _) => {
-                let spatial = dims.kernel_spatial.iter().copied();
-                spatial.chain([dims.kernel_input_feature, dims.kernel_output_feature]).collect()
-            }
-            (&Reader::Gather(dim), _) => gathered_first(dim, sizes.len()),
-        };
-        is_moved(&order, sizes).then_some(order)
+        match self.reading(program, works, op, index)? {
+            Reading::Moved(order) => Some(order),
+            Reading::AsIs | Reading::Reshaped => None,
+        }
+    }
+    /// How `op` reads operand `index`.
+    fn reading(
+        &mut self,
+        program: &Program,
+        works: &Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<&Reading> {
+        let ty = program.type_of(program.operands(op).nth(index)?);
+        let readers = &mut self.readers;
+        let reading = self.readings.entry((program.signature(op).get()?, index, ty));
+        Some(reading.or_insert_with(|| {
+            let sizes = works.tensors.row(ty.index() as u32).dims.as_deref();
+            let reader = reader_of(readers, program, op);
+            reader.zip(sizes).map_or(Reading::AsIs, |(reader, sizes)| reader.reads(index, sizes))
+        }))
     }
     /// How many groups of images `op` has, if it is a convolution of hosts: these compute all pairs of them, and keep the diagonal.
     pub fn image_groups(&mut self, program: &Program, op: OpId) -> u128 {
@@ -285,68 +289,4 @@ impl Layouts {
         };
         is_moved(&order, sizes)
     }
-}
-
-/// What `op`, whose signature is `id`, says of the dims of its operands.
-fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
-    let shapes = Shapes::new(&[], &[]);
-    let view = SignatureView::of(program, id, &shapes);
-    match program.op_name(op) {
-        "stablehlo.dot_general" => {
-            Some(Reader::Dot(DotDims::read(view.attribute("dot_dimension_numbers")?)?))
-        }
-        "stablehlo.convolution" => {
-            let groups = u128::try_from(view.int("batch_group_count").unwrap_or(1)).unwrap_or(1);
-            let dims = ConvDims::read(view.attribute("dimension_numbers")?)?;
-            let holes = view.attribute("lhs_dilation").and_then(AttrValue::as_ints);
-            let has_holes = holes.is_some_and(|holes| holes.iter().any(|&step| step > 1));
-            Some(Reader::Convolution { dims, groups, has_holes })
-        }
-        "stablehlo.all_gather" => {
-            // Its own attribute is found without reading the others, the groups of devices among them.
-            let own = program.attr(op, "all_gather_dim").map(AttrValue::parse);
-            let dim = own.and_then(|value| value.as_int()).or_else(|| view.int("all_gather_dim"));
-            Some(Reader::Gather(usize::try_from(dim?).ok()?))
-        }
-        "stablehlo.transpose" => Some(Reader::Transpose(view.dims("permutation")?.into())),
-        "stablehlo.broadcast_in_dim" => {
-            Some(Reader::Broadcast(view.dims("broadcast_dimensions")?.into()))
-        }
-        "stablehlo.concatenate" => Some(Reader::Concatenation(view.dim("dimension")?)),
-        "stablehlo.reduce" => Some(Reader::Reduction(view.dims("dimensions")?.into())),
-        _ => None,
-    }
-}
-
-/// The order in which a product reads operand `index` of so many dims; `None` if in any.
-fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
-    let (batch, order) = order_of_product(dims, index, rank);
-    let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
-    let is_matrix = contracting.len() == 1 && rank <= batch + 2;
-    let is_first = order[..batch].iter().copied().eq(0..batch);
-    (!is_matrix || !is_first).then_some(order)
-}
-
-/// The number of dims of the batch of operand `index` of a product, and the order of all of its `rank` dims: first those.
-fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, DimOrder) {
-    let (batch, contracting) = match index {
-        0 => (&dims.lhs_batching, &dims.lhs_contracting),
-        _ => (&dims.rhs_batching, &dims.rhs_contracting),
-    };
-    let is_free = |dim: &usize| !batch.contains(dim) && !contracting.contains(dim);
-    let free: Vec<usize> = (0..rank).filter(is_free).collect();
-    let (first, second) =
-        if index == 0 { (&free[..], &contracting[..]) } else { (&contracting[..], &free[..]) };
-    (batch.len(), batch.iter().chain(first).chain(second).copied().collect())
-}
-
-/// All of so many dims, `dim` first.
-fn gathered_first(dim: usize, rank: usize) -> DimOrder {
-    [dim].into_iter().chain((0..rank).filter(|&other| other != dim)).collect()
-}
-
-/// Whether reading dims of `sizes` in this order is reading elements in another. Dims of size one move freely.
-fn is_moved(order: &[usize], sizes: &[i64]) -> bool {
-    let moved = order.iter().filter(|&&dim| sizes.get(dim).is_some_and(|&size| size > 1));
-    !moved.is_sorted()
 }

@@ -4,9 +4,9 @@
 
 use super::super::work::Movement;
 use super::super::works::Works;
-use super::fused::{is_for_sums, is_sum};
+use super::facts::Fact;
 use super::layouts::Layouts;
-use super::storage::Storage;
+use super::storage::{Row, Storage};
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 
@@ -16,13 +16,16 @@ const MAX_STEPS: usize = 16;
 /// More than one reduction.
 const MIXED: u32 = u32::MAX;
 
-impl Storage {
-    /// Counts a use of the value at `at` by the reduction `sum`.
-    pub(super) fn note_sum(&mut self, at: usize, sum: u32) {
-        let is_first = self.sums[at] == 0;
-        self.sum_of[at] = if is_first || self.sum_of[at] == sum { sum } else { MIXED };
-        self.sums[at] = self.sums[at].saturating_add(1);
+impl Row {
+    /// Counts a use of the value by the reduction `sum`.
+    pub(super) fn note_sum(&mut self, sum: u32) {
+        let is_first = self.sums == 0;
+        self.sum_of = if is_first || self.sum_of == sum { sum } else { MIXED };
+        self.sums = self.sums.saturating_add(1);
     }
+}
+
+impl Storage {
     /// Whether a reduction that a library computes takes in `op`, which has one result.
     pub(super) fn is_taken_in(
         &self,
@@ -31,13 +34,13 @@ impl Storage {
         layouts: &mut Layouts,
         op: OpId,
     ) -> bool {
-        let at = program.result(op, 0).index();
-        self.sums[at] > 0
-            && !self.is_read_whole[at]
-            && (is_for_sums(program, works, op)
-                || is_sum(program, works, op)
+        let row = &self.rows[program.result(op, 0).index()];
+        row.sums > 0
+            && !row.is_read_whole
+            && (self.facts.has(op, Fact::FOR_SUMS)
+                || self.facts.has(op, Fact::SUM)
                 || layouts.is_of_library(program, works, op))
-            && (self.uses[at] == self.sums[at] && self.sum_of[at] != MIXED
+            && (row.uses == row.sums && row.sum_of != MIXED
                 || self.is_shifted(program, op) && self.is_of_product(program, works, layouts, op))
     }
     /// Whether `op` is a product that a library computes, or computed of one that nothing else reads.
@@ -54,7 +57,7 @@ impl Storage {
             if layouts.is_of_library(program, works, op) {
                 return true;
             }
-            if !is_for_sums(program, works, op) {
+            if !self.facts.has(op, Fact::FOR_SUMS) {
                 return false;
             }
             // Products are written before biases.
@@ -69,22 +72,22 @@ impl Storage {
         let value = program.result(op, 0);
         let mut users = program.users(value);
         let user = users.next().filter(|_| users.next().is_none());
-        !self.is_read_whole[value.index()]
-            && self.uses[value.index()] == 1
+        !self.rows[value.index()].is_read_whole
+            && self.rows[value.index()].uses == 1
             && user.is_some_and(|user| {
-                works.movement(user) == Movement::Pointwise && is_for_sums(program, works, user)
+                works.movement(user) == Movement::Pointwise && self.facts.has(user, Fact::FOR_SUMS)
             })
     }
     /// Whether the result of `op` is only reduced, and combined with that reduction, as for a softmax.
     fn is_shifted(&self, program: &Program, op: OpId) -> bool {
         let value = program.result(op, 0);
-        if self.uses[value.index()] != 2 || self.sums[value.index()] != 1 {
+        if self.rows[value.index()].uses != 2 || self.rows[value.index()].sums != 1 {
             return false;
         }
         let is_sum = |user: &OpId| program.kind(*user) == OpKind::Reduce;
         let Some(sum) = program.users(value).find(is_sum) else { return false };
         let mut reduced = program.result(sum, 0);
-        while self.uses[reduced.index()] == 1 {
+        while self.rows[reduced.index()].uses == 1 {
             let Some(user) = program.users(reduced).next() else { return false };
             if program.operands(user).any(|operand| operand == value) {
                 return true;

@@ -6,8 +6,7 @@
 
 use super::super::work::Movement;
 use super::super::works::Works;
-use super::fused::{fuses, is_expensive};
-use super::layouts::Layouts;
+use super::facts::{Fact, Facts};
 use crate::index::{Id, OpId};
 use crate::ir::{Program, ValueDef};
 
@@ -38,8 +37,8 @@ impl Paths {
     pub fn all_fuse(
         &mut self,
         program: &Program,
-        works: &mut Works<'_>,
-        layouts: &mut Layouts,
+        works: &Works<'_>,
+        facts: &Facts,
         op: OpId,
     ) -> bool {
         let value = program.result(op, 0);
@@ -47,18 +46,12 @@ impl Paths {
         program.users(value).all(|user| {
             program.parent_block(user) == block
                 && works.movement(user) != Movement::Window
-                && fuses(program, works, layouts, user)
-                && self.is_clean(program, works, layouts, (op, user))
+                && facts.has(user, Fact::FUSES)
+                && self.is_clean(program, facts, (op, user))
         })
     }
     /// Whether every path from `op` to `user`, which fuses, is of ops that fuse.
-    fn is_clean(
-        &mut self,
-        program: &Program,
-        works: &mut Works<'_>,
-        layouts: &Layouts,
-        (op, user): (OpId, OpId),
-    ) -> bool {
+    fn is_clean(&mut self, program: &Program, facts: &Facts, (op, user): (OpId, OpId)) -> bool {
         self.num_walks += 1;
         self.stack.clear();
         self.stack.push(user);
@@ -94,7 +87,7 @@ impl Paths {
         let mut reached: Vec<OpId> = Vec::new();
         for at in visited {
             if is_on_path(&reached, at) {
-                if !is_taken_in(program, works, layouts, at) {
+                if !is_taken_in(facts, at) {
                     return false;
                 }
                 reached.push(at);
@@ -105,10 +98,6 @@ impl Paths {
 }
 
 /// Whether ops that fuse with their producers take in the result of `op`, however often that is used.
-fn is_taken_in(program: &Program, works: &mut Works<'_>, layouts: &Layouts, op: OpId) -> bool {
-    let is_cheap = matches!(
-        works.movement(op),
-        Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
-    );
-    is_cheap && !is_expensive(program, works, layouts, op)
+fn is_taken_in(facts: &Facts, op: OpId) -> bool {
+    facts.has(op, Fact::PURE) && !facts.has(op, Fact::EXPENSIVE)
 }

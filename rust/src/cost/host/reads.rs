@@ -2,16 +2,16 @@
 
 use super::super::work::Movement;
 use super::builder::Builder;
-use super::fused::{fuses, is_sum};
+use super::facts::Fact;
 use super::graph::{Read, NONE};
 use crate::index::{Id, OpId, ValueId};
 
 impl Builder<'_, '_, '_> {
     pub(super) fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
         let program = self.program;
-        let fuses = fuses(program, self.works, &mut self.layouts, op);
+        let facts = &self.storage.facts;
+        let (fuses, is_sum) = (facts.has(op, Fact::FUSES), facts.has(op, Fact::SUM));
         let is_pointwise = self.works.movement(op) == Movement::Pointwise;
-        let is_sum = is_sum(program, self.works, op);
         self.num_walks += 1;
         for (index, value) in program.operands(op).enumerate() {
             let copy = copies.get(index).copied().unwrap_or(NONE);
@@ -67,13 +67,12 @@ impl Builder<'_, '_, '_> {
             let made_by = program.defining_op(value).filter(|_| is_inlined);
             match made_by {
                 Some(op) => {
-                    let movement = self.works.movement(op);
-                    let keeps = matches!(movement, Movement::Pointwise | Movement::Alias)
-                        || self.layouts.keeps_places(program, self.works, op);
+                    let facts = &self.storage.facts;
+                    let is_elementwise = is_elementwise && facts.has(op, Fact::PLACE_BY_PLACE);
+                    let copies = self.taken_in.get(&op);
                     for (index, value) in program.operands(op).enumerate() {
-                        let copy = self.taken_in.get(&op).and_then(|copies| copies.get(index));
-                        match copy {
-                            None => stack.push((value, is_elementwise && keeps, is_sum)),
+                        match copies.and_then(|copies| copies.get(index)) {
+                            None => stack.push((value, is_elementwise, is_sum)),
                             Some(&NONE) => {
                                 let at = (index, value);
                                 let folded = self.layouts.folded(program, self.works, op, at);
@@ -88,11 +87,11 @@ impl Builder<'_, '_, '_> {
                 None if self.items[value.index()] != NONE => {
                     self.stamps[value.index()].1 = self.reads.len() as u32;
                     let item = self.items[value.index()];
-                    let made_by = program.defining_op(value).map(|op| program.op_name(op));
+                    let is_gather = |op: OpId| self.storage.facts.has(op, Fact::GATHER);
                     // XLA gathers into more dims, which its users reshape: nothing is written over these.
                     let is_elementwise = is_elementwise
                         && !(has_tail && self.storage.is_inlined(value))
-                        && made_by != Some("stablehlo.gather");
+                        && !program.defining_op(value).is_some_and(is_gather);
                     self.reads.push((kernel, Read { item, is_elementwise }));
                 }
                 None => {}

@@ -14,12 +14,12 @@
 //!
 //! Which ops fuse says [`super::fused`].
 
-use super::super::fusion::{is_only_read, is_splat};
+use super::super::fusion::is_only_read;
 use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::is_scatter;
 use super::equal::Equal;
-use super::fused::{fuses, is_apart, is_expensive, is_name, is_sum, reads_little};
+use super::facts::{Fact, Facts};
 use super::invariant::Invariant;
 use super::layouts::Layouts;
 use super::paths::Paths;
@@ -33,28 +33,35 @@ const MAX_DEPTH: u8 = 15;
 pub struct Storage {
     /// The values that are equal.
     pub equal: Equal,
+    pub facts: Facts,
     pub(super) invariant: Invariant,
-    pub(super) uses: Vec<u32>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Row {
+    pub uses: u32,
     /// The uses, where those of what is computed anew in several count as that many.
-    reads: Vec<u32>,
+    pub reads: u32,
     /// The uses by reductions that take in an op only where all of its uses are theirs.
-    pub(super) sums: Vec<u32>,
+    pub sums: u32,
     /// The reduction whose uses these are, counted from 1; [`u32::MAX`] of several.
-    pub(super) sum_of: Vec<u32>,
-    /// Whether a value is computed of a product that a reduction takes in.
-    holds_product: Vec<bool>,
-    pub(super) is_read_whole: Vec<bool>,
-    /// Whether a value is computed before the loop that it is in, and some op of the loop reads it.
-    is_carried: Vec<bool>,
-    /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
-    read_in_own: Vec<bool>,
-    read_in_others: Vec<bool>,
-    is_written: Vec<bool>,
-    is_inlined: Vec<bool>,
-    has_tail: Vec<bool>,
-    depth: Vec<u8>,
+    pub sum_of: u32,
     /// Of what XLA computes in the dims of matrices and reshapes for its uses: how it is reshaped.
-    reshaped_as: Vec<Option<(usize, usize)>>,
+    reshaped_as: Option<(u32, u32)>,
+    depth: u8,
+    /// Whether it is computed of a product that a reduction takes in.
+    holds_product: bool,
+    pub is_read_whole: bool,
+    /// Whether it is computed before the loop that it is in, and some op of the loop reads it.
+    is_carried: bool,
+    /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
+    read_in_own: bool,
+    read_in_others: bool,
+    is_written: bool,
+    is_inlined: bool,
+    has_tail: bool,
 }
 
 impl Storage {
@@ -65,25 +72,11 @@ impl Storage {
         layouts: &mut Layouts,
         functions: &[OpId],
     ) -> Self {
-        let count = program.num_value_ids();
-        let equal = Equal::new(program, works, functions, false);
         let mut this = Self {
-            equal,
+            equal: Equal::new(program, works, functions, false),
+            facts: Facts::new(program, works, layouts, functions),
             invariant: Invariant::new(program, works, functions),
-            uses: vec![0; count],
-            reads: vec![0; count],
-            sums: vec![0; count],
-            sum_of: vec![0; count],
-            holds_product: vec![false; count],
-            is_read_whole: vec![false; count],
-            is_carried: vec![false; count],
-            read_in_own: vec![false; count],
-            read_in_others: vec![false; count],
-            is_written: vec![false; count],
-            is_inlined: vec![false; count],
-            has_tail: vec![false; count],
-            depth: vec![0; count],
-            reshaped_as: vec![None; count],
+            rows: vec![Row::default(); program.num_value_ids()],
         };
         let mut paths = Paths::new(program);
         for &func in functions {
@@ -103,40 +96,40 @@ impl Storage {
     }
     /// Whether `value` is written to memory of its own.
     pub fn is_written(&self, value: ValueId) -> bool {
-        self.is_written[value.index()]
+        self.rows[value.index()].is_written
     }
     /// Whether ops that fuse with their producers compute `value` anew.
     pub fn is_inlined(&self, value: ValueId) -> bool {
-        self.is_inlined[value.index()]
+        self.rows[value.index()].is_inlined
     }
     /// Whether `value` is taken from something else that its op writes.
     pub fn has_tail(&self, value: ValueId) -> bool {
-        self.has_tail[value.index()]
+        self.rows[value.index()].has_tail
     }
     /// Whether `op`, whose results nothing reads from memory, is computed by the reductions that take it in.
-    pub fn is_computed_in_sum(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-        works.movement(op) == Movement::Opaque
+    pub fn is_computed_in_sum(&self, program: &Program, op: OpId) -> bool {
+        self.facts.has(op, Fact::OPAQUE)
             && program.num_results(op) == 1
-            && self.is_inlined[program.result(op, 0).index()]
-            && !self.has_tail[program.result(op, 0).index()]
+            && self.rows[program.result(op, 0).index()].is_inlined
+            && !self.rows[program.result(op, 0).index()].has_tail
     }
     /// Whether some use reads `value` from memory.
     pub fn is_read_whole(&self, value: ValueId) -> bool {
-        self.is_read_whole[value.index()]
+        self.rows[value.index()].is_read_whole
     }
     /// Whether `value` is cheap, and some use reads it from memory in the dims that it has, and another in others: XLA computes
     /// it for each of the two, with the reshape.
     pub fn is_reshaped_anew(&self, value: ValueId) -> bool {
         let at = value.index();
-        self.is_written[at]
-            && self.is_inlined[at]
-            && self.depth[at] > 0
-            && self.read_in_own[at]
-            && self.read_in_others[at]
+        self.rows[at].is_written
+            && self.rows[at].is_inlined
+            && self.rows[at].depth > 0
+            && self.rows[at].read_in_own
+            && self.rows[at].read_in_others
     }
     /// The number of uses of `value`, those of its other names included.
     pub fn uses(&self, value: ValueId) -> u32 {
-        self.uses[value.index()]
+        self.rows[value.index()].uses
     }
     fn count_uses(
         &mut self,
@@ -145,85 +138,83 @@ impl Storage {
         layouts: &mut Layouts,
         op: OpId,
     ) {
-        if self.is_unused(program, works, op) {
+        if self.is_unused(program, op) {
             return;
         }
-        let fuses = fuses(program, works, layouts, op);
+        let has = |fact: Fact| self.facts.has(op, fact);
+        let (fuses, is_opaque, is_sum) = (has(Fact::FUSES), has(Fact::OPAQUE), has(Fact::SUM));
+        let is_name = has(Fact::NAME);
         let is_taken_in =
             program.num_results(op) == 1 && self.is_taken_in(program, works, layouts, op);
-        let is_sum = is_sum(program, works, op);
         let block = program.parent_block(op);
         let ends = ended_branch(program, op);
-        let is_name = is_name(program, works, layouts, op);
-        let times = self.times_made(program, works, layouts, op);
+        let times = self.times_made(program, works, op);
+        let own = program.op_results(op).next().map(|result| self.rows[result.index()]);
+        let own = own.unwrap_or_default();
+        let first = program.operands(op).next().map(|value| self.equal.first(value));
         for (index, operand) in program.operands(op).enumerate() {
-            if ends.is_some_and(|owner| self.uses[program.result(owner, index).index()] == 0) {
+            if ends.is_some_and(|owner| self.rows[program.result(owner, index).index()].uses == 0) {
                 continue;
             }
             let operand = self.equal.first(operand);
             let folded = layouts.folded(program, works, op, (index, operand));
-            let operand = folded.map_or(operand, |folded| self.equal.first(folded));
-            let first = program.operands(op).next().filter(|_| index == 1);
-            if first.is_some_and(|first| self.equal.first(first) == operand) {
+            let used = folded.map_or(operand, |folded| self.equal.first(folded));
+            if index == 1 && first == Some(used) {
                 // A square uses its operand once.
                 continue;
             }
-            let at = operand.index();
-            let is_carried = self.invariant.is_carried_to(program, operand, op);
-            self.is_carried[at] |= is_carried;
-            self.is_read_whole[at] |= is_carried;
-            let is_near = match program.def(operand) {
+            let at = used.index();
+            let is_carried = self.invariant.is_carried_to(program, used, op);
+            let is_near = match program.def(used) {
                 ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
             };
+            let row = &mut self.rows[at];
+            row.is_carried |= is_carried;
+            row.is_read_whole |= is_carried;
             if is_near && is_name {
-                let result = program.result(op, 0).index();
-                self.uses[at] = self.uses[at].saturating_add(self.uses[result]);
-                self.reads[at] = self.reads[at].saturating_add(self.reads[result]);
-                if self.sums[result] > 0 {
-                    let sums = self.sums[at].saturating_add(self.sums[result] - 1);
-                    self.note_sum(at, self.sum_of[result]);
-                    self.sums[at] = sums.saturating_add(1);
+                row.uses = row.uses.saturating_add(own.uses);
+                row.reads = row.reads.saturating_add(own.reads);
+                row.is_read_whole |= own.is_read_whole;
+                row.read_in_others |= own.is_read_whole;
+                if own.sums > 0 {
+                    let sums = row.sums.saturating_add(own.sums - 1);
+                    row.note_sum(own.sum_of);
+                    row.sums = sums.saturating_add(1);
                 }
-                self.is_read_whole[at] |= self.is_read_whole[result];
-                self.read_in_others[at] |= self.is_read_whole[result];
                 continue;
             }
-            let is_copied = !(fuses && is_near)
+            let is_copied = is_opaque
+                && !(fuses && is_near)
                 && folded.is_none()
-                && layouts.order(program, works, op, index).is_some();
+                && layouts.copies(program, works, op, index);
             let is_taken_in = is_taken_in && !is_copied;
-            self.uses[at] = self.uses[at].saturating_add(1);
-            self.reads[at] = self.reads[at].saturating_add(times);
+            row.uses = row.uses.saturating_add(1);
+            row.reads = row.reads.saturating_add(times);
             if is_taken_in {
-                self.note_sum(at, self.sum_of[program.result(op, 0).index()]);
+                row.note_sum(own.sum_of);
             } else if is_sum && index == 0 {
-                self.note_sum(at, op.index() as u32 + 1);
+                row.note_sum(op.index() as u32 + 1);
             }
             if is_carried || !(is_near && (fuses || is_taken_in || is_copied)) {
-                self.is_read_whole[at] = true;
-                let is_reshaped = layouts.reshapes(program, works, op, index);
-                let read =
-                    if is_reshaped { &mut self.read_in_others } else { &mut self.read_in_own };
-                read[at] = true;
+                row.is_read_whole = true;
+                if layouts.reshapes(program, works, op, index) {
+                    row.read_in_others = true;
+                } else {
+                    row.read_in_own = true;
+                }
             }
         }
     }
     /// In how many of its users `op` is computed anew; 1 if in none.
-    fn times_made(
-        &self,
-        program: &Program,
-        works: &mut Works<'_>,
-        layouts: &Layouts,
-        op: OpId,
-    ) -> u32 {
-        let result = program.op_results(op).next().map_or(0, |value| self.reads[value.index()]);
-        let is_moved = matches!(works.movement(op), Movement::Pointwise | Movement::Window);
+    fn times_made(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> u32 {
+        let result =
+            program.op_results(op).next().map_or(0, |value| self.rows[value.index()].reads);
         let is_anew = result > 1
-            && is_moved
+            && matches!(works.movement(op), Movement::Pointwise | Movement::Window)
             && program.num_results(op) == 1
-            && !is_expensive(program, works, layouts, op)
-            && reads_little(program, works, op);
+            && !self.facts.has(op, Fact::EXPENSIVE)
+            && self.facts.reads_little(program, works, op);
         if is_anew {
             result
         } else {
@@ -241,117 +232,109 @@ impl Storage {
             for (index, result) in program.op_results(op).enumerate() {
                 let is_carried =
                     program.kind(op) == OpKind::While && is_only_read(program, op, index);
-                let is_unused = is_branching(program, op) && self.uses[result.index()] == 0;
-                self.is_written[result.index()] = !is_carried && !is_unused;
+                let row = &mut self.rows[result.index()];
+                let is_unused = is_branching(program, op) && row.uses == 0;
+                row.is_written = !is_carried && !is_unused;
             }
             return;
         }
         let at = program.result(op, 0).index();
-        if self.is_unused(program, works, op) {
-            self.is_inlined[at] = true;
+        let mut row = self.rows[at];
+        if self.is_unused(program, op) {
+            self.rows[at].is_inlined = true;
             return;
         }
         let movement = works.movement(op);
-        let is_apart = is_apart(program, works, layouts, op);
         let is_taken_in = self.is_taken_in(program, works, layouts, op);
-        self.is_read_whole[at] |= self.sums[at] > 0 && !is_taken_in;
+        row.is_read_whole |= row.sums > 0 && !is_taken_in;
+        let has = |fact: Fact| self.facts.has(op, fact);
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             // Others are part of the executable.
-            self.is_inlined[at] = true;
-            self.is_written[at] = is_splat(program, op) && self.is_read_whole[at];
-        } else if is_name(program, works, layouts, op) {
-            self.is_inlined[at] = true;
+            row.is_inlined = true;
+            row.is_written = has(Fact::OF_NOTHING) && row.is_read_whole;
+        } else if has(Fact::NAME) {
+            row.is_inlined = true;
         } else if movement == Movement::Expand {
-            (self.is_inlined[at], self.is_written[at]) = (true, self.is_read_whole[at]);
-        } else if matches!(movement, Movement::Pointwise | Movement::Window) && !is_apart {
-            let depth =
-                program.operands(op).map(|value| self.depth[self.equal.first(value).index()]).max();
-            let depth = depth.unwrap_or(0).saturating_add(1);
-            let is_expensive = is_expensive(program, works, layouts, op);
-            let has_one_use = self.uses[at] == 1 && (self.reads[at] == 1 || !is_expensive);
-            let is_single = (has_one_use || self.sums[at] > 0) && !self.is_read_whole[at];
-            let mut operands = program.operands(op).map(|value| self.equal.first(value).index());
-            self.holds_product[at] = operands.any(|operand| self.holds_product[operand]);
-            if self.holds_product[at] && !is_taken_in && !self.continues(program, works, op) {
+            (row.is_inlined, row.is_written) = (true, row.is_read_whole);
+        } else if matches!(movement, Movement::Pointwise | Movement::Window) && !has(Fact::APART) {
+            let mut depth = 0;
+            for value in program.operands(op) {
+                let operand = self.rows[self.equal.first(value).index()];
+                depth = operand.depth.max(depth);
+                row.holds_product |= operand.holds_product;
+            }
+            let depth = depth.saturating_add(1);
+            // What follows looks at the row.
+            self.rows[at] = row;
+            let is_expensive = has(Fact::EXPENSIVE);
+            let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
+            let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
+            if row.holds_product && !is_taken_in && !self.continues(program, works, op) {
                 // The kernel of the product and the reduction ends here.
-                (self.holds_product[at], self.is_written[at]) = (false, true);
+                (row.holds_product, row.is_written) = (false, true);
+                self.rows[at] = row;
                 return;
             }
-            self.reshaped_as[at] = self.matrices(program, layouts, op);
-            let is_repeated = self.uses[at] > 1
-                && !self.is_carried[at]
+            row.reshaped_as = self.matrices(program, layouts, op);
+            let is_repeated = row.uses > 1
+                && !row.is_carried
                 && depth <= MAX_DEPTH
                 && !is_expensive
-                && (reads_little(program, works, op)
-                    || self.reshaped_as[at].is_some()
-                    || is_used_as_name(program, works, layouts, op)
-                    || !self.is_read_whole[at] && paths.all_fuse(program, works, layouts, op));
-            self.depth[at] = if is_repeated || is_single { depth } else { 0 };
-            self.is_inlined[at] = is_single || is_repeated;
-            self.is_written[at] = !self.is_inlined[at] || self.is_read_whole[at];
+                && (self.facts.reads_little(program, works, op)
+                    || row.reshaped_as.is_some()
+                    || self.is_used_as_name(program, op)
+                    || !row.is_read_whole && paths.all_fuse(program, works, &self.facts, op));
+            row.depth = if is_repeated || is_single { depth } else { 0 };
+            row.is_inlined = is_single || is_repeated;
+            row.is_written = !row.is_inlined || row.is_read_whole;
         } else if is_taken_in {
             let mut operands = program.operands(op).map(|value| self.equal.first(value).index());
-            let holds_product =
-                movement == Movement::Opaque || operands.any(|operand| self.holds_product[operand]);
-            (self.is_inlined[at], self.depth[at], self.holds_product[at]) =
-                (true, 1, holds_product);
+            row.holds_product = movement == Movement::Opaque
+                || operands.any(|operand| self.rows[operand].holds_product);
+            (row.is_inlined, row.depth) = (true, 1);
         } else if has_tail(program, works, layouts, op) {
             let is_wide = layouts.widens(program, works, op, program.result(op, 0));
-            let uses = if is_wide { self.reads[at] } else { self.uses[at].min(1) };
-            let is_inlined = uses == 1 && !self.is_read_whole[at];
-            (self.has_tail[at], self.is_inlined[at]) = (true, is_inlined);
-            (self.depth[at], self.is_written[at]) = (u8::from(is_inlined), !is_inlined);
+            let uses = if is_wide { row.reads } else { row.uses.min(1) };
+            let is_inlined = uses == 1 && !row.is_read_whole;
+            (row.has_tail, row.is_inlined) = (true, is_inlined);
+            (row.depth, row.is_written) = (u8::from(is_inlined), !is_inlined);
         } else {
             let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
-            self.is_written[at] = !is_carried;
+            row.is_written = !is_carried;
         }
+        self.rows[at] = row;
+    }
+    /// Whether one op reads the result of `op`, and makes another name of it. XLA looks at the uses of a value before it fuses: of
+    /// this one there is one, and each use of the name computes it.
+    fn is_used_as_name(&self, program: &Program, op: OpId) -> bool {
+        let mut users = program.users(program.result(op, 0));
+        let user = users.next();
+        users.next().is_none() && user.is_some_and(|user| self.facts.has(user, Fact::NAME))
     }
     /// How the result of `op`, an elementwise one, is reshaped, if XLA computes it of matrices: of two products that nothing else
     /// reads, or of what such are computed of. Source: XLA's `ReshapeMover`.
-    fn matrices(
-        &self,
-        program: &Program,
-        layouts: &mut Layouts,
-        op: OpId,
-    ) -> Option<(usize, usize)> {
+    fn matrices(&self, program: &Program, layouts: &mut Layouts, op: OpId) -> Option<(u32, u32)> {
         if program.num_operands(op) != 2 {
             return None;
         }
         let mut reshaped = program.operands(op).map(|value| {
             let value = self.equal.first(value);
-            if self.uses[value.index()] != 1 {
+            if self.rows[value.index()].uses != 1 {
                 return None;
             }
-            let known = self.reshaped_as[value.index()];
+            let known = self.rows[value.index()].reshaped_as;
             known.or_else(|| layouts.reshapes_result(program, program.defining_op(value)?))
         });
         let (first, second) = (reshaped.next()??, reshaped.next()??);
         (first == second).then_some(first)
     }
     /// Whether `op`, of which all users are known, makes something that no op needs.
-    fn is_unused(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-        let is_pure = matches!(
-            works.movement(op),
-            Movement::Pointwise | Movement::Expand | Movement::Alias | Movement::Window
-        );
-        is_pure
+    fn is_unused(&self, program: &Program, op: OpId) -> bool {
+        self.facts.has(op, Fact::PURE)
             && program.num_results(op) == 1
-            && self.uses[program.result(op, 0).index()] == 0
+            && self.rows[program.result(op, 0).index()].uses == 0
             && !program.has_traits(op, OpTraits::CONSTANT_LIKE)
     }
-}
-
-/// Whether one op reads the result of `op`, and makes another name of it. XLA looks at the uses of a value before it fuses: of
-/// this one there is one, and each use of the name computes it.
-fn is_used_as_name(
-    program: &Program,
-    works: &mut Works<'_>,
-    layouts: &mut Layouts,
-    op: OpId,
-) -> bool {
-    let mut users = program.users(program.result(op, 0));
-    let user = users.next();
-    users.next().is_none() && user.is_some_and(|user| is_name(program, works, layouts, user))
 }
 
 /// The op whose results `op` ends a branch with.

@@ -6,7 +6,7 @@
 use super::super::fusion::is_only_read;
 use super::builder::Builder;
 use super::graph::NONE;
-use super::layouts::DimOrder;
+use super::orders::DimOrder;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
