@@ -21,10 +21,11 @@ pub fn donated_arguments(
     let args: Vec<ValueId> = program.block_args(program.func_body(func)).collect();
     for (&arg, port) in args.iter().zip(program.func_args(func)) {
         for attr in program.attr_list(port.attrs) {
-            let value = AttrValue::parse(program.text().get(attr.value));
+            // Shardings and the like are not read.
+            let value = || AttrValue::parse(program.text().get(attr.value));
             match program.str(attr.name) {
                 "tf.aliasing_output" => {
-                    let output = value.as_int().and_then(|output| usize::try_from(output).ok());
+                    let output = value().as_int().and_then(|output| usize::try_from(output).ok());
                     let Some(output) = output.filter(|&output| output < returned.len()) else {
                         continue;
                     };
@@ -32,7 +33,7 @@ pub fn donated_arguments(
                         pairs.push((output, arg));
                     }
                 }
-                "jax.buffer_donor" if value.as_bool() == Some(true) => donors.push(arg),
+                "jax.buffer_donor" if value().as_bool() == Some(true) => donors.push(arg),
                 _ => {}
             }
         }

@@ -109,16 +109,19 @@ impl Equal {
         })
     }
     /// The first value that is equal to `value`.
+    #[inline]
     pub fn first(&self, value: ValueId) -> ValueId {
         self.0[value.index()]
     }
     /// Whether `op` makes what an op before it has made.
+    #[inline]
     pub fn is_repeated(&self, program: &Program, op: OpId) -> bool {
         program.op_results(op).next().is_some_and(|result| self.first(result) != result)
     }
 }
 
 /// What equal ops with one result have in common, besides their operands; `function` is that of `op`.
+#[inline]
 fn makes(program: &Program, op: OpId, function: Option<StrId>) -> Makes<'_> {
     let ty = program.type_of(program.result(op, 0));
     let is_constant = program.kind(op) == OpKind::Constant;
@@ -134,10 +137,16 @@ fn makes(program: &Program, op: OpId, function: Option<StrId>) -> Makes<'_> {
 }
 
 /// The only op of the function of `op`, a reduction of one operand.
+#[inline]
 pub fn function(program: &Program, op: OpId) -> Option<StrId> {
     if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
         return None;
     }
+    only_op(program, op)
+}
+
+/// The only op of the function of `op`, which has regions.
+fn only_op(program: &Program, op: OpId) -> Option<StrId> {
     let block = program.region_entry(program.op_regions(op).next()?).get()?;
     let mut inner = program.block_ops(block);
     let (first, last) = (inner.next()?, inner.next()?);

@@ -93,14 +93,17 @@ impl Graph {
         self.reads.total()
     }
     /// What kernel `at` reads.
+    #[inline]
     pub fn reads(&self, at: u32) -> &[Read] {
         self.reads.row(at)
     }
     /// What kernel `at` makes.
+    #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
         self.makes.row(at)
     }
     /// The item whose memory `item` is in.
+    #[inline]
     pub fn stored_as(&self, item: u32) -> u32 {
         match self.items[item as usize].name_of {
             NONE => item,

@@ -48,6 +48,7 @@ impl Names {
         Self(vec![None; program.strings().len()])
     }
     /// What the name of `op` says.
+    #[inline]
     pub fn of(&mut self, program: &Program, works: &Works<'_>, op: OpId) -> Named {
         let known = &mut self.0[program.op_name_id(op).index()];
         *known.get_or_insert_with(|| named(program.op_name(op), works, op))

@@ -21,10 +21,12 @@ impl<T: Copy> Rows<T> {
         Self { all: Vec::with_capacity(all), starts }
     }
     /// Adds to the row that is being filled.
+    #[inline]
     pub fn push(&mut self, one: T) {
         self.all.push(one);
     }
     /// Ends the row that is being filled.
+    #[inline]
     pub fn end_row(&mut self) {
         self.starts.push(self.all.len() as u32);
     }
@@ -50,6 +52,7 @@ impl<T: Copy> Rows<T> {
         Self { all, starts }
     }
     /// What is in row `at`.
+    #[inline]
     pub fn row(&self, at: u32) -> &[T] {
         &self.all[self.starts[at as usize] as usize..self.starts[at as usize + 1] as usize]
     }

@@ -95,14 +95,17 @@ impl Storage {
         this
     }
     /// Whether `value` is written to memory of its own.
+    #[inline]
     pub fn is_written(&self, value: ValueId) -> bool {
         self.rows[value.index()].is_written
     }
     /// Whether ops that fuse with their producers compute `value` anew.
+    #[inline]
     pub fn is_inlined(&self, value: ValueId) -> bool {
         self.rows[value.index()].is_inlined
     }
     /// Whether `value` is taken from something else that its op writes.
+    #[inline]
     pub fn has_tail(&self, value: ValueId) -> bool {
         self.rows[value.index()].has_tail
     }
@@ -114,6 +117,7 @@ impl Storage {
             && !self.rows[program.result(op, 0).index()].has_tail
     }
     /// Whether some use reads `value` from memory.
+    #[inline]
     pub fn is_read_whole(&self, value: ValueId) -> bool {
         self.rows[value.index()].is_read_whole
     }
@@ -128,6 +132,7 @@ impl Storage {
             && self.rows[at].read_in_others
     }
     /// The number of uses of `value`, those of its other names included.
+    #[inline]
     pub fn uses(&self, value: ValueId) -> u32 {
         self.rows[value.index()].uses
     }
