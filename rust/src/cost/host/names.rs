@@ -7,6 +7,7 @@ use crate::ir::Program;
 
 /// What the name of an op says.
 #[derive(Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // Each is asked for by itself.
 pub struct Named {
     /// It is a transpose or a broadcast.
     pub spreads: bool,

@@ -40,6 +40,7 @@ pub struct Storage {
 
 /// How a value is stored.
 #[derive(Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is found out by itself.
 pub(super) struct Row {
     pub uses: u32,
     /// The uses, where those of what is computed anew in several count as that many.
