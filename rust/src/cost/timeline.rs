@@ -17,7 +17,6 @@
 
 use super::dataflow::{Dataflow, Task, TaskBlock};
 use super::stream::{Seconds, Stream};
-use std::cmp::Reverse;
 
 /// How long one run of some ops takes.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +72,6 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
         exposed: vec![0.0; times.transfers.len()],
         lost: 0.0,
         open: Vec::new(),
-        told: Vec::new(),
     };
     for at in (0..flow.blocks.len()).rev() {
         run.block_seconds[at] = run.schedule(&flow.blocks[at]);
@@ -97,6 +95,16 @@ struct State {
     passes_on: (u32, f64),
     start: f64,
     end: f64,
+}
+
+impl State {
+    /// Notes that the task cannot start before `ready`, when what it needs is there; `waits_for` as in the field.
+    #[inline]
+    fn wait(&mut self, ready: f64, waits_for: u32) {
+        if ready >= self.ready {
+            (self.ready, self.waits_for) = (ready, waits_for);
+        }
+    }
 }
 
 impl Default for State {
@@ -150,6 +158,14 @@ struct Made {
     waits_for: u32,
 }
 
+impl Made {
+    /// Whether tasks of `kind` may use it chunk by chunk.
+    #[inline]
+    fn may_overlap(&self, kind: Kind) -> bool {
+        matches!((self.kind, kind), (Kind::Split, Kind::Product) | (Kind::Product, Kind::Split))
+    }
+}
+
 struct Run<'a> {
     flow: &'a Dataflow,
     times: &'a Times<'a>,
@@ -162,9 +178,8 @@ struct Run<'a> {
     exposed: Vec<f64>,
     /// What overlapping ops lose to the collectives that were started, as far as none has lost it yet.
     lost: f64,
-    /// The tasks that are released together, and those that can start after one; fields to reuse their memory.
+    /// The tasks without work that can start after one; a field to reuse its memory.
     open: Vec<u32>,
-    told: Vec<u32>,
 }
 
 impl Run<'_> {
@@ -175,15 +190,24 @@ impl Run<'_> {
         self.streams.resize_with(self.times.num_streams.max(1), || Stream::of(block.tasks));
         for task in block.tasks.0..block.tasks.1 {
             if self.flow.tasks[task as usize].num_needs == 0 {
-                self.release(task);
+                if self.kinds[task as usize] == Kind::Free {
+                    self.open.push(task);
+                    self.run_free();
+                } else {
+                    self.release(task);
+                }
             }
         }
         loop {
-            let starts = self.streams.iter().enumerate().filter_map(|(at, stream)| {
+            let mut first: Option<(f64, usize)> = None;
+            for (at, stream) in self.streams.iter().enumerate() {
+                let Some(start) = stream.next_start() else { continue };
                 // At the same time collectives start first.
-                Some((Seconds(stream.next_start()?), Reverse(at)))
-            });
-            let Some((Seconds(start), Reverse(at))) = starts.min() else { break };
+                if first.is_none_or(|(least, _)| Seconds(start) <= Seconds(least)) {
+                    first = Some((start, at));
+                }
+            }
+            let Some((start, at)) = first else { break };
             let Some(task) = self.streams[at].take(start) else { break };
             self.place(task, at, start, block.times);
         }
@@ -206,22 +230,19 @@ impl Run<'_> {
             bodies.map(|&(block, times)| self.block_seconds[block as usize] * times).sum();
         own + inside
     }
-    /// Puts a task that can start on its stream; one that takes no time is done at once.
+    /// Puts a task that can start, and takes time, on its stream.
     fn release(&mut self, task: u32) {
-        let mut open = std::mem::take(&mut self.open);
-        open.push(task);
-        while let Some(task) = open.pop() {
+        let row = self.flow.tasks[task as usize].collective;
+        let stream = row.map_or(0, |row| self.times.transfers[row as usize].stream);
+        self.streams[stream].add(self.states[task as usize].ready, task);
+    }
+    /// Runs the tasks that can start and take no time.
+    fn run_free(&mut self) {
+        while let Some(task) = self.open.pop() {
             let state = &mut self.states[task as usize];
-            if self.kinds[task as usize] == Kind::Free {
-                (state.start, state.end) = (state.ready, state.ready);
-                self.tell_users(task, &mut open);
-                continue;
-            }
-            let row = self.flow.tasks[task as usize].collective;
-            let stream = row.map_or(0, |row| self.times.transfers[row as usize].stream);
-            self.streams[stream].add(state.ready, task);
+            (state.start, state.end) = (state.ready, state.ready);
+            self.tell_users(task);
         }
-        self.open = open;
     }
     /// Runs `task` on a stream from `start`.
     fn place(&mut self, task: u32, at: usize, start: f64, times: f64) {
@@ -263,22 +284,31 @@ impl Run<'_> {
         let stream = &mut self.streams[at];
         stream.free = end;
         stream.last = collective;
-        let mut told = std::mem::take(&mut self.told);
-        self.tell_users(task, &mut told);
-        for user in told.drain(..) {
-            self.release(user);
-        }
-        self.told = told;
+        self.tell_users(task);
+        // The first is on top.
+        self.open.reverse();
+        self.run_free();
     }
-    /// Tells the tasks that need `task` when it ends; those that can start now go to `open`.
-    fn tell_users(&mut self, task: u32, open: &mut Vec<u32>) {
+    /// Tells the tasks that need `task` when it ends; of those that can start now the ones that take no time go to `open`.
+    fn tell_users(&mut self, task: u32) {
         let (flow, made) = (self.flow, self.made(task));
+        let ready = made.end.max(made.others);
         for &user in flow.users(task) {
-            self.tell(&made, user);
+            let kind = self.kinds[user as usize];
+            if kind == Kind::Free || made.may_overlap(kind) {
+                self.tell(&made, user, kind);
+            } else {
+                self.states[user as usize].wait(ready, made.waits_for);
+            }
             let left = &mut self.left[user as usize];
             *left -= 1;
-            if *left == 0 {
-                open.push(user);
+            if *left > 0 {
+                continue;
+            }
+            if kind == Kind::Free {
+                self.open.push(user);
+            } else {
+                self.release(user);
             }
         }
     }
@@ -300,9 +330,8 @@ impl Run<'_> {
         let (kind, row) = (self.kinds[source as usize], known.collective);
         Made { end: state.end, source, others, kind, from: (from.start, from.end), row, waits_for }
     }
-    /// Tells `user`, which needs what was `made`, when that ends.
-    fn tell(&mut self, made: &Made, user: u32) {
-        let kind = self.kinds[user as usize];
+    /// Tells `user`, which is of `kind` and needs what was `made`, when that ends.
+    fn tell(&mut self, made: &Made, user: u32, kind: Kind) {
         let chunks = self.chunks(made, user, kind);
         let (start, end) = made.from;
         let first = if chunks > 1.0 { start + (end - start) / chunks } else { made.end };
@@ -311,9 +340,7 @@ impl Run<'_> {
         if chunks > 1.0 && end > state.ends_after.0 {
             state.ends_after = (end, chunks);
         }
-        if ready >= state.ready {
-            (state.ready, state.waits_for) = (ready, made.waits_for);
-        }
+        state.wait(ready, made.waits_for);
         if kind != Kind::Free {
             return;
         }
