@@ -102,18 +102,19 @@ impl<'a> KnownGroups<'a> {
 
 fn groups(program: &Program, op: OpId) -> Groups {
     let ints = |value: &AttrValue<'_>| value.as_ints();
-    for name in ["source_target_pairs", "replica_groups"] {
-        let value = op_attribute(program, op, name);
-        let text = value.as_ref().and_then(AttrValue::as_str);
+    let values = ["source_target_pairs", "replica_groups"];
+    let [pairs, lists] = values.map(|name| op_attribute(program, op, name));
+    for value in [&pairs, &lists].into_iter().flatten() {
+        let text = value.as_str();
         if let Some(digits) = text.and_then(parse_digit_groups) {
             return Groups::Digits(digits);
         }
     }
-    if let Some(pairs) = op_attribute(program, op, "source_target_pairs") {
+    if let Some(pairs) = pairs {
         let Some(ids) = ints(&pairs) else { return Groups::Unknown };
         return Groups::Pairs(ids.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect());
     }
-    let Some(value) = op_attribute(program, op, "replica_groups") else { return Groups::Unknown };
+    let Some(value) = lists else { return Groups::Unknown };
     let AttrValue::Dense { ty, .. } = &value else {
         return Groups::Named(program.attr(op, "replica_groups").unwrap_or_default().to_owned());
     };

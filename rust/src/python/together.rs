@@ -3,7 +3,8 @@
 use crate::cost::collectives::CollectiveKind;
 use crate::cost::combine::{combined, Candidate};
 use crate::cost::ProgramCost;
-use crate::index::{OpId, StrId};
+use crate::error::Span;
+use crate::index::{OpId, StrId, TypeId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -49,6 +50,9 @@ fn candidates(
     most: &HashMap<String, u128>,
 ) -> Vec<Option<Candidate>> {
     let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
+    // The kinds by the ids of what their keys say: ops with equal ids have equal keys.
+    let mut by_ids: FxHashMap<(CollectiveKind, TypeId, StrId, Span), u32> = FxHashMap::default();
+    let name = program.strings().find("replica_groups").unwrap_or_default();
     let mut candidates = Vec::with_capacity(cost.collectives.len());
     let mut limits: FxHashMap<CollectiveKind, Option<u128>> = FxHashMap::default();
     for row in &cost.collectives {
@@ -56,20 +60,25 @@ fn candidates(
         let most = *limit.or_insert_with(|| most.get(row.kind.as_str()).copied());
         let most = most.filter(|_| row.axes.is_some() && row.mesh.is_some());
         let candidate = most.filter(|_| program.num_operands(row.op) == 1).map(|most| {
-            let (element, groups) = (element(program, row.op), groups(program, row.op));
-            let key = (row.kind, element, reducer(program, row.op), groups);
-            let next = kinds.len() as u32;
-            Candidate { kind: *kinds.entry(key).or_insert(next), bytes: row.bytes, most }
+            let ty = program.op_results(row.op).next().map(|value| program.type_of(value));
+            let (ty, reducer) = (ty.unwrap_or_default(), reducer(program, row.op));
+            let groups = program.op_attrs(row.op).iter().find(|attr| attr.name == name);
+            let groups = groups.map(|attr| attr.value).unwrap_or_default();
+            let kind = *by_ids.entry((row.kind, ty, reducer, groups)).or_insert_with(|| {
+                let key = (row.kind, element(program, ty), reducer, program.text().get(groups));
+                let next = kinds.len() as u32;
+                *kinds.entry(key).or_insert(next)
+            });
+            Candidate { kind, bytes: row.bytes, most }
         });
         candidates.push(candidate);
     }
     candidates
 }
 
-/// The element type of the result of `op`.
-fn element(program: &Program, op: OpId) -> &str {
-    let result = program.op_results(op).next();
-    let text = result.map_or("", |value| program.value_type_text(value));
+/// The element type of `ty`.
+fn element(program: &Program, ty: TypeId) -> &str {
+    let text = ty.get().map_or("", |ty| program.type_text(ty));
     text.rsplit(['x', '<']).next().unwrap_or_default()
 }
 
@@ -79,9 +88,4 @@ fn reducer(program: &Program, op: OpId) -> StrId {
     let body = region.and_then(|region| program.region_entry(region).get());
     let first = body.and_then(|body| program.block_ops(body).next());
     first.map_or(StrId::NONE, |inner| program.op_name_id(inner))
-}
-
-/// The groups of devices of `op`.
-fn groups(program: &Program, op: OpId) -> &str {
-    program.attr(op, "replica_groups").unwrap_or_default()
 }
