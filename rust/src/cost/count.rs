@@ -13,12 +13,11 @@ use super::memory::{Liveness, Memory};
 use super::schedule::Schedule;
 use super::steps::{Order, RowsOfOp};
 use super::work::estimate::Estimates;
-use super::work::unit::Unit;
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
-use super::{OpRow, ProgramCost, Sequence, Uncounted};
+use super::{OpRow, ProgramCost, Sequence, Uncounted, WorkKind};
 use crate::error::Span;
-use crate::index::{FuncId, Id, IdRange, IdVec, OpId, SignatureId, StrId, TypeId, UseId};
+use crate::index::{BlockId, FuncId, Id, IdVec, OpId, SignatureId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
@@ -27,15 +26,14 @@ const NOT_ALIKE: u32 = u32::MAX;
 
 const MISSING_CALLEE: &str = "what it calls is not there";
 
-/// The key of a row: ops with the same name, location, element type, work, unit and traffic share one.
-type RowKey<'a> = (StrId, &'a str, StrId, Work, Unit, u128);
+/// The key of a row: ops with the same name, location and kind share one.
+type RowKey<'a> = (StrId, &'a str, u32);
 
 /// What is the same for all ops of a signature whose values have its types, but for ops with regions, custom calls and aliases.
 #[derive(Clone, Copy)]
 struct Alike {
     work: Work,
-    unit: Unit,
-    element: StrId,
+    has_work: bool,
     is_collective: bool,
 }
 
@@ -52,6 +50,10 @@ pub(super) struct Count<'a> {
     alike_of: IdVec<SignatureId, u32>,
     alikes: Vec<Alike>,
     rows: FxHashMap<RowKey<'a>, usize>,
+    /// The places of kinds in `ProgramCost::kinds`.
+    kinds: FxHashMap<WorkKind, u32>,
+    /// The kinds of ops that are alike, by their place in `alikes` and their traffic.
+    kinds_of_alike: FxHashMap<(u32, u128), u32>,
     /// The rows of ops that are alike, by signature, location and traffic.
     rows_of_alike: FxHashMap<(SignatureId, Span, u128), usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
@@ -93,6 +95,8 @@ impl<'a> Count<'a> {
             alike_of: IdVec::filled(NOT_ALIKE, program.signatures().len()),
             alikes: Vec::new(),
             rows: FxHashMap::default(),
+            kinds: FxHashMap::default(),
+            kinds_of_alike: FxHashMap::default(),
             rows_of_alike: FxHashMap::default(),
             uncounted: FxHashMap::default(),
             cost: ProgramCost {
@@ -102,25 +106,31 @@ impl<'a> Count<'a> {
         };
         // Callers first, so that rows of the entry function come first.
         functions.reverse();
+        // The block of the op before, and whether it runs.
+        let (mut block, mut is_run) = (BlockId::NONE, false);
         for &func in &functions {
             for &op in count.works.ops_inside(func).iter() {
                 for value in program.op_results(op) {
                     count.works.tensors.id(value);
                 }
-                if count.execution.times_once(program.parent_block(op)) > 0
-                    && !program.has_traits(op, OpTraits::TERMINATOR)
-                {
+                if program.parent_block(op) != block {
+                    block = program.parent_block(op);
+                    is_run = count.execution.times_once(block) > 0;
+                }
+                if is_run && !program.has_traits(op, OpTraits::TERMINATOR) {
                     count.add(op);
                 }
             }
         }
-        let inside: Vec<_> =
-            functions.iter().map(|&func| (func, count.works.ops_inside(func))).collect();
-        count.cost.flow = Dataflow::new(program, &count.execution, &inside, &count.cost.rows_of);
+        let (execution, rows) = (&count.execution, &*count.cost.rows_of);
+        count.cost.flow = Dataflow::new(program, execution, &mut count.works, &functions, rows);
         Some((count, entry))
     }
     /// Adds one op.
     fn add(&mut self, op: OpId) {
+        if self.works.is_free(op) {
+            return;
+        }
         if let Some(place) = self.alike(op) {
             return self.add_alike(op, place);
         }
@@ -154,8 +164,8 @@ impl<'a> Count<'a> {
     }
     /// Adds `op`, which is like ops that were added before.
     fn add_alike(&mut self, op: OpId, place: u32) {
-        let known = &self.alikes[place as usize];
-        let (is_collective, has_work) = (known.is_collective, known.work != Work::default());
+        let alike = self.alikes[place as usize];
+        let Alike { has_work, is_collective, .. } = alike;
         if is_collective {
             self.add_collective(op);
         }
@@ -168,7 +178,14 @@ impl<'a> Count<'a> {
         let index = if let Some(&known) = self.rows_of_alike.get(&key) {
             known
         } else {
-            let index = self.row(op, self.alikes[place as usize], traffic);
+            let kind = if let Some(&known) = self.kinds_of_alike.get(&(place, traffic)) {
+                known
+            } else {
+                let kind = self.kind(op, alike, traffic);
+                self.kinds_of_alike.insert((place, traffic), kind);
+                kind
+            };
+            let index = self.row(op, kind);
             self.rows_of_alike.insert(key, index);
             index
         };
@@ -178,22 +195,15 @@ impl<'a> Count<'a> {
     fn is_as_signed(&self, op: OpId) -> bool {
         let program = self.program;
         let Some(id) = program.signature(op).get() else { return false };
+        if program.num_regions(op) > 0 || program.kind(op) == OpKind::CustomCall {
+            return false;
+        }
         let signature = &program.signatures()[id];
-        let have = |mut values: IdRange<UseId>, types: &[TypeId]| {
-            let value = |slot: UseId| program.type_of(program.used_value(slot));
-            values.len() == types.len()
-                && types.iter().all(|&ty| values.next().map(value) == Some(ty))
-        };
-        let mut results = program.op_results(op);
-        let results_have = results.len() == signature.result_types.len()
-            && signature
-                .result_types
-                .iter()
-                .all(|&ty| results.next().map(|value| program.type_of(value)) == Some(ty));
-        program.num_regions(op) == 0
-            && program.kind(op) != OpKind::CustomCall
-            && results_have
-            && have(program.op_uses(op), &signature.operand_types)
+        let (operands, results) = (&signature.operand_types, &signature.result_types);
+        program.num_operands(op) == operands.len()
+            && program.num_results(op) == results.len()
+            && program.op_results(op).zip(results).all(|(value, &ty)| program.type_of(value) == ty)
+            && program.operands(op).zip(operands).all(|(value, &ty)| program.type_of(value) == ty)
     }
     fn add_row(&mut self, op: OpId, outcome: &Outcome) {
         let (work, is_collective, is_counted) = match *outcome {
@@ -207,17 +217,20 @@ impl<'a> Count<'a> {
             Some(bytes) => bytes,
             None => self.fusion.traffic(program, &mut self.works, op),
         };
-        let is_free = work == Work::default() && traffic == 0;
-        if is_free || self.works.movement(op) == Movement::Alias {
+        if self.works.movement(op) == Movement::Alias {
             return;
         }
-        let (element, unit) = (self.element(op), self.works.unit(op));
-        let own = Alike { work, unit, element, is_collective };
+        let has_work = work != Work::default();
+        let own = Alike { work, has_work, is_collective };
         if is_counted && self.is_as_signed(op) {
             self.alike_of[program.signature(op)] = self.alikes.len() as u32;
             self.alikes.push(own);
         }
-        let index = self.row(op, own, traffic);
+        if !has_work && traffic == 0 {
+            return;
+        }
+        let kind = self.kind(op, own, traffic);
+        let index = self.row(op, kind);
         self.count_run(op, index);
     }
     /// Counts the runs of `op` in the row `index`.
@@ -227,16 +240,26 @@ impl<'a> Count<'a> {
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
     }
-    /// The row of `op`, which reads and writes `traffic` bytes.
-    fn row(&mut self, op: OpId, alike: Alike, traffic: u128) -> usize {
+    /// The kind of `op`, which reads and writes `traffic` bytes.
+    fn kind(&mut self, op: OpId, alike: Alike, traffic: u128) -> u32 {
+        let Alike { work, is_collective, .. } = alike;
+        let kind = (self.element(op), self.works.unit(op), work, traffic, is_collective);
+        let kinds = &mut self.cost.kinds;
+        *self.kinds.entry(kind).or_insert_with(|| {
+            kinds.push(kind);
+            kinds.len() as u32 - 1
+        })
+    }
+    /// The row of `op`, which is of `kind`.
+    fn row(&mut self, op: OpId, kind: u32) -> usize {
         let program = self.program;
-        let Alike { work, unit, element, is_collective } = alike;
-        let place = program.text().get(program.loc(op));
-        let key = (program.op_name_id(op), place, element, work, unit, traffic);
+        let loc = program.loc(op);
+        let key = (program.op_name_id(op), program.text().get(loc), kind);
+        let (element, unit, work, traffic, is_collective) = self.cost.kinds[kind as usize];
         let ops = &mut self.cost.ops;
         *self.rows.entry(key).or_insert_with(|| {
-            let loc = program.loc(op);
-            ops.push(OpRow { op, loc, element, work, unit, traffic, count: 0, is_collective });
+            let count = 0;
+            ops.push(OpRow { op, loc, element, work, unit, traffic, count, is_collective, kind });
             ops.len() - 1
         })
     }

@@ -5,9 +5,9 @@
 
 use super::execution::Execution;
 use super::steps::RowsOfOp;
+use super::works::Works;
 use crate::index::{BlockId, Id, OpId};
 use crate::ir::{Program, ValueDef};
-use std::rc::Rc;
 
 /// One op.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,13 +50,15 @@ pub struct Dataflow {
 const NONE: u32 = u32::MAX;
 
 impl Dataflow {
-    /// The dependences of the ops of `functions`, callers before callees, given by their ops and those inside.
+    /// The dependences of the ops of `functions`, callers before callees, given by their ops.
     pub fn new(
         program: &Program,
         execution: &Execution,
-        functions: &[(OpId, Rc<[OpId]>)],
+        works: &mut Works<'_>,
+        functions: &[OpId],
         rows: &[RowsOfOp],
     ) -> Self {
+        let inside: Vec<_> = functions.iter().map(|&func| works.ops_inside(func)).collect();
         let mut builder = Builder {
             program,
             task_of: vec![NONE; program.num_op_ids()],
@@ -64,14 +66,14 @@ impl Dataflow {
             edges: Vec::with_capacity(2 * program.num_value_ids()),
             flow: Self::default(),
         };
-        builder.flow.tasks.reserve(functions.iter().map(|(_, inside)| inside.len()).sum());
-        for (func, inside) in functions {
-            builder.add_blocks(execution, (*func, inside), rows);
+        builder.flow.tasks.reserve(inside.iter().map(|ops| ops.len()).sum());
+        for &func in functions {
+            builder.add_blocks(execution, (func, &works.with_regions(func)), rows);
         }
-        for (_, inside) in functions {
-            for &op in inside.iter() {
-                builder.connect(execution, op);
-            }
+        // How many users each task has, until all are known.
+        builder.flow.starts = vec![0; builder.flow.tasks.len() + 1];
+        for &op in inside.iter().flat_map(|ops| ops.iter()) {
+            builder.connect(execution, op);
         }
         builder.finish()
     }
@@ -97,15 +99,15 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds the blocks of a function that run.
+    /// Adds the blocks of a function that run, given its op and the ops with regions inside.
     fn add_blocks(
         &mut self,
         execution: &Execution,
-        (func, inside): (OpId, &[OpId]),
+        (func, with_regions): (OpId, &[OpId]),
         rows: &[RowsOfOp],
     ) {
         let program = self.program;
-        let ops = std::iter::once(func).chain(inside.iter().copied());
+        let ops = std::iter::once(func).chain(with_regions.iter().copied());
         let regions = ops.flat_map(|op| program.op_regions(op));
         for block in regions.flat_map(|region| program.region_blocks(region)) {
             if execution.times_once(block) == 0 {
@@ -128,15 +130,18 @@ impl Builder<'_> {
         if task == NONE {
             return;
         }
+        let own = program.parent_block(op);
         for operand in program.operands(op) {
-            if let ValueDef::Result(def) = program.def(operand) {
-                let made = self.task_of[def.index()];
-                if made == NONE {
-                    continue;
-                }
-                if let Some(user) = self.ancestor(op, program.parent_block(def)) {
-                    self.edges.push((made, user));
-                }
+            let ValueDef::Result(def) = program.def(operand) else { continue };
+            let (made, home) = (self.task_of[def.index()], program.parent_block(def));
+            if made == NONE {
+                continue;
+            }
+            let user = if home == own { Some(task) } else { self.ancestor(op, home) };
+            if let Some(user) = user {
+                self.edges.push((made, user));
+                self.flow.starts[made as usize] += 1;
+                self.flow.tasks[user as usize].num_needs += 1;
             }
         }
         if program.num_regions(op) == 0 && !execution.has_calls() {
@@ -146,7 +151,7 @@ impl Builder<'_> {
         for block in program.op_regions(op).flat_map(|region| program.region_blocks(region)) {
             let inner = self.block_of[block.index()];
             if inner != NONE {
-                let outside = execution.times(program.parent_block(op)) as f64;
+                let outside = execution.times(own) as f64;
                 self.flow.bodies.push((inner, execution.times(block) as f64 / outside));
             }
         }
@@ -169,22 +174,18 @@ impl Builder<'_> {
     }
     fn finish(self) -> Dataflow {
         let Self { edges, mut flow, .. } = self;
-        let mut starts = vec![0_u32; flow.tasks.len() + 1];
-        for &(made, user) in &edges {
-            starts[made as usize + 1] += 1;
-            flow.tasks[user as usize].num_needs += 1;
+        // From the number of users to where they end, and, as they are put from the last one on, to where they begin.
+        let mut end = 0;
+        for start in &mut flow.starts {
+            end += *start;
+            *start = end;
         }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut next = starts.clone();
         flow.users = vec![0; edges.len()];
-        for (made, user) in edges {
-            let place = &mut next[made as usize];
+        for (made, user) in edges.into_iter().rev() {
+            let place = &mut flow.starts[made as usize];
+            *place -= 1;
             flow.users[*place as usize] = user;
-            *place += 1;
         }
-        flow.starts = starts;
         flow
     }
 }

@@ -53,7 +53,10 @@ impl Execution {
             this.once[body.index()] = 1;
         }
         for func in this.functions.clone().into_iter().rev() {
-            let ops = works.ops_inside(program.func_op(func));
+            let func = program.func_op(func);
+            // Without calls no other op enters blocks.
+            let has_calls = this.calls.has_calls;
+            let ops = if has_calls { works.ops_inside(func) } else { works.with_regions(func) };
             this.run(program, &ops, &weights);
         }
         this
@@ -74,12 +77,10 @@ impl Execution {
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         self.calls.callee(program, op)
     }
-    /// Propagates the number of runs of the body of a function, which has `ops`, to the blocks in it and to its callees.
+    /// Propagates the number of runs of the body of a function to the blocks in it and to its callees; `ops` are those in it that
+    /// have regions, and all calls.
     fn run(&mut self, program: &Program, ops: &[OpId], weights: &Weights) {
         for &op in ops {
-            if program.num_regions(op) == 0 && !self.calls.has_calls {
-                continue;
-            }
             let at = program.parent_block(op).index();
             let (times, once) = (self.times[at], self.once[at]);
             if once == 0 {
@@ -135,10 +136,8 @@ impl Weights {
         let mut this = Self { regions: FxHashMap::default(), has_own_measure: Vec::new() };
         this.has_own_measure = vec![false; program.num_op_ids()];
         for &func in &execution.functions {
-            for &op in works.ops_inside(program.func_op(func)).iter() {
-                if program.num_regions(op) > 0 {
-                    this.has_own_measure[op.index()] = works.is_measured(op);
-                }
+            for &op in works.with_regions(program.func_op(func)).iter() {
+                this.has_own_measure[op.index()] = works.is_measured(op);
             }
         }
         if !program.has_any(&[OpKind::Case, OpKind::If]) {

@@ -15,16 +15,8 @@ use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
 /// How the values of a program are stored.
 pub struct Fusion {
-    /// The number of uses of a value, including those of its aliases.
-    uses: Vec<u32>,
-    /// Whether some user does not fuse.
-    has_barrier: Vec<bool>,
-    /// Values that are never written.
-    is_virtual: Vec<bool>,
-    /// For an alias, or a value computed from one operand, what is read in its place.
-    leaf: Vec<Leaf>,
-    /// The last query that visited a value, and the place of the value among what is read.
-    stamps: Vec<(u32, u32)>,
+    /// How each value is stored.
+    values: Vec<Stored>,
     /// The number of queries so far.
     num_queries: u32,
     /// What the ops that were asked for read, one after the other.
@@ -33,6 +25,35 @@ pub struct Fusion {
     stack: Vec<(OpId, u128)>,
     /// For each op that was asked for where its part of `reads` begins, and how long it is.
     reads_of: Vec<(u32, u32)>,
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy)]
+struct Stored {
+    /// For an alias, or a value computed from one operand, what is read in its place.
+    leaf: Leaf,
+    /// The number of uses of the value, including those of its aliases.
+    uses: u32,
+    /// The last query that visited the value.
+    query: u32,
+    /// The place of the value among what that query found to be read.
+    place: u32,
+    /// Whether some user does not fuse.
+    has_barrier: bool,
+    /// Whether the value is never written.
+    is_virtual: bool,
+}
+
+impl Stored {
+    /// A value without uses.
+    const UNUSED: Self = Self {
+        leaf: Leaf { value: ValueId::NONE, row: FREE },
+        uses: 0,
+        query: 0,
+        place: 0,
+        has_barrier: false,
+        is_virtual: false,
+    };
 }
 
 /// What is read in the place of a value.
@@ -62,13 +83,8 @@ pub struct Read {
 impl Fusion {
     /// How the values of `functions`, given by their ops, are stored.
     pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
-        let count = program.num_value_ids();
         let mut this = Self {
-            uses: vec![0; count],
-            has_barrier: vec![false; count],
-            is_virtual: vec![false; count],
-            leaf: vec![Leaf { value: ValueId::NONE, row: FREE }; count],
-            stamps: vec![(0, 0); count],
+            values: vec![Stored::UNUSED; program.num_value_ids()],
             num_queries: 0,
             reads: Vec::new(),
             stack: Vec::new(),
@@ -87,11 +103,11 @@ impl Fusion {
     }
     /// Whether `value` is never written to memory of its own.
     pub fn is_virtual(&self, value: ValueId) -> bool {
-        self.is_virtual[value.index()]
+        self.values[value.index()].is_virtual
     }
     /// The value whose memory `value` is an alias of; itself if it is no alias.
     pub fn stored_as(&self, value: ValueId) -> ValueId {
-        self.leaf[value.index()].value.get().unwrap_or(value)
+        self.values[value.index()].leaf.value.get().unwrap_or(value)
     }
     /// Counts the operand uses of `op`; those of its own results were counted before.
     fn count_uses(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
@@ -101,20 +117,21 @@ impl Fusion {
             Movement::Pointwise | Movement::Window | Movement::Reduce | Movement::Update
         );
         let block = program.parent_block(op);
+        let is_near = |operand| match program.def(operand) {
+            ValueDef::Result(def) => program.parent_block(def) == block,
+            ValueDef::Arg(owner) => owner == block,
+        };
+        let renamed = is_renaming(program, op, movement).then(|| program.result(op, 0).index());
         for operand in program.operands(op) {
-            let value = operand.index();
-            let is_near = match program.def(operand) {
-                ValueDef::Result(def) => program.parent_block(def) == block,
-                ValueDef::Arg(owner) => owner == block,
+            let (uses, has_barrier) = match renamed {
+                Some(result) if is_near(operand) => {
+                    (self.values[result].uses, self.values[result].has_barrier)
+                }
+                _ => (1, !(fuses && is_near(operand))),
             };
-            if is_renaming(program, op, movement) && is_near {
-                let result = program.result(op, 0).index();
-                self.uses[value] = self.uses[value].saturating_add(self.uses[result]);
-                self.has_barrier[value] |= self.has_barrier[result];
-            } else {
-                self.uses[value] = self.uses[value].saturating_add(1);
-                self.has_barrier[value] |= !(fuses && is_near);
-            }
+            let value = &mut self.values[operand.index()];
+            value.uses = value.uses.saturating_add(uses);
+            value.has_barrier |= has_barrier;
         }
     }
     /// Decides how the results of `op` are stored; its operands are decided.
@@ -128,20 +145,20 @@ impl Fusion {
         match movement {
             Movement::Alias if program.num_operands(op) == program.num_results(op) => {
                 for (value, result) in program.operands(op).zip(program.op_results(op)) {
-                    self.leaf[result.index()] = self.single_source(works, value);
-                    self.is_virtual[result.index()] = true;
+                    let leaf = self.single_source(works, value);
+                    self.make_virtual(result, leaf);
                 }
             }
             Movement::Expand if program.has_traits(op, OpTraits::CONSTANT_LIKE) => {
                 // Constants are part of the program; a splat is broadcast where it is used.
                 let is_small = is_splat(program, op);
-                self.is_virtual[at] = !self.has_barrier[at] || !is_small;
                 let row = if is_small { FREE } else { works.tensors.id(result) };
-                self.leaf[at] = Leaf { value: result, row };
+                let value = &mut self.values[at];
+                value.is_virtual = !value.has_barrier || !is_small;
+                value.leaf = Leaf { value: result, row };
             }
-            Movement::Expand if !self.has_barrier[at] => {
-                self.is_virtual[at] = true;
-                self.leaf[at] = match program.operands(op).next() {
+            Movement::Expand if !self.values[at].has_barrier => {
+                let leaf = match program.operands(op).next() {
                     Some(value) => {
                         let leaf = self.single_source(works, value);
                         let own = works.tensors.id(result);
@@ -150,25 +167,33 @@ impl Fusion {
                     }
                     None => Leaf { value: result, row: FREE },
                 };
+                self.make_virtual(result, leaf);
             }
             Movement::Pointwise | Movement::Window if program.num_results(op) == 1 => {
-                self.is_virtual[at] = self.uses[at] == 1 && !self.has_barrier[at];
+                let value = &mut self.values[at];
+                value.is_virtual = value.uses == 1 && !value.has_barrier;
             }
             _ if program.kind(op) == OpKind::While => {
                 for (index, result) in program.op_results(op).enumerate() {
                     if is_only_read(program, op, index) {
                         let operand = program.operand(op, index);
-                        self.leaf[result.index()] = self.single_source(works, operand);
-                        self.is_virtual[result.index()] = true;
+                        let leaf = self.single_source(works, operand);
+                        self.make_virtual(result, leaf);
                     }
                 }
             }
             _ => {}
         }
     }
+    /// Notes that `value` is not written, and that `leaf` is read in its place.
+    fn make_virtual(&mut self, value: ValueId, leaf: Leaf) {
+        let value = &mut self.values[value.index()];
+        (value.leaf, value.is_virtual) = (leaf, true);
+    }
     /// The only value that reading `value` reads, if there is exactly one.
+    #[inline]
     fn single_source(&self, works: &mut Works<'_>, value: ValueId) -> Leaf {
-        let leaf = self.leaf[value.index()];
+        let leaf = self.values[value.index()].leaf;
         if leaf.value.is_some() {
             return leaf;
         }
@@ -194,26 +219,29 @@ impl Fusion {
             let movement = works.movement(reader);
             // The operand that is updated in place is not read.
             let skipped = usize::from(movement == Movement::Update);
-            let cap = match (movement, program.op_results(reader).next()) {
-                (Movement::Window, Some(result)) => cap.min(works.tensors.bytes(result)),
-                _ => cap,
+            let windowed =
+                (movement == Movement::Window).then(|| program.op_results(reader).next());
+            let cap = match windowed.flatten() {
+                Some(result) => cap.min(works.tensors.bytes(result)),
+                None => cap,
             };
             for value in program.operands(reader).skip(skipped) {
                 let leaf = self.single_source(works, value);
-                let at = leaf.value.index();
-                let made_by = program.defining_op(leaf.value).filter(|_| self.is_virtual[at]);
-                let is_source = self.leaf[at].value == leaf.value;
-                if let (Some(inner), false) = (made_by, is_source) {
-                    stack.push((inner, cap));
-                    continue;
-                }
-                if self.stamps[at].0 != self.num_queries {
-                    self.stamps[at] = (self.num_queries, self.reads.len() as u32);
-                    self.reads.push(Read { value: leaf.value, bytes: 0 });
+                let stored = &mut self.values[leaf.value.index()];
+                if stored.is_virtual && stored.leaf.value != leaf.value {
+                    if let Some(inner) = program.defining_op(leaf.value) {
+                        stack.push((inner, cap));
+                        continue;
+                    }
                 }
                 let bytes = bytes_of_row(works, leaf.row).min(cap);
-                let read = &mut self.reads[self.stamps[at].1 as usize];
-                read.bytes = read.bytes.saturating_add(bytes);
+                if stored.query == self.num_queries {
+                    let read = &mut self.reads[stored.place as usize];
+                    read.bytes = read.bytes.saturating_add(bytes);
+                } else {
+                    (stored.query, stored.place) = (self.num_queries, self.reads.len() as u32);
+                    self.reads.push(Read { value: leaf.value, bytes });
+                }
             }
         }
         self.stack = stack;

@@ -68,6 +68,10 @@ use work::unit::Unit;
 use work::Work;
 use works::Works;
 
+/// What ops that take equally long have in common: element type, what computes them, work and traffic of one run, whether they
+/// are collectives.
+pub type WorkKind = (StrId, Unit, Work, u128, bool);
+
 /// Ops with equal costs: same name, location, element type and figures.
 #[derive(Clone, Debug)]
 pub struct OpRow {
@@ -87,6 +91,8 @@ pub struct OpRow {
     pub count: u128,
     /// Whether it is a collective.
     pub is_collective: bool,
+    /// What it has in common with all that take equally long, as a place in [`ProgramCost::kinds`].
+    pub kind: u32,
 }
 
 /// Ops with work that no figure includes.
@@ -111,6 +117,8 @@ pub struct Uncounted {
 pub struct ProgramCost {
     /// Work and traffic, in order of first appearance.
     pub ops: Vec<OpRow>,
+    /// The kinds of these rows, in order of first appearance.
+    pub kinds: Vec<WorkKind>,
     /// The collectives, in program order.
     pub collectives: Vec<Collective>,
     /// Ops that are not counted, in order of first appearance.

@@ -4,7 +4,7 @@ use super::tensors::Tensors;
 use super::work::estimate::{estimate, Estimate, Estimates};
 use super::work::unit::Unit;
 use super::work::{call_target, Family, Measure, Movement, Work};
-use crate::index::{Id, OpId, ValueId};
+use crate::index::{Id, IdVec, OpId, StrId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::rules::{Shapes, SignatureView};
 use rustc_hash::FxHashMap;
@@ -32,50 +32,67 @@ struct Named {
     movement: Movement,
     /// What computes them; `None` if that depends on their shapes.
     unit: Option<Unit>,
+    /// Whether they rename what they read, without any work.
+    is_free: bool,
 }
 
-/// The signature and the local tensors of an op, and the work of its regions.
-type BodiesKey = (Box<[u32]>, Vec<Work>);
+/// The ops inside a function, in pre-order.
+#[derive(Clone)]
+struct Inside {
+    ops: Rc<[OpId]>,
+    /// Those that have regions.
+    with_regions: Rc<[OpId]>,
+}
 
 /// The work of ops, computed once for each signature with local shapes.
 pub struct Works<'a> {
     program: &'a Program,
     /// The local tensors.
     pub tensors: Tensors<'a>,
-    /// For each op of the program what is known of its name, by its place in `names`.
-    named: Vec<u32>,
+    /// What is known of the ops of each name, as a place in `names`.
+    named: IdVec<StrId, u32>,
     names: Vec<Named>,
     memo: FxHashMap<Box<[u32]>, Option<Work>>,
     units: FxHashMap<Box<[u32]>, Unit>,
     /// The outcomes of ops whose work is that of their regions, for each element.
     of_bodies: FxHashMap<OpId, Outcome>,
     /// Their work, by signature, local shapes, and the work of their regions.
-    by_bodies: FxHashMap<BodiesKey, Option<Work>>,
-    /// The ops of functions, in pre-order.
-    orders: FxHashMap<OpId, Rc<[OpId]>>,
+    by_bodies: FxHashMap<Box<[u32]>, Option<Work>>,
+    /// The ops of functions.
+    orders: FxHashMap<OpId, Inside>,
     key: Vec<u32>,
     estimates: Estimates,
+}
+
+impl Named {
+    /// What is known of ops named as `op`.
+    fn of(program: &Program, op: OpId) -> Self {
+        let family = Family::of(program.op_name(op));
+        let reads_shapes = Unit::reads_shapes(program, op);
+        let unit = (!reads_shapes).then(|| Unit::of(program, op, None));
+        let movement = family.map_or(Movement::Opaque, |family| family.movement);
+        let has_work =
+            !family.is_some_and(|known| matches!(known.measure, Measure::PerElement(0, 0)));
+        // A custom call may have the work that a user registered.
+        let is_call = program.kind(op) == OpKind::CustomCall;
+        let is_free = movement == Movement::Alias && !has_work && !is_call;
+        Self { family, movement, unit, is_free }
+    }
 }
 
 impl<'a> Works<'a> {
     /// The work of the ops of `program`.
     pub fn new(program: &'a Program) -> Self {
         let tensors = Tensors::new(program);
-        let mut places = vec![u32::MAX; program.strings().len()];
+        let mut named = IdVec::filled(u32::MAX, program.strings().len());
         let mut names = Vec::new();
-        let mut place = |op: OpId| {
-            let place = &mut places[program.op_name_id(op).index()];
+        for op in program.op_ids() {
+            let place = &mut named[program.op_name_id(op)];
             if *place == u32::MAX {
                 *place = names.len() as u32;
-                let family = Family::of(program.op_name(op));
-                let reads_shapes = Unit::reads_shapes(program, op);
-                let unit = (!reads_shapes).then(|| Unit::of(program, op, None));
-                let movement = family.map_or(Movement::Opaque, |family| family.movement);
-                names.push(Named { family, movement, unit });
+                names.push(Named::of(program, op));
             }
-            *place
-        };
-        let named = program.op_ids().map(&mut place).collect();
+        }
         Self {
             program,
             tensors,
@@ -97,18 +114,44 @@ impl<'a> Works<'a> {
     /// The family of `op`, `None` if it has none.
     #[inline]
     pub fn family(&self, op: OpId) -> Option<&'static Family> {
-        self.names[self.named[op.index()] as usize].family
+        self.named(op).family
+    }
+    #[inline]
+    fn named(&self, op: OpId) -> &Named {
+        &self.names[self.named[self.program.op_name_id(op)] as usize]
     }
     /// The ops inside `func`, the op of a function, in pre-order.
     pub fn ops_inside(&mut self, func: OpId) -> Rc<[OpId]> {
+        Rc::clone(&self.inside(func).ops)
+    }
+    /// The ops with regions inside `func`, the op of a function, in pre-order.
+    pub fn with_regions(&mut self, func: OpId) -> Rc<[OpId]> {
+        Rc::clone(&self.inside(func).with_regions)
+    }
+    fn inside(&mut self, func: OpId) -> &Inside {
         let program = self.program;
-        let order = self.orders.entry(func);
-        Rc::clone(order.or_insert_with(|| program.pre_order(func).skip(1).collect()))
+        self.orders.entry(func).or_insert_with(|| {
+            let (mut ops, mut with_regions) = (Vec::new(), Vec::new());
+            let mut last = func;
+            while let Some(op) = program.next_in_pre_order(last, func) {
+                ops.push(op);
+                if program.num_regions(op) > 0 {
+                    with_regions.push(op);
+                }
+                last = op;
+            }
+            Inside { ops: ops.into(), with_regions: with_regions.into() }
+        })
+    }
+    /// Whether `op` renames what it reads, without any work.
+    #[inline]
+    pub fn is_free(&self, op: OpId) -> bool {
+        self.named(op).is_free
     }
     /// How `op` moves data; an op without a family reads its operands and writes its results.
     #[inline]
     pub fn movement(&self, op: OpId) -> Movement {
-        self.names[self.named[op.index()] as usize].movement
+        self.named(op).movement
     }
     /// The work of one run of `op` on one device.
     pub fn of(&mut self, op: OpId) -> Outcome {
@@ -142,8 +185,8 @@ impl<'a> Works<'a> {
                 if let Some(known) = self.of_bodies.get(&op) {
                     return known.clone();
                 }
-                let bodies: Vec<Work> = self.bodies(op);
-                let work = self.measured_by(op, measure, bodies);
+                let bodies = self.bodies(op);
+                let work = self.measured_by(op, measure, &bodies);
                 let outcome =
                     work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted);
                 self.of_bodies.insert(op, outcome.clone());
@@ -180,7 +223,7 @@ impl<'a> Works<'a> {
     }
     /// What computes `op`.
     pub fn unit(&mut self, op: OpId) -> Unit {
-        if let Some(unit) = self.names[self.named[op.index()] as usize].unit {
+        if let Some(unit) = self.named(op).unit {
             return unit;
         }
         let program = self.program;
@@ -215,9 +258,8 @@ impl<'a> Works<'a> {
     /// The work of one run of each region of `op`, on scalars.
     fn bodies(&mut self, op: OpId) -> Vec<Work> {
         let program = self.program;
-        let regions: Vec<_> = program.op_regions(op).collect();
-        let mut bodies = Vec::with_capacity(regions.len());
-        for region in regions {
+        let mut bodies = Vec::with_capacity(program.num_regions(op));
+        for region in program.op_regions(op) {
             let mut total = Work::default();
             for block in program.region_blocks(region) {
                 for inner in program.block_ops(block) {
@@ -254,16 +296,22 @@ impl<'a> Works<'a> {
         &mut self,
         op: OpId,
         measure: fn(&SignatureView<'_>, &[Work]) -> Option<Work>,
-        bodies: Vec<Work>,
+        bodies: &[Work],
     ) -> Option<Work> {
-        let tensors = self.take_key(op)?;
-        let key = (tensors.as_slice().into(), bodies);
-        self.key = tensors;
-        if let Some(&known) = self.by_bodies.get(&key) {
-            return known;
+        let mut key = self.take_key(op)?;
+        for &Work { flops, transcendentals, only_on_hosts } in bodies {
+            for figure in [flops, transcendentals, only_on_hosts] {
+                key.extend([0, 32, 64, 96].map(|bit| (figure >> bit) as u32));
+            }
         }
-        let work = self.with_view(op, |view| measure(view, &key.1));
-        self.by_bodies.insert(key, work);
+        key.push(bodies.len() as u32);
+        let known = self.by_bodies.get(key.as_slice()).copied();
+        let work = known.unwrap_or_else(|| {
+            let work = self.with_view(op, |view| measure(view, bodies));
+            self.by_bodies.insert(key.as_slice().into(), work);
+            work
+        });
+        self.key = key;
         work
     }
     /// The signature and the tensors of `op`, in the buffer for keys; `None` if it has no signature.

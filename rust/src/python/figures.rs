@@ -21,8 +21,8 @@ use crate::cost::work::Work;
 use crate::cost::{
     local_cost, local_host_bytes, local_lifetimes, local_once, local_peak, sequence,
 };
-use crate::cost::{ProgramCost, Sequence};
-use crate::index::{Id, MeshId, SignatureId, StrId};
+use crate::cost::{ProgramCost, Sequence, WorkKind};
+use crate::index::{Id, MeshId, SignatureId};
 use crate::ir::{Program, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,10 +36,6 @@ const MAX_STREAMS: usize = 16;
 
 /// The memory that the figures of an op take.
 const BYTES_PER_OP: usize = 1 << 11;
-
-/// What ops that take equally long have in common: element type, what computes them, work and traffic of one run, whether they
-/// are collectives.
-type WorkKey = (StrId, Unit, Work, u128, bool);
 
 /// What ops that take equally long have in common, as Python has it, and how often they run.
 type WorkRow<'a> = (
@@ -58,7 +54,11 @@ type WorkRow<'a> = (
 type GivenEstimate = (usize, u128, u128, Option<u128>);
 
 /// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
-type TrafficKey = (CollectiveKind, MeshId, Option<Vec<AxisRef>>, i64, u128);
+type TrafficKey<Axes = Vec<AxisRef>> = (CollectiveKind, MeshId, Option<Axes>, i64, u128);
+
+fn traffic_key(row: &Collective) -> TrafficKey<&[AxisRef]> {
+    (row.kind, row.mesh, row.axes.as_deref(), row.devices, row.bytes)
+}
 
 /// The element types of tokens.
 const INTEGERS: [&str; 8] = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"];
@@ -105,7 +105,7 @@ pub struct PyFigures {
     cost: ProgramCost,
     sequence: OnceLock<Sequence>,
     peak: OnceLock<Peak>,
-    work: Kinds<WorkKey>,
+    work: Kinds<WorkKind>,
     traffic: Kinds<TrafficKey>,
 }
 
@@ -117,14 +117,14 @@ impl PyFigures {
         estimates: Estimates,
     ) -> Self {
         let cost = local_cost(origin.local(&program, &source), &estimates);
-        let ops = cost.ops.iter();
-        let work = Kinds::of(
-            ops.map(|row| (row.element, row.unit, row.work, row.traffic, row.is_collective)),
-        );
+        let of_rows = cost.ops.iter().map(|row| row.kind as usize).collect();
+        let work = Kinds { keys: cost.kinds.clone(), of_rows };
         let collectives = cost.collectives.iter();
-        let traffic = Kinds::of(
-            collectives.map(|row| (row.kind, row.mesh, row.axes.clone(), row.devices, row.bytes)),
-        );
+        let Kinds { keys, of_rows } = Kinds::of(collectives.map(traffic_key));
+        let keys = keys.into_iter().map(|(kind, mesh, axes, devices, bytes)| {
+            (kind, mesh, axes.map(<[AxisRef]>::to_vec), devices, bytes)
+        });
+        let traffic = Kinds { keys: keys.collect(), of_rows };
         let (sequence, peak) = (OnceLock::new(), OnceLock::new());
         Self { program, origin, source, estimates, cost, sequence, peak, work, traffic }
     }
@@ -215,7 +215,7 @@ impl PyFigures {
         let counts = self.cost.ops.iter().map(|row| [row.count]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
         let row =
-            |(&(element, unit, work, bytes, is_collective), [count]): (&WorkKey, [u128; 1])| {
+            |(&(element, unit, work, bytes, is_collective), [count]): (&WorkKind, [u128; 1])| {
                 let dtype = element.get().map(|id| self.program.strings().get(id));
                 let sizes = match unit {
                     Unit::Product(sizes) => {
