@@ -27,7 +27,7 @@ pub(super) struct Engine<'p> {
     func_results: FuncResults,
     /// The shardings of the op that is visited.
     current: CurrentShardings,
-    /// Whether there are no sharding groups, and nobody is told of changes.
+    /// Whether there are no sharding groups, and nobody is told why shardings change.
     is_simple: bool,
     greedy_runs: usize,
 }
@@ -63,7 +63,7 @@ impl<'p> Engine<'p> {
         }
     }
     /// An engine with the parts of one that has ended a run on `program`, and whose marks are gone; `observer` is told
-    /// of changes.
+    /// of changes, but not of their causes.
     pub fn again(
         program: &'p mut Program,
         parts: EngineParts,
@@ -73,7 +73,7 @@ impl<'p> Engine<'p> {
         queue.clear();
         let state = State::new(program, plan, groups, None, Some(observer));
         Self {
-            is_simple: false,
+            is_simple: state.groups.is_empty(),
             func_results,
             network: Network::with_queue(state, queue),
             memo,
@@ -83,7 +83,7 @@ impl<'p> Engine<'p> {
         }
     }
     /// An engine with the parts of one that has ended a run on `program`, for a new run from the shardings that `restore`
-    /// sets; `observer` is told of changes.
+    /// sets; `observer` is told of changes, but not of their causes.
     pub fn anew(
         program: &'p mut Program,
         parts: EngineParts,
@@ -94,7 +94,7 @@ impl<'p> Engine<'p> {
         let mut state = State::new(program, plan, groups, None, Some(observer));
         restore(&mut state);
         Self {
-            is_simple: false,
+            is_simple: state.groups.is_empty(),
             func_results,
             network: Network::new(state, memo.runs().len()),
             memo,
@@ -129,9 +129,9 @@ impl<'p> Engine<'p> {
     pub fn mark(&mut self, position: u32) {
         self.network.queue.mark(position);
     }
-    /// Starts a greedy run.
-    pub fn restart(&mut self) {
-        self.network.queue.restart();
+    /// Starts a greedy run, in which the queue has passed all ops before `position`.
+    pub fn restart_at(&mut self, position: u32) {
+        self.network.queue.restart_at(position);
     }
     /// The next op that is marked for `run`, once nothing is queued before it.
     pub fn next_marked(&mut self, run: usize) -> Option<u32> {

@@ -92,23 +92,28 @@ impl Edited {
         let symbol = sharding.symbol.as_deref()?;
         let id = program.strings().find(symbol).and_then(|name| program.mesh_by_symbol(name))?;
         if sharding.is_mesh_known && *program.mesh(id) == *sharding.mesh {
-            return Some(TensorSharding { mesh: id, ..sharding.sharding.clone() });
+            return Some(TensorSharding { mesh: id, ..(*sharding.sharding).clone() });
         }
         None
     }
     /// Whether it is clear, without making the program, that the edits of arguments and results are valid.
     fn are_plain(&self) -> bool {
-        let is_valid = |edit: &Edit, sharding: &TensorSharding| {
-            let Type::RankedTensor { shape, .. } = type_of(&self.program, edit.target) else {
+        let is_valid = |ty: &Type, sharding: &PyTensorSharding| {
+            let (Type::RankedTensor { shape, .. }, Some(found)) = (ty, self.resolved(sharding))
+            else {
                 return false;
             };
-            let mesh = self.program.mesh(sharding.mesh);
-            verify_sharding(sharding, mesh, Some(shape)).is_empty()
+            verify_sharding(&found, self.program.mesh(found.mesh), Some(shape)).is_empty()
         };
-        let mut of_ports = self.edits.iter().filter(|edit| !edit.is_of_value());
-        of_ports.all(|edit| match &edit.sharding {
-            None => true,
-            Some(sharding) => self.resolved(sharding).is_some_and(|found| is_valid(edit, &found)),
+        let of_ports = self.edits.iter().filter(|edit| !edit.is_of_value());
+        let mut set = of_ports.filter_map(|edit| Some((edit.target, edit.sharding.as_ref()?)));
+        // Most edits are those of a role: of one type, with one sharding.
+        let mut last: Option<(&Type, &PyTensorSharding)> = None;
+        set.all(|(target, sharding)| {
+            let now = (type_of(&self.program, target), sharding);
+            let is_last = last.is_some_and(|last| std::ptr::eq(last.0, now.0) && last.1 == now.1);
+            last = Some(now);
+            is_last || is_valid(now.0, now.1)
         })
     }
 }
@@ -199,7 +204,7 @@ fn in_program(
     let symbol = sharding.symbol.as_deref();
     if sharding.is_mesh_known {
         let mesh = mesh_for(program, &sharding.mesh, symbol).map_err(|problem| vec![problem])?;
-        return Ok(TensorSharding { mesh, ..sharding.sharding.clone() });
+        return Ok(TensorSharding { mesh, ..(*sharding.sharding).clone() });
     }
     let name = symbol.unwrap_or_default();
     let known = program.strings().find(name).and_then(|name| program.mesh_by_symbol(name));

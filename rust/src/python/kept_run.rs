@@ -12,8 +12,8 @@ use crate::cost::inline::Originals;
 use crate::error::{Error, Result as EngineResult};
 use crate::ir::Program;
 use crate::propagation::observe::Slot;
-use crate::propagation::replay::{Replayed, Replayer};
-use crate::session::{Prepared, Target};
+use crate::propagation::replay::{Path, Replayed, Replayer};
+use crate::session::{Course, Prepared, Target};
 use crate::sharding::TensorSharding;
 use crate::verify::verify_made;
 use pyo3::prelude::*;
@@ -40,12 +40,15 @@ pub(super) struct Outcome {
 
 /// What a replay comes to.
 pub(super) enum Replay {
-    Done(Outcome),
+    /// What the annotations lead to, and how the replay went if a run may be made of it, see [`KeptRun::replayed`].
+    Done(Outcome, Option<Path>),
+    /// The run from the annotations, and what replays it alone if this run is replayed by several threads.
+    Anew(Box<Prepared>, Option<Box<Replayer>>),
     /// Other threads replay.
     Busy,
     /// Other annotations differ than a replay can start from.
     NotPossible,
-    /// A new run is hardly slower.
+    /// It takes a new run.
     GivenUp(Edits),
 }
 
@@ -54,7 +57,7 @@ pub(super) struct KeptRun {
     pub options: RunOptions,
     /// The version of the registry of rules.
     pub version: u64,
-    pub annotations: Annotations,
+    pub annotations: Arc<Annotations>,
     /// Whether the program had another annotation of an argument or a result when it was imported than it came with.
     pub is_edited: bool,
     pub prepared: Arc<Prepared>,
@@ -88,7 +91,7 @@ impl KeptRun {
     /// A run of `prepared`, which `replayer` replays, from `annotations`.
     pub fn new(
         (options, version): (RunOptions, u64),
-        (annotations, is_edited): (Annotations, bool),
+        (annotations, is_edited): (Arc<Annotations>, bool),
         (prepared, replayer): (Prepared, Replayer),
         originals: Option<Arc<Originals>>,
     ) -> Self {
@@ -102,7 +105,7 @@ impl KeptRun {
     pub fn rerun(
         &self,
         py: Python<'_>,
-        annotations: Annotations,
+        annotations: Arc<Annotations>,
         edits: Edits,
     ) -> PyResult<Option<Self>> {
         let Some(replayer) = self.take(py)? else { return Ok(None) };
@@ -119,7 +122,16 @@ impl KeptRun {
             }
         });
         self.replayers().free.push(replayer);
-        let run = |prepared| Self {
+        Ok(prepared.map(|prepared| self.next(annotations, prepared, own)))
+    }
+    /// The run of `prepared` from `annotations`, which was made from this one; `own` replays it, or what replays this one.
+    pub fn next(
+        &self,
+        annotations: Arc<Annotations>,
+        prepared: Prepared,
+        own: Option<Replayer>,
+    ) -> Self {
+        Self {
             options: self.options.clone(),
             version: self.version,
             annotations,
@@ -128,24 +140,45 @@ impl KeptRun {
             replayers: own.map_or_else(|| self.replayers.clone(), Replayers::shared),
             is_full: AtomicBool::new(false),
             originals: self.originals.clone(),
-        };
-        Ok(prepared.map(run))
+        }
+    }
+    /// The run from `annotations`, to which a replay of this one led, `path` being how that went. `None` if it takes a new run.
+    pub fn replayed(
+        &self,
+        py: Python<'_>,
+        annotations: Arc<Annotations>,
+        path: &Path,
+    ) -> PyResult<Option<Self>> {
+        let Some(replayer) = self.take(py)? else { return Ok(None) };
+        let is_only = self.replayers().count == 1;
+        let prepared =
+            if is_only { py.detach(|| self.prepared.replayed(&replayer, path)) } else { None };
+        self.replayers().free.push(replayer);
+        Ok(prepared.map(|prepared| self.next(annotations, prepared, None)))
     }
     /// What `edits` of the annotations lead to; `is_edited` is whether one is another than the program came with.
     pub fn replay(&self, py: Python<'_>, edits: Edits, is_edited: bool) -> PyResult<Replay> {
         let Some(mut replayer) = self.take(py)? else { return Ok(Replay::Busy) };
+        // While this thread has the only one, no other thread can copy it.
+        let is_only = self.replayers().count == 1;
         let prepared = self.prepared.clone();
-        let (replayed, edits, replayer) = py.detach(|| {
-            let replayed = prepared.replay(&mut replayer, edits.iter().cloned());
-            (replayed, edits, replayer)
+        let (course, own, edits, replayer) = py.detach(|| {
+            let course = prepared.replay(&mut replayer, edits.iter().cloned());
+            let is_shared = !is_only && matches!(course, Some(Course::Anew(_)));
+            let own = is_shared.then(|| Box::new(replayer.clone()));
+            (course, own, edits, replayer)
         });
         self.is_full.fetch_or(replayer.is_full(), Ordering::Relaxed);
         self.replayers().free.push(replayer);
         if self.is_full() {
             return Ok(Replay::NotPossible);
         }
-        Ok(match replayed {
-            Some(replayed) => Replay::Done(self.outcome(replayed, is_edited)),
+        Ok(match course {
+            Some(Course::Followed(replayed, path)) => {
+                let path = Some(path).filter(|path| is_only && path.is_long());
+                Replay::Done(self.outcome(replayed, is_edited), path)
+            }
+            Some(Course::Anew(prepared)) => Replay::Anew(prepared, own),
             None => Replay::GivenUp(edits),
         })
     }

@@ -13,7 +13,7 @@ use super::sharding::PyTensorSharding;
 use super::work::{install_edges, work};
 use crate::cost::inline::Originals;
 use crate::ir::Program;
-use crate::propagation::replay::Replayed;
+use crate::propagation::replay::{Path, Replayed};
 use crate::session::{Preparation, Prepared, Target};
 use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
@@ -34,6 +34,14 @@ pub(super) struct SessionRuns {
 #[derive(Default)]
 pub(super) struct Runs {
     kept: Mutex<Kept>,
+    last: Mutex<Option<Arc<Last>>>,
+}
+
+/// The replay that was made last, from which another run can be made.
+struct Last {
+    run: Arc<KeptRun>,
+    annotations: Arc<Annotations>,
+    path: Path,
 }
 
 #[derive(Clone)]
@@ -56,13 +64,17 @@ const MOST_KEPT: (usize, usize) = (4, 1 << 19);
 /// The number of annotations up to which the run that was used last is taken without a look at others.
 const NEAR: usize = 2;
 
+/// How many times fewer annotations have to differ from those of the last replay than from those of any run that is kept, for a
+/// run to be made of that replay.
+const NEARER: usize = 2;
+
 /// A program, and the originals of the clones in it if its calls were inlined.
 pub(super) type Made = (Program, Option<Arc<Originals>>);
 
 /// The annotations to propagate, and the program that has them.
 pub(super) struct Annotated<'a> {
     edited: &'a Edited,
-    annotations: Annotations,
+    annotations: Arc<Annotations>,
     /// The rules to propagate by.
     rules: RulesThen,
     /// Makes the annotated program.
@@ -77,8 +89,9 @@ impl<'a> Annotated<'a> {
         program: &'a dyn Fn() -> PyResult<Made>,
     ) -> Self {
         let edits = edited.edits().iter();
-        let annotations = edits.map(|edit| (edit.target, edit.sharding.clone())).collect();
-        Self { edited, annotations, rules, program }
+        let annotations: Annotations =
+            edits.map(|edit| (edit.target, edit.sharding.clone())).collect();
+        Self { edited, annotations: Arc::new(annotations), rules, program }
     }
 }
 
@@ -110,6 +123,41 @@ impl Runs {
         runs.drain(..runs.len().saturating_sub(most));
         self.keep(Kept::Runs(runs));
     }
+    /// Keeps `run`, from `annotated`, as the one that was used last; what it led to.
+    fn used(&self, run: KeptRun, annotated: &Annotated<'_>) -> Outcome {
+        let is_edited = is_edited(annotated, &run.prepared);
+        let outcome = run.outcome(Replayed::default(), is_edited);
+        self.use_run(Arc::new(run));
+        outcome
+    }
+    fn keep_last(&self, next: Option<Arc<Last>>) {
+        let old = {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *last, next)
+        };
+        drop(old);
+    }
+    /// A run of what the last replay led to, if much fewer than `count` annotations differ from those.
+    fn nearer(
+        &self,
+        py: Python<'_>,
+        annotated: &Annotated<'_>,
+        (options, version): (&RunOptions, u64),
+        count: usize,
+    ) -> PyResult<Option<Arc<KeptRun>>> {
+        if count <= NEAR {
+            return Ok(None);
+        }
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(last) = last.filter(|last| {
+            last.run.is_for(options, version)
+                && num_differing(&last.annotations, annotated) * NEARER <= count
+        }) else {
+            return Ok(None);
+        };
+        let made = last.run.replayed(py, last.annotations.clone(), &last.path)?;
+        Ok(made.map(Arc::new))
+    }
 
     /// Whether a run with `options` and `rules` is kept, from which others may be replayed.
     pub fn has(&self, options: &RunOptions, rules: &RulesThen) -> bool {
@@ -128,21 +176,30 @@ impl Runs {
             Kept::NotCovered => return Ok(None),
             Kept::Runs(mut runs) => {
                 runs.retain(|run| run.is_for(options, version));
-                if let Some(kept) = nearest(runs, annotated) {
+                if let Some((nearest, count)) = nearest(runs, annotated) {
+                    let nearer = self.nearer(py, annotated, (options, version), count)?;
+                    let kept = nearer.unwrap_or(nearest);
                     match replay(py, &kept, annotated)? {
-                        Replay::Done(outcome) => {
-                            self.use_run(kept);
+                        Replay::Done(outcome, path) => {
+                            self.use_run(kept.clone());
+                            self.keep_last(path.map(|path| {
+                                let annotations = annotated.annotations.clone();
+                                Arc::new(Last { run: kept, annotations, path })
+                            }));
                             return Ok(Some(outcome));
+                        }
+                        Replay::Anew(prepared, own) => {
+                            let (annotations, own) =
+                                (annotated.annotations.clone(), own.map(|own| *own));
+                            let run = kept.next(annotations, *prepared, own);
+                            return Ok(Some(self.used(run, annotated)));
                         }
                         Replay::Busy => return Ok(None),
                         Replay::NotPossible => {}
                         Replay::GivenUp(edits) => {
                             let annotations = annotated.annotations.clone();
                             if let Some(run) = kept.rerun(py, annotations, edits)? {
-                                let is_edited = is_edited(annotated, &run.prepared);
-                                let outcome = run.outcome(Replayed::default(), is_edited);
-                                self.use_run(Arc::new(run));
-                                return Ok(Some(outcome));
+                                return Ok(Some(self.used(run, annotated)));
                             }
                         }
                     }
@@ -188,7 +245,11 @@ impl Runs {
         };
         let Some(edits) = kept.prepared.placed(ports) else { return Ok(None) };
         match kept.replay(py, edits, true)? {
-            Replay::Done(outcome) => Ok(Some(outcome)),
+            Replay::Done(outcome, _) => Ok(Some(outcome)),
+            Replay::Anew(prepared, _) => {
+                let ports = kept.next(kept.annotations.clone(), *prepared, None);
+                Ok(Some(ports.outcome(Replayed::default(), true)))
+            }
             Replay::Busy | Replay::NotPossible | Replay::GivenUp(_) => Ok(None),
         }
     }
@@ -201,23 +262,26 @@ fn is_edited(annotated: &Annotated<'_>, prepared: &Prepared) -> bool {
     })
 }
 
-/// The one of `runs` from whose annotations the fewest differ; of equal ones the one that was used last.
-fn nearest(mut runs: Vec<Arc<KeptRun>>, annotated: &Annotated<'_>) -> Option<Arc<KeptRun>> {
+/// The one of `runs` from whose annotations the fewest differ, and how many; of equal ones the one that was used last.
+fn nearest(
+    mut runs: Vec<Arc<KeptRun>>,
+    annotated: &Annotated<'_>,
+) -> Option<(Arc<KeptRun>, usize)> {
     let last = runs.pop()?;
-    let mut least = num_differing(&last, annotated);
+    let mut least = num_differing(&last.annotations, annotated);
     let mut nearest = last;
     while let Some(run) = runs.pop().filter(|_| least > NEAR) {
-        let count = num_differing(&run, annotated);
+        let count = num_differing(&run.annotations, annotated);
         if count < least {
             (least, nearest) = (count, run);
         }
     }
-    Some(nearest)
+    Some((nearest, least))
 }
 
-/// The number of annotations that differ from those of `kept`.
-fn num_differing(kept: &KeptRun, annotated: &Annotated<'_>) -> usize {
-    let mut own = kept.annotations.iter().peekable();
+/// The number of annotations that differ from `annotations`.
+fn num_differing(annotations: &Annotations, annotated: &Annotated<'_>) -> usize {
+    let mut own = annotations.iter().peekable();
     let mut other = annotated.annotations.iter().peekable();
     let mut count = 0;
     loop {
@@ -259,7 +323,7 @@ fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Edits> {
         edits.push((slot, sharding));
         Some(())
     };
-    for (&target, sharding) in &annotated.annotations {
+    for (&target, sharding) in &*annotated.annotations {
         if kept.annotations.get(&target) != Some(sharding) {
             add(target, sharding.as_ref())?;
         }

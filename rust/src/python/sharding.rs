@@ -34,7 +34,7 @@ pub struct PyTensorSharding {
     /// The symbol of the mesh, without `@`; `None` if it is inlined.
     pub(super) symbol: Option<Arc<str>>,
     /// Its mesh id has no meaning.
-    pub(super) sharding: TensorSharding,
+    pub(super) sharding: Arc<TensorSharding>,
 }
 
 impl PyTensorSharding {
@@ -49,7 +49,7 @@ impl PyTensorSharding {
             mesh: row.mesh.clone(),
             is_mesh_known: true,
             symbol: row.symbol.map(|symbol| program.str(symbol).into()),
-            sharding: TensorSharding { mesh: MeshId::NONE, ..sharding.clone() },
+            sharding: Arc::new(TensorSharding { mesh: MeshId::NONE, ..sharding.clone() }),
         }
     }
     fn build(
@@ -75,6 +75,7 @@ impl PyTensorSharding {
         }
         problems.extend(verify_sharding(&sharding, &names, None));
         if problems.is_empty() {
+            let sharding = Arc::new(sharding);
             return Ok(Self { mesh: names, is_mesh_known, symbol: mesh.symbol, sharding });
         }
         Err(raise_unlocated(py, problems))
@@ -164,10 +165,10 @@ impl PyTensorSharding {
         let (mesh, symbol) = scope.into_mesh();
         let is_mesh_known = symbol.is_none() || !matches!(meshes, Meshes::Unknown);
         let symbol = symbol.map(Into::into);
+        let sharding = Arc::new(TensorSharding { mesh: MeshId::NONE, ..sharding });
         let read = Self { mesh, is_mesh_known, symbol: symbol.clone(), sharding };
         if is_mesh_known {
-            let sharding = TensorSharding { mesh: MeshId::NONE, ..read.sharding };
-            return Ok(Self { sharding, ..read });
+            return Ok(read);
         }
         // Axes are numbered by first appearance in the sharding, not in the text.
         let (dims, replicated, unreduced) = read.parts();
@@ -233,7 +234,8 @@ impl PyTensorSharding {
         if let Some(mesh) = mesh {
             return self.with_mesh(py, mesh);
         }
-        Ok(Self { sharding: self.sharding.canonical(&self.mesh), ..self.clone() })
+        let sharding = Arc::new(self.sharding.canonical(&self.mesh));
+        Ok(Self { sharding, ..self.clone() })
     }
     fn with_mesh(&self, py: Python<'_>, mesh: &PyMesh) -> PyResult<Self> {
         let (dims, replicated, unreduced) = self.parts();
@@ -265,7 +267,7 @@ impl PyTensorSharding {
     }
     fn closed(&self) -> Self {
         let mut closed = self.clone();
-        for dim in &mut closed.sharding.dims {
+        for dim in &mut Arc::make_mut(&mut closed.sharding).dims {
             dim.is_closed = true;
             if dim.axes.is_empty() {
                 dim.priority = None;

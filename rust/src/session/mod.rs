@@ -17,4 +17,4 @@ mod tests;
 pub use annotate::{annotate, annotation, Target};
 pub use completed::placements;
 pub use meshes::{mesh_for, with_mesh};
-pub use prepared::{Preparation, Prepared};
+pub use prepared::{Course, Preparation, Prepared};

@@ -11,7 +11,9 @@ use crate::index::{FuncId, Id, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::pipeline::{Completion, Pipeline};
 use crate::propagation::observe::Slot;
-use crate::propagation::replay::{has_priorities, has_priority, Recording, Replayed, Replayer};
+use crate::propagation::replay::{
+    has_priorities, has_priority, Followed, Path, Recording, Replayed, Replayer,
+};
 use crate::sharding::{ShardingTable, TensorSharding};
 use crate::verify::is_at_risk;
 use rustc_hash::FxHashSet;
@@ -29,6 +31,14 @@ pub enum Preparation {
     HasPriorities,
     /// It has something else that replays do not cover.
     NotCovered,
+}
+
+/// What a replay comes to.
+pub enum Course {
+    /// What the annotations lead to, and how the replay went.
+    Followed(Replayed, Path),
+    /// The program propagated from the annotations, which the replayer replays: much differs from the run that was replayed.
+    Anew(Box<Prepared>),
 }
 
 /// Bytes of the arguments, and of the results of the main function, on one device.
@@ -107,18 +117,26 @@ impl Prepared {
     pub fn may_have(&self, sharding: &TensorSharding) -> bool {
         !has_priority(sharding) && sharding.mesh.index() < self.imported.meshes().len()
     }
-    /// What the annotations lead to if those of `edits` are replaced; `None` if a new run is hardly slower.
+    /// What the annotations lead to if those of `edits` are replaced; `None` if a new run has to say that.
     pub fn replay(
         &self,
         replayer: &mut Replayer,
         edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
-    ) -> Option<Replayed> {
+    ) -> Option<Course> {
         let edits = interned(replayer, edits);
         let num_ports = self.fixed.len() + self.imported.func_results(self.main).len();
         if edits.len() > (num_ports / MOST_EDITS.0).max(MOST_EDITS.1) {
             return None;
         }
-        replayer.replay(&self.recording, &edits)
+        Some(match replayer.replay(&self.recording, &edits)? {
+            Followed::ToEnd(replayed, path) => Course::Followed(replayed, path),
+            Followed::InPart(recording) => Course::Anew(Box::new(self.of(*recording, replayer))),
+        })
+    }
+    /// The program propagated from the annotations of a replay of this run that `replayer` made, `path` being how that went.
+    /// `None` if it takes a new run.
+    pub fn replayed(&self, replayer: &Replayer, path: &Path) -> Option<Self> {
+        Some(self.of(replayer.recorded(&self.recording, path)?, replayer))
     }
     /// The program propagated once more, from annotations of which those of `edits` are replaced. `replayer`, one that
     /// replays this run, is to replay that one from now on. `None` if propagation does not end.
@@ -128,13 +146,16 @@ impl Prepared {
         edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
     ) -> Option<Self> {
         let edits = interned(replayer, edits);
-        let recording = replayer.rerun(&self.recording, &edits)?;
+        Some(self.of(replayer.rerun(&self.recording, &edits)?, replayer))
+    }
+    /// The program, propagated as `recording` says, which is about the program of `replayer`.
+    fn of(&self, recording: Recording, replayer: &Replayer) -> Self {
         let shardings = replayer.shardings().clone();
         let is_readable = self.is_readable && are_reduced(&shardings);
         let (how, main, fixed) = (self.how, self.main, self.fixed.clone());
         let imported = self.imported.clone();
         let recorded_bytes = OnceLock::new();
-        Some(Self { how, imported, shardings, recording, main, is_readable, fixed, recorded_bytes })
+        Self { how, imported, shardings, recording, main, is_readable, fixed, recorded_bytes }
     }
     /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
     /// since the program was parsed.

@@ -1,6 +1,6 @@
 //! Runs that are made once more from other annotations.
 
-use super::{annotate, annotation, Preparation, Prepared, Target};
+use super::{annotate, annotation, Course, Preparation, Prepared, Target};
 use crate::axis::AxisRef;
 use crate::index::{AxisId, Id};
 use crate::mlir::parse;
@@ -28,6 +28,39 @@ fn prepared() -> (Prepared, Replayer) {
     *ready
 }
 
+type Edits = Vec<(Slot, Option<TensorSharding>)>;
+
+/// What a replay that follows the run of `prepared` to its end leads to.
+fn replayed(prepared: &Prepared, replayer: &mut Replayer, edits: Edits) -> Replayed {
+    match prepared.replay(replayer, edits) {
+        Some(Course::Followed(replayed, _)) => replayed,
+        _ => panic!("the run is followed to its end"),
+    }
+}
+
+/// The arguments and the results of the completed program that a replay of the run of `prepared` leads to, with a
+/// recording of the run that it leads to.
+fn ports_of_replay(
+    prepared: &Prepared,
+    replayer: &mut Replayer,
+    edits: Edits,
+) -> (Prepared, Vec<Option<TensorSharding>>) {
+    let none = Replayed::default();
+    match prepared.replay(replayer, edits) {
+        Some(Course::Followed(replayed, path)) => {
+            let made = prepared.replayed(replayer, &path).unwrap();
+            assert_eq!(prepared.completed_ports(&replayed), made.completed_ports(&none));
+            let ports = made.completed_ports(&none);
+            (made, ports)
+        }
+        Some(Course::Anew(made)) => {
+            let ports = made.completed_ports(&none);
+            (*made, ports)
+        }
+        None => panic!("the run is replayed"),
+    }
+}
+
 /// Whether the argument has to be annotated so that it gets `sharding`.
 fn is_placed(prepared: &Prepared, slot: Slot, sharding: &TensorSharding) -> bool {
     let edits = prepared.placed(&[Some(sharding.clone()), Some(sharding.clone())]).unwrap();
@@ -45,11 +78,11 @@ fn a_run_made_once_more_starts_from_its_own_annotations() {
     assert!(!is_placed(&first, slot, &given) && is_placed(&first, slot, &other));
     let again = first.rerun(&mut replayer, [(slot, Some(other.clone()))]).unwrap();
     assert!(is_placed(&again, slot, &given) && !is_placed(&again, slot, &other));
-    let unchanged = again.replay(&mut replayer, []).unwrap();
+    let unchanged = replayed(&again, &mut replayer, Vec::new());
     assert_eq!(again.completed_port(&unchanged, slot), Some(other.clone()));
     // Without edits a run starts from those of the run before.
     let same = again.rerun(&mut replayer, []).unwrap();
-    let unchanged = same.replay(&mut replayer, []).unwrap();
+    let unchanged = replayed(&same, &mut replayer, Vec::new());
     assert_eq!(same.completed_port(&unchanged, slot), Some(other));
 }
 
@@ -101,14 +134,13 @@ fn runs_share_a_replayer_whose_tables_grow() {
         let again = first.rerun(&mut replayer, edits()).unwrap();
         assert_eq!(again.completed_ports(&Replayed::default()), expected);
         // The first run still holds, and so do replays from it to shardings that it did not know.
-        let unchanged = first.replay(&mut replayer, []).unwrap();
+        let unchanged = replayed(&first, &mut replayer, Vec::new());
         assert_eq!(first.completed_ports(&unchanged), before);
-        if let Some(replayed) = first.replay(&mut replayer, edits()) {
-            assert_eq!(first.completed_ports(&replayed), expected);
-        }
-        let back = [(slots[0], Some(given.clone())), (slots[1], None)];
-        if let Some(replayed) = again.replay(&mut replayer, back) {
-            assert_eq!(again.completed_ports(&replayed), before);
+        let (there, led) = ports_of_replay(&first, &mut replayer, edits().collect());
+        assert_eq!(led, expected);
+        let back = vec![(slots[0], Some(given.clone())), (slots[1], None)];
+        for run in [&there, &again] {
+            assert_eq!(ports_of_replay(run, &mut replayer, back.clone()).1, before);
         }
     }
 }

@@ -1,64 +1,67 @@
-//! The readers that are to be visited, by the time at which that is due.
+//! The times at which a visit may go another way than in the trace.
 
 use super::times::Time;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-/// The agenda: at most one time for each reader counts.
+/// The agenda. Times are only added after those that were taken.
 #[derive(Clone, Default)]
 pub struct Agenda {
-    /// Times and readers, as one number each, so that they are compared at once.
-    heap: BinaryHeap<Reverse<u128>>,
-    /// By reader: the time at which it is due.
-    due: Vec<Option<Time>>,
-}
-
-fn entry(time: Time, reader: u32) -> Reverse<u128> {
-    Reverse(u128::from(time.number()) << 32 | u128::from(reader))
-}
-
-/// The number of the time of an entry, and its reader.
-fn parts(Reverse(entry): Reverse<u128>) -> (u64, u32) {
-    ((entry >> 32) as u64, entry as u32)
+    /// A bit for each time.
+    words: Vec<u64>,
+    /// The first word with a bit, or an earlier one.
+    first: usize,
 }
 
 impl Agenda {
-    /// An empty agenda for `num_readers` readers.
-    pub fn new(num_readers: usize) -> Self {
-        Self { heap: BinaryHeap::new(), due: vec![None; num_readers] }
+    /// An empty agenda of `num_times` times.
+    pub fn new(num_times: usize) -> Self {
+        Self { words: vec![0; num_times.div_ceil(64)], first: 0 }
     }
     /// Forgets everything.
     pub fn clear(&mut self) {
-        for entry in self.heap.drain() {
-            self.due[parts(entry).1 as usize] = None;
-        }
+        self.words[self.first..].fill(0);
+        self.first = 0;
     }
-    /// Makes `reader` due at `time`, unless it is due before.
-    pub fn add(&mut self, reader: u32, time: Time) {
-        let due = &mut self.due[reader as usize];
-        if due.is_none_or(|due| time < due) {
-            *due = Some(time);
-            self.heap.push(entry(time, reader));
-        }
+    /// Adds `time`.
+    #[inline]
+    pub fn add(&mut self, time: Time) {
+        debug_assert!(time.number() / 64 >= self.first);
+        self.words[time.number() / 64] |= 1 << (time.number() % 64);
     }
-    /// The time at which the next reader is due.
-    pub fn next_time(&mut self) -> Option<Time> {
-        loop {
-            let (time, reader) = parts(*self.heap.peek()?);
-            let due = self.due[reader as usize].filter(|due| due.number() == time);
-            if due.is_some() {
-                return due;
-            }
-            self.heap.pop();
-        }
-    }
-    /// Takes the next reader that is due at `time`, the next time.
-    pub fn take(&mut self, time: Time) -> Option<u32> {
-        if self.next_time()? != time {
+    /// Takes the first time.
+    #[inline]
+    pub fn take(&mut self) -> Option<Time> {
+        let word =
+            self.words[self.first..].iter_mut().zip(self.first..).find(|(word, _)| **word != 0);
+        let Some((word, index)) = word else {
+            self.first = self.words.len();
             return None;
+        };
+        self.first = index;
+        let bit = word.trailing_zeros() as usize;
+        *word &= *word - 1;
+        Some(Time::of_number(index * 64 + bit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_taken_in_order_each_once() {
+        let mut agenda = Agenda::new(300);
+        for number in [299, 5, 64, 5, 63] {
+            agenda.add(Time::of_number(number));
         }
-        let (_, reader) = parts(self.heap.pop()?);
-        self.due[reader as usize] = None;
-        Some(reader)
+        assert_eq!(agenda.take().map(Time::number), Some(5));
+        agenda.add(Time::of_number(6));
+        let rest = std::iter::from_fn(|| agenda.take()).map(Time::number);
+        assert_eq!(rest.collect::<Vec<_>>(), [6, 63, 64, 299]);
+        agenda.clear();
+        agenda.add(Time::of_number(1));
+        agenda.add(Time::of_number(200));
+        assert_eq!(agenda.take().map(Time::number), Some(1));
+        agenda.clear();
+        assert_eq!(agenda.take(), None);
     }
 }

@@ -11,7 +11,7 @@ pub struct Differences {
     recorded: Vec<ShardingId>,
     /// All slots that differ, and some that did before.
     slots: Vec<u32>,
-    /// By reader: the number of slots it reads that differ, each as often as it reads it.
+    /// By reader: the number of slots it reads that differ.
     num_read: Vec<u32>,
 }
 
@@ -49,6 +49,7 @@ impl Differences {
     }
     /// Adds `slot`, which is `recorded` in the recorded run, and which `readers` read. If it differed before, only the
     /// recorded sharding is replaced.
+    #[inline]
     pub fn insert(&mut self, slot: u32, recorded: ShardingId, readers: &[u32]) {
         self.recorded[slot as usize] = recorded;
         if std::mem::replace(&mut self.differs[slot as usize], true) {
@@ -60,6 +61,7 @@ impl Differences {
         }
     }
     /// Removes `slot`, which `readers` read.
+    #[inline]
     pub fn remove(&mut self, slot: u32, readers: &[u32]) {
         if !std::mem::replace(&mut self.differs[slot as usize], false) {
             return;

@@ -3,19 +3,22 @@
 use super::agenda::Agenda;
 use super::differences::Differences;
 use super::readers::SlotReaders;
-use super::times::{Stage, Time};
-use super::trace::{Log, Trace, Write};
+use super::times::{Moment, Place, Time, Times};
+use super::trace::{Log, Trace, Turns, Write};
 use crate::index::ShardingId;
 use crate::propagation::engine::Engine;
+use std::ops::Range;
 
 /// Memory that is used from replay to replay.
 #[derive(Clone)]
 pub struct Scratch {
+    /// The readers that are due in the turn at hand.
     due: Vec<u32>,
-    readers: Vec<u32>,
-    written: Vec<Write>,
+    /// The ops that are taken in it.
     taken: Vec<u32>,
     changed: Changed,
+    /// The turns that were made.
+    pub made: Turns,
 }
 
 impl Scratch {
@@ -27,8 +30,8 @@ impl Scratch {
             recorded: vec![ShardingId::NONE; num_slots],
             slots: Vec::new(),
         };
-        let (due, readers, written, taken) = Default::default();
-        Self { due, readers, written, taken, changed }
+        let (due, taken, made) = Default::default();
+        Self { due, taken, changed, made }
     }
 }
 
@@ -47,10 +50,15 @@ struct Changed {
 impl Changed {
     /// Starts another turn.
     fn start(&mut self) {
-        self.turn += 1;
+        self.turn = self.turn.wrapping_add(1);
+        if self.turn == 0 {
+            self.turns.fill(0);
+            self.turn = 1;
+        }
         self.slots.clear();
     }
     /// Adds `slot` with its sharding in the trace before the turn, if it is not there yet.
+    #[inline]
     fn add(&mut self, slot: u32, recorded: impl FnOnce() -> ShardingId) {
         if std::mem::replace(&mut self.turns[slot as usize], self.turn) != self.turn {
             self.slots.push(slot);
@@ -68,6 +76,7 @@ impl Changed {
 pub struct Follow<'a, 'p> {
     pub engine: &'a mut Engine<'p>,
     pub log: &'a Log,
+    pub times: Times,
     pub trace: &'a Trace,
     pub readers: &'a mut SlotReaders,
     pub differences: &'a mut Differences,
@@ -77,173 +86,199 @@ pub struct Follow<'a, 'p> {
     pub next_turn: usize,
 }
 
-/// A replay that cannot be finished: more visits than a new run is worth, or what the trace says does not hold.
-pub struct GivenUp;
+/// Why a replay is not finished.
+#[derive(Clone, Copy)]
+pub enum Stop {
+    /// It came to this time with more visits than a new run from there is worth.
+    At(Time),
+    /// What the trace says does not hold.
+    Contradiction,
+}
 
 impl Follow<'_, '_> {
     /// Gives `slot` another sharding at the start.
     pub fn edit(&mut self, slot: u32, recorded: ShardingId, new: ShardingId) {
         let target = self.readers.slot(slot);
         self.engine.state().restore(target, new);
-        self.update_difference(slot, recorded, Time::START, true);
+        self.update_difference(slot, recorded, Moment::START, true);
     }
 
     /// Makes all turns in which something may differ from the trace, with at most `most_visits` visits.
-    pub fn run(&mut self, most_visits: usize) -> Result<(), GivenUp> {
+    pub fn run(&mut self, most_visits: usize) -> Result<(), Stop> {
         let mut visits = 0;
-        while let Some(time) = self.agenda.next_time() {
-            self.scratch.due.clear();
-            while let Some(reader) = self.agenda.take(time) {
-                if self.differences.is_read_by(reader) {
-                    self.scratch.due.push(reader);
+        while let Some(time) = self.agenda.take() {
+            let (now, place) = self.times.moment(time);
+            let (turn, is_recorded) = self.trace.find(time);
+            let end = turn + usize::from(is_recorded);
+            self.list_due(place, turn..end);
+            if self.is_different(now, place) {
+                self.follow_to(turn)?;
+                self.next_turn = end;
+                visits += self.turn(now, place);
+                self.compare(now, turn..end);
+            } else if let (Place::Op(position), false) = (place, is_recorded) {
+                // A new run visits the op if it is marked, with shardings that a visit of the trace had
+                // before: that changes nothing.
+                if self.engine.marks(position) & 1 << now.run != 0 {
+                    self.scratch.made.add(time, self.log, &[position]);
                 }
             }
-            if self.scratch.due.is_empty() {
-                continue;
-            }
-            self.follow_to(time)?;
-            self.mark_due(time);
-            visits += self.turn(time);
-            if visits > most_visits {
-                return Err(GivenUp);
-            }
             for index in 0..self.scratch.due.len() {
-                self.schedule(self.scratch.due[index], time);
+                self.schedule(self.scratch.due[index], now);
+            }
+            if visits > most_visits {
+                return Err(Stop::At(time));
             }
         }
         Ok(())
     }
 
-    /// Marks the ops that are due because the trace takes them at `time`: something that they read changed since their last
-    /// visit, which is not told of changes that are followed.
-    fn mark_due(&mut self, time: Time) {
-        for &reader in &self.scratch.due {
-            if self.readers.result(reader).is_none()
-                && self.trace.next_of_op(reader, self.next_turn) == Some(time)
-            {
-                self.engine.mark(reader);
+    /// Lists the readers that are visited at a time at which the trace has `turns`, or may be: the one at `place` and those that
+    /// the trace takes. Of the latter, those that read a slot that differs are marked: something that they read changed since
+    /// their last visit, which is not told of changes that are followed.
+    fn list_due(&mut self, place: Place, turns: Range<usize>) {
+        let due = &mut self.scratch.due;
+        due.clear();
+        match place {
+            Place::Result(index) => due.push(self.readers.of_result(index)),
+            Place::Op(position) if turns.is_empty() => due.push(position),
+            Place::Op(_) => {
+                for &position in self.trace.turns().taken(turns) {
+                    if self.differences.is_read_by(position) {
+                        self.engine.mark(position);
+                    }
+                    due.push(position);
+                }
             }
         }
     }
 
-    /// Makes the changes of all turns of the trace before `time`: none of their visits reads a slot that differs.
-    fn follow_to(&mut self, time: Time) -> Result<(), GivenUp> {
-        let (writes, next) = self.trace.before(self.next_turn, time);
-        self.next_turn = next;
+    /// Whether the turn of now may go another way than in the trace.
+    fn is_different(&self, now: Moment, place: Place) -> bool {
+        let mut due = self.scratch.due.iter();
+        due.any(|&reader| self.differences.is_read_by(reader))
+            && match place {
+                Place::Result(_) => true,
+                // Alone it is visited if it is marked.
+                Place::Op(position) => {
+                    self.scratch.due.len() > 1 || self.engine.marks(position) & 1 << now.run != 0
+                }
+            }
+    }
+
+    /// Makes the changes of all turns of the trace before `turn`: none of their visits reads a slot that differs.
+    fn follow_to(&mut self, turn: usize) -> Result<(), Stop> {
         let state = self.engine.state();
-        for &Write { slot, new, .. } in writes {
+        for &Write { slot, new, .. } in self.trace.turns().writes(self.next_turn..turn) {
             if self.differences.contains(slot) {
-                return Err(GivenUp);
+                return Err(Stop::Contradiction);
             }
             state.restore(self.readers.slot(slot), new);
         }
         Ok(())
     }
 
-    /// Makes the turn at `time`, and compares what it changes with what the trace says. Returns the number of visits.
-    fn turn(&mut self, time: Time) -> usize {
-        let recorded: &[Write] = if self.trace.time(self.next_turn) == Some(time) {
-            self.next_turn += 1;
-            self.trace.writes(self.next_turn - 1)
-        } else {
-            &[]
-        };
-        let run = usize::from(time.run);
-        let visits = match time.stage {
-            Stage::Queue => self.engine.turn(time.place, run, true, &mut self.scratch.taken),
-            Stage::Start | Stage::Before | Stage::After => {
-                self.engine.visit_func_result(time.place as usize, run);
+    /// Makes the turn of `now`. Returns the number of visits.
+    fn turn(&mut self, now: Moment, place: Place) -> usize {
+        let (run, Scratch { taken, made, .. }) = (now.run as usize, &mut *self.scratch);
+        taken.clear();
+        let visits = match place {
+            Place::Op(position) => {
+                taken.push(position);
+                self.engine.turn(position, run, true, taken)
+            }
+            Place::Result(index) => {
+                self.engine.visit_func_result(index as usize, run);
                 1
             }
         };
-        self.scratch.taken.clear();
-        self.compare(time, recorded);
+        made.add(now.time, self.log, taken);
         visits
     }
 
-    /// Updates the differences after a turn in which the trace has the changes `recorded`, and the log those made.
-    fn compare(&mut self, time: Time, recorded: &[Write]) {
-        let mut written = std::mem::take(&mut self.scratch.written);
+    /// Updates the differences after a turn that was made, where the trace has `turns` in its place.
+    fn compare(&mut self, now: Moment, turns: Range<usize>) {
         let mut changed = std::mem::take(&mut self.scratch.changed);
-        written.clear();
         changed.start();
-        self.log.drain_to(&mut written);
-        for &Write { slot, old, .. } in &written {
+        let made = &self.scratch.made;
+        for &Write { slot, old, .. } in made.writes(made.len() - 1..made.len()) {
             // The first change of a slot has the sharding before the turn.
             changed.add(slot, || self.differences.recorded(slot).unwrap_or(old));
         }
         let num_written = changed.slots.len();
-        for &Write { slot, new, .. } in recorded {
+        for &Write { slot, new, .. } in self.trace.turns().writes(turns) {
             changed.set(slot, new);
         }
         for index in 0..changed.slots.len() {
             let slot = changed.slots[index];
             let recorded = changed.recorded[slot as usize];
-            self.update_difference(slot, recorded, time, index < num_written);
+            self.update_difference(slot, recorded, now, index < num_written);
         }
-        (self.scratch.written, self.scratch.changed) = (written, changed);
+        self.scratch.changed = changed;
     }
 
     /// Compares `slot` with the trace, in which it is `recorded` now. `is_written` is whether it has changed here.
-    fn update_difference(&mut self, slot: u32, recorded: ShardingId, time: Time, is_written: bool) {
-        let mut readers = std::mem::take(&mut self.scratch.readers);
+    fn update_difference(
+        &mut self,
+        slot: u32,
+        recorded: ShardingId,
+        now: Moment,
+        is_written: bool,
+    ) {
         let target = self.readers.slot(slot);
         let state = self.engine.state();
-        let now = state.sharding_at(target);
-        self.readers.list(state, slot, &mut readers);
-        let is_new = now != recorded && !self.differences.contains(slot);
-        if now == recorded {
-            self.differences.remove(slot, &readers);
+        let sharding = state.sharding_at(target);
+        let range = self.readers.list(state, slot);
+        let readers = self.readers.at(range.clone());
+        let is_new = sharding != recorded && !self.differences.contains(slot);
+        if sharding == recorded {
+            self.differences.remove(slot, readers);
         } else {
-            self.differences.insert(slot, recorded, &readers);
+            self.differences.insert(slot, recorded, readers);
         }
-        for &reader in &readers {
-            if is_new || is_written {
-                if self.readers.result(reader).is_none() {
-                    self.engine.mark(reader);
-                }
-                self.schedule(reader, time);
-            }
-        }
-        self.scratch.readers = readers;
-    }
-
-    /// Makes `reader` due at the next time after `time` at which a visit of it may differ from the trace, if it reads a
-    /// slot that differs.
-    fn schedule(&mut self, reader: u32, time: Time) {
-        if !self.differences.is_read_by(reader) {
+        if !is_new && !is_written {
             return;
         }
+        for index in range {
+            let reader = self.readers.at(index..index + 1)[0];
+            if self.readers.result(reader).is_none() {
+                self.engine.mark(reader);
+            }
+            self.schedule(reader, now);
+        }
+    }
+
+    /// Puts the next time after `now` on the agenda at which `reader` is marked, or, if it reads a slot that differs, at which a
+    /// visit of it may differ from the trace.
+    fn schedule(&mut self, reader: u32, now: Moment) {
+        let is_different = self.differences.is_read_by(reader);
         let next = if let Some(index) = self.readers.result(reader) {
-            self.next_of_result(index, time)
+            is_different.then(|| self.next_of_result(index, now)).flatten()
         } else {
-            // The next turn of the trace is the first one after `time`.
-            let recorded = self.trace.next_of_op(reader, self.next_turn);
-            match (recorded, self.next_of_mark(reader, time)) {
+            let recorded = is_different.then(|| self.trace.next_of_op(reader, now.time)).flatten();
+            match (recorded, self.next_of_mark(reader, now)) {
                 (Some(recorded), Some(own)) => Some(recorded.min(own)),
                 (recorded, own) => recorded.or(own),
             }
         };
         if let Some(next) = next {
-            self.agenda.add(reader, next);
+            self.agenda.add(next);
         }
     }
 
-    /// The next time after `time` at which the queue comes to the op at `position` in a run for which it is marked.
-    fn next_of_mark(&mut self, position: u32, time: Time) -> Option<Time> {
-        let is_past = (time.stage, time.place) >= (Stage::Queue, position);
-        let first = u32::from(time.run) + u32::from(is_past);
-        let runs = (1_u32 << self.engine.num_runs()) - 1;
+    /// The next time after `now` at which the queue comes to the op at `position` in a run for which it is marked.
+    #[inline]
+    fn next_of_mark(&self, position: u32, now: Moment) -> Option<Time> {
+        let first = self.times.next_run_of_op(now, position);
+        let runs = (1_u32 << self.times.num_runs()) - 1;
         let marks = u32::from(self.engine.marks(position)) & runs & (u32::MAX << first);
-        let run = marks.trailing_zeros() as u16;
-        (marks != 0).then_some(Time { run, stage: Stage::Queue, place: position })
+        (marks != 0).then(|| self.times.of_op(marks.trailing_zeros(), position))
     }
 
-    /// The next time after `time` at which the result of the main function at `index` is visited.
-    fn next_of_result(&mut self, index: u32, time: Time) -> Option<Time> {
-        let runs = time.run..self.engine.num_runs() as u16;
-        let stages = [Stage::Before, Stage::After];
-        let times = runs.flat_map(|run| stages.map(|stage| Time { run, stage, place: index }));
-        times.into_iter().find(|&next| next > time)
+    /// The next time after `now` at which the result of the main function at `index` is visited.
+    fn next_of_result(&self, index: u32, now: Moment) -> Option<Time> {
+        let mut times =
+            (now.run..self.times.num_runs()).flat_map(|run| self.times.of_result(run, index));
+        times.find(|&next| next > now.time)
     }
 }

@@ -7,6 +7,7 @@ use crate::index::{FuncId, Id, ValueId};
 use crate::propagation::notices::{self, Action, Notice};
 use crate::propagation::observe::Slot;
 use crate::propagation::state::State;
+use std::ops::Range;
 
 /// The readers of all slots.
 #[derive(Clone)]
@@ -28,8 +29,8 @@ pub struct SlotReaders {
 const NOT_ASKED: (u32, u32) = (u32::MAX, 0);
 
 impl SlotReaders {
-    /// The readers in the program of `state`, whose main function returns `returned`.
-    pub fn new(state: &State<'_>, main: FuncId, returned: &[ValueId]) -> Self {
+    /// The readers in the program of `state`, whose main function has so many results and returns `returned`.
+    pub fn new(state: &State<'_>, main: FuncId, num_results: usize, returned: &[ValueId]) -> Self {
         let holder = |value: ValueId| state.plan.edges.holder_of(value);
         let returned = returned.iter().zip(0..);
         let mut returned: Vec<(ValueId, u32)> =
@@ -43,10 +44,11 @@ impl SlotReaders {
             returned,
             notices: Vec::new(),
             lists: Vec::new(),
-            ranges: vec![NOT_ASKED; num_values],
+            ranges: vec![NOT_ASKED; num_values + num_results],
         }
     }
     /// The slot with this number.
+    #[inline]
     pub fn slot(&self, number: u32) -> Slot {
         slots::slot(number, self.num_values, self.main)
     }
@@ -63,20 +65,32 @@ impl SlotReaders {
     pub fn len(&self, num_results: usize) -> usize {
         self.num_ops as usize + num_results
     }
-    /// Puts the readers of slot `number` into `out`, some of them more than once.
-    pub fn list(&mut self, state: &State<'_>, number: u32, out: &mut Vec<u32>) {
-        out.clear();
-        let Slot::Value(value) = self.slot(number) else {
-            out.push(self.of_result(number - self.num_values as u32));
-            return;
-        };
-        if self.ranges[value.index()] == NOT_ASKED {
-            let first = self.lists.len() as u32;
-            self.add_list(state, value);
-            self.ranges[value.index()] = (first, self.lists.len() as u32);
+    /// Where the readers of slot `number` are, see [`SlotReaders::at`].
+    #[inline]
+    pub fn list(&mut self, state: &State<'_>, number: u32) -> Range<usize> {
+        if self.ranges[number as usize] == NOT_ASKED {
+            self.add(state, number);
         }
-        let (first, end) = self.ranges[value.index()];
-        out.extend_from_slice(&self.lists[first as usize..end as usize]);
+        let (first, end) = self.ranges[number as usize];
+        first as usize..end as usize
+    }
+    /// The readers in this range, each once.
+    #[inline]
+    pub fn at(&self, range: Range<usize>) -> &[u32] {
+        &self.lists[range]
+    }
+    #[cold]
+    fn add(&mut self, state: &State<'_>, number: u32) {
+        let first = self.lists.len();
+        match self.slot(number) {
+            Slot::Value(value) => self.add_list(state, value),
+            Slot::FuncResult(_, index) => self.lists.push(self.of_result(index as u32)),
+        }
+        let mut readers = self.lists.split_off(first);
+        readers.sort_unstable();
+        readers.dedup();
+        self.lists.append(&mut readers);
+        self.ranges[number as usize] = (first as u32, self.lists.len() as u32);
     }
     /// Appends the readers of `value`.
     fn add_list(&mut self, state: &State<'_>, value: ValueId) {

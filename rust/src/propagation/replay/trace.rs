@@ -4,7 +4,7 @@
 //! queue stands together with the visits of all ops that are queued again by that. Between turns nothing is queued
 //! but what is still to come, so the state is the shardings alone.
 
-use super::times::Time;
+use super::times::{Time, Times};
 use crate::index::ShardingId;
 use crate::propagation::observe::{Change, Observer};
 use std::cell::RefCell;
@@ -55,84 +55,163 @@ struct Turn {
     time: Time,
     /// The number of changes before it.
     first_write: u32,
+    /// The number of ops that are taken before it.
+    first_taken: u32,
 }
 
-/// All turns of a run in which something changed or an op was visited that was marked.
-#[derive(Default)]
-pub struct Trace {
+/// Turns, in order of time.
+#[derive(Clone, Default)]
+pub struct Turns {
     turns: Vec<Turn>,
     writes: Vec<Write>,
-    /// For each turn and each op taken in it, the position of the op and the index of the turn.
-    taken: Vec<(u32, u32)>,
-    /// By position: where the turns of the op start in `turns_of_ops`.
+    /// The positions of the ops that are taken, turn by turn.
+    taken: Vec<u32>,
+}
+
+impl Turns {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.turns.clear();
+        self.writes.clear();
+        self.taken.clear();
+    }
+    /// The number of turns.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+    /// The number of ops that are taken, each as often as that happens.
+    pub fn num_taken(&self) -> usize {
+        self.taken.len()
+    }
+    /// Adds the turn at `time`, in which the ops at the positions `taken` were taken, and `log` has the changes.
+    #[inline]
+    pub fn add(&mut self, time: Time, log: &Log, taken: &[u32]) {
+        let (first_write, first_taken) = (self.writes.len() as u32, self.taken.len() as u32);
+        self.turns.push(Turn { time, first_write, first_taken });
+        log.drain_to(&mut self.writes);
+        self.taken.extend_from_slice(taken);
+    }
+    /// The time of the turn at `index`.
+    #[inline]
+    pub fn time(&self, index: usize) -> Time {
+        self.turns[index].time
+    }
+    /// The number of changes before the turn at `index`.
+    #[inline]
+    fn first_write(&self, index: usize) -> usize {
+        self.turns.get(index).map_or(self.writes.len(), |turn| turn.first_write as usize)
+    }
+    #[inline]
+    fn first_taken(&self, index: usize) -> usize {
+        self.turns.get(index).map_or(self.taken.len(), |turn| turn.first_taken as usize)
+    }
+    /// The changes of these turns.
+    #[inline]
+    pub fn writes(&self, turns: Range<usize>) -> &[Write] {
+        &self.writes[self.first_write(turns.start)..self.first_write(turns.end)]
+    }
+    /// The positions of the ops that are taken in these turns.
+    #[inline]
+    pub fn taken(&self, turns: Range<usize>) -> &[u32] {
+        &self.taken[self.first_taken(turns.start)..self.first_taken(turns.end)]
+    }
+    /// Adds `turns` of `other`, which are after all that there are.
+    fn append(&mut self, other: &Self, turns: Range<usize>) {
+        let writes = self.writes.len().wrapping_sub(other.first_write(turns.start)) as u32;
+        let taken = self.taken.len().wrapping_sub(other.first_taken(turns.start)) as u32;
+        self.writes.extend_from_slice(other.writes(turns.clone()));
+        self.taken.extend_from_slice(other.taken(turns.clone()));
+        self.turns.extend(other.turns[turns].iter().map(|turn| Turn {
+            time: turn.time,
+            first_write: turn.first_write.wrapping_add(writes),
+            first_taken: turn.first_taken.wrapping_add(taken),
+        }));
+    }
+}
+
+/// The turns of a run in which something changed or an op was visited that was marked; a turn in which neither is the case may
+/// be there too.
+pub struct Trace {
+    turns: Turns,
+    /// A bit for each time at which there is a turn, and for each word of them the number of turns before.
+    has_turn: Vec<(u64, u32)>,
+    /// By position: where the times of the op start in `times_of_ops`.
     first_of_op: Vec<u32>,
-    turns_of_ops: Vec<u32>,
+    /// The times of the turns in which each op is taken, in order.
+    times_of_ops: Vec<Time>,
 }
 
 impl Trace {
-    /// Adds the turn at `time`, in which the ops at the positions `taken` were taken, and `log` has the changes.
-    pub fn add(&mut self, time: Time, log: &Log, taken: impl IntoIterator<Item = u32>) {
-        let turn = self.turns.len() as u32;
-        self.turns.push(Turn { time, first_write: self.writes.len() as u32 });
-        log.drain_to(&mut self.writes);
-        self.taken.extend(taken.into_iter().map(|position| (position, turn)));
+    /// The trace of `turns`.
+    pub fn new(turns: Turns, times: Times) -> Self {
+        let num_ops = times.num_ops() as usize;
+        // Counted two places on, so that filling the lists moves each start to its place.
+        let mut first_of_op = vec![0; num_ops + 2];
+        for &position in &turns.taken {
+            first_of_op[position as usize + 2] += 1;
+        }
+        for at in 2..first_of_op.len() {
+            first_of_op[at] += first_of_op[at - 1];
+        }
+        let mut times_of_ops = vec![Time::START; turns.taken.len()];
+        let mut has_turn = vec![(0, 0); times.len().div_ceil(64)];
+        for (index, &Turn { time, .. }) in turns.turns.iter().enumerate() {
+            has_turn[time.number() / 64].0 |= 1_u64 << (time.number() % 64);
+            for &position in turns.taken(index..index + 1) {
+                let at = &mut first_of_op[position as usize + 1];
+                times_of_ops[*at as usize] = time;
+                *at += 1;
+            }
+        }
+        let mut count = 0;
+        for (word, before) in &mut has_turn {
+            *before = count;
+            count += word.count_ones();
+        }
+        Self { turns, has_turn, first_of_op, times_of_ops }
     }
-    /// Lists the turns by op, of which there are `num_ops`; no turn is added after that.
-    pub fn finish(&mut self, num_ops: usize) {
-        let taken = std::mem::take(&mut self.taken);
-        let mut next = vec![0; num_ops + 1];
-        for &(position, _) in &taken {
-            next[position as usize + 1] += 1;
-        }
-        for at in 0..num_ops {
-            next[at + 1] += next[at];
-        }
-        self.first_of_op.clone_from(&next);
-        self.turns_of_ops = vec![0; taken.len()];
-        // In the order of turns, so that those of each op stay in it.
-        for (position, turn) in taken {
-            let at = &mut next[position as usize];
-            self.turns_of_ops[*at as usize] = turn;
-            *at += 1;
-        }
-    }
-    /// The time of the turn at `index`, if there is one.
+    /// The turns.
     #[inline]
-    pub fn time(&self, index: usize) -> Option<Time> {
-        self.turns.get(index).map(|turn| turn.time)
+    pub fn turns(&self) -> &Turns {
+        &self.turns
     }
-    fn write_range(&self, index: usize) -> Range<usize> {
-        let next = self.turns.get(index + 1);
-        let end = next.map_or(self.writes.len(), |next| next.first_write as usize);
-        self.turns[index].first_write as usize..end
-    }
-    /// The changes of the turn at `index`.
+    /// The index of the first turn that is not before `time`, and whether it is at that time.
     #[inline]
-    pub fn writes(&self, index: usize) -> &[Write] {
-        &self.writes[self.write_range(index)]
+    pub fn find(&self, time: Time) -> (usize, bool) {
+        let (word, before) = self.has_turn[time.number() / 64];
+        let bit = 1_u64 << (time.number() % 64);
+        let index = before + (word & (bit - 1)).count_ones();
+        (index as usize, word & bit != 0)
     }
-    /// The changes of the turns from `from` to the last one before `time`, and the index of the turn after them.
-    pub fn before(&self, from: usize, time: Time) -> (&[Write], usize) {
-        let rest = &self.turns[from..];
-        // It is near, most times.
-        let is_before = |turn: &Turn| turn.time < time;
-        let mut reach = 1;
-        while rest.get(reach).is_some_and(is_before) {
-            reach *= 2;
+    /// The time of the first turn after `time` in which the op at `position` is taken.
+    #[inline]
+    pub fn next_of_op(&self, position: u32, time: Time) -> Option<Time> {
+        let start = self.first_of_op[position as usize] as usize;
+        let end = self.first_of_op[position as usize + 1] as usize;
+        let times = &self.times_of_ops[start..end];
+        let next = times.partition_point(|&other| other <= time);
+        times.get(next).copied()
+    }
+    /// The turns of this trace, where those of `made` are in the place of those at the same times; up to `last` if there is
+    /// one.
+    pub fn replaced(&self, made: &Turns, last: Option<Time>) -> Turns {
+        let (old, mut all) = (&self.turns, Turns::default());
+        all.turns.reserve(old.turns.len() + made.turns.len());
+        all.writes.reserve(old.writes.len() + made.writes.len());
+        all.taken.reserve(old.taken.len() + made.taken.len());
+        let mut next = 0;
+        for index in 0..made.len() {
+            let (end, is_replaced) = self.find(made.time(index));
+            all.append(old, next..end);
+            all.append(made, index..index + 1);
+            next = end + usize::from(is_replaced);
         }
-        let near = &rest[..reach.min(rest.len())];
-        let end = from + near.partition_point(is_before);
-        let at = |index: usize| {
-            self.turns.get(index).map_or(self.writes.len(), |turn| turn.first_write as usize)
-        };
-        (&self.writes[at(from)..at(end)], end)
-    }
-    /// The time of the first turn, from the one at index `from` on, in which the op at `position` is taken.
-    pub fn next_of_op(&self, position: u32, from: usize) -> Option<Time> {
-        let (start, end) = (position as usize, position as usize + 1);
-        let range = self.first_of_op[start] as usize..self.first_of_op[end] as usize;
-        let turns = &self.turns_of_ops[range];
-        let next = turns.partition_point(|&turn| (turn as usize) < from);
-        turns.get(next).map(|&turn| self.turns[turn as usize].time)
+        let end = last.map_or(old.len(), |last| {
+            let (end, is_last) = self.find(last);
+            end + usize::from(is_last)
+        });
+        all.append(old, next..end.max(next));
+        all
     }
 }

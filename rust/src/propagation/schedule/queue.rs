@@ -60,6 +60,11 @@ impl Queue {
         debug_assert!(self.stack.is_empty());
         self.cursor = 0;
     }
+    /// Queues everything from `position` on.
+    pub fn restart_at(&mut self, position: u32) {
+        debug_assert!(self.stack.is_empty());
+        self.cursor = position as usize;
+    }
     /// Removes all marks; nothing is queued.
     pub fn clear(&mut self) {
         self.dirty.fill(0);

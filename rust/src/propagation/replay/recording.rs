@@ -1,0 +1,101 @@
+//! A recorded run, and what is worked out from it.
+
+use super::slots;
+use super::times::Times;
+use super::trace::Trace;
+use crate::index::{FuncId, Id, ShardingId};
+use crate::propagation::observe::Slot;
+use crate::sharding::{ShardingTable, TensorSharding};
+
+/// A run, from which others are worked out.
+pub struct Recording {
+    pub(super) main: FuncId,
+    pub(super) num_values: usize,
+    pub(super) times: Times,
+    pub(super) trace: Trace,
+    /// The shardings of all slots at the start, and at the end.
+    pub(super) start: Vec<ShardingId>,
+    pub(super) end: Vec<ShardingId>,
+    /// The number of visits.
+    pub(super) num_visits: usize,
+    /// The number of shardings in the table of the program at the end.
+    pub(super) num_shardings: usize,
+}
+
+/// What a replay leads to: how the shardings at its end differ from those of the recorded run.
+#[derive(Clone, Debug, Default)]
+pub struct Replayed {
+    /// The slots that differ in order, and their shardings.
+    pub(super) changes: Vec<(u32, ShardingId)>,
+    /// The shardings that are not in the table of the recorded run: their ids follow those of that table.
+    pub(super) added: Vec<TensorSharding>,
+}
+
+impl Recording {
+    /// About how many visits there are in turns like those of the run in which so many ops are taken.
+    pub(super) fn num_visits_in(&self, num_taken: usize) -> usize {
+        let all = self.trace.turns().num_taken().max(1);
+        (self.num_visits as u64 * num_taken as u64 / all as u64) as usize
+    }
+    /// The id of the sharding of `slot` at the start.
+    pub fn sharding_at_start(&self, slot: Slot) -> ShardingId {
+        self.start[slots::number(slot, self.num_values) as usize]
+    }
+    /// The id of the sharding of `slot` at the end of what `replayed` is about.
+    pub fn sharding(&self, replayed: &Replayed, slot: Slot) -> ShardingId {
+        let slot = slots::number(slot, self.num_values);
+        let found = replayed.changes.binary_search_by_key(&slot, |&(slot, _)| slot);
+        found.map_or(self.end[slot as usize], |at| replayed.changes[at].1)
+    }
+    /// The sharding of `slot` at the end of what `replayed` is about, where `table` is that of the recorded run.
+    pub fn sharding_in<'a>(
+        &self,
+        replayed: &'a Replayed,
+        table: &'a ShardingTable,
+        slot: Slot,
+    ) -> Option<&'a TensorSharding> {
+        self.by_id(replayed, table, self.sharding(replayed, slot))
+    }
+    /// The sharding with this id in what `replayed` is about, where `table` is that of the recorded run.
+    pub fn by_id<'a>(
+        &self,
+        replayed: &'a Replayed,
+        table: &'a ShardingTable,
+        id: ShardingId,
+    ) -> Option<&'a TensorSharding> {
+        let id = id.get()?;
+        let added = id.index().checked_sub(self.num_shardings);
+        added.map_or_else(|| table.get(id), |at| replayed.added.get(at))
+    }
+    /// The slots that end otherwise than in the recorded run, each with the id of its sharding there and in what `replayed` is
+    /// about.
+    pub fn changes<'a>(
+        &'a self,
+        replayed: &'a Replayed,
+    ) -> impl Iterator<Item = (Slot, [ShardingId; 2])> + 'a {
+        replayed.changes.iter().map(|&(slot, sharding)| {
+            let recorded = self.end[slot as usize];
+            (slots::slot(slot, self.num_values, self.main), [recorded, sharding])
+        })
+    }
+    /// All slots, each with the id of its sharding at the end of what `replayed` is about. The ids are those of the table of
+    /// the recorded run, once [`Replayed::added`] is appended to it.
+    pub fn shardings<'a>(
+        &'a self,
+        replayed: &'a Replayed,
+    ) -> impl Iterator<Item = (Slot, ShardingId)> + 'a {
+        let mut changes = replayed.changes.iter().peekable();
+        self.end.iter().zip(0..).map(move |(&recorded, slot)| {
+            let change = changes.next_if(|&&(changed, _)| changed == slot);
+            let sharding = change.map_or(recorded, |&(_, sharding)| sharding);
+            (slots::slot(slot, self.num_values, self.main), sharding)
+        })
+    }
+}
+
+impl Replayed {
+    /// The shardings that are not in the table of the recorded run, in order of their ids.
+    pub fn added(&self) -> &[TensorSharding] {
+        &self.added
+    }
+}
