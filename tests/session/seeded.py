@@ -27,34 +27,10 @@ BUGS = [
         "take_while(|&&(held, _)| held == value && !ON)",
     ),
     Bug(
-        "a mark of the trace is lost",
-        "propagation/replay/follow.rs",
-        "&& self.trace.next_of_op(reader, self.next_turn) == Some(time)",
-        "&& !ON && self.trace.next_of_op(reader, self.next_turn) == Some(time)",
-    ),
-    Bug(
-        "a mark of the queue is lost",
-        "propagation/replay/follow.rs",
-        "(marks != 0).then_some(",
-        "(marks != 0 && !ON).then_some(",
-    ),
-    Bug(
-        "what is due earlier comes later",
-        "propagation/replay/agenda.rs",
-        "if due.is_none_or(|due| time < due) {",
-        "if due.is_none_or(|due| time < due && !ON) {",
-    ),
-    Bug(
         "a change of the trace is not compared",
         "propagation/replay/follow.rs",
         "            changed.set(slot, new);",
         "            if !ON {\n                changed.set(slot, new);\n            }",
-    ),
-    Bug(
-        "new shardings have ids of others",
-        "propagation/replay/mod.rs",
-        "*id = ShardingId::from_index(num_shardings + at);",
-        "*id = ShardingId::from_index(num_shardings + if ON { 0 } else { at });",
     ),
     Bug(
         "an annotation that is gone stays",
@@ -71,10 +47,34 @@ BUGS = [
         "        } else {\n            OnceLock::new()\n        };",
     ),
     Bug(
-        "decisions are a stale memo of other placements",
-        "spmd/lower/shared_decisions.rs",
-        "placements: own.placements.clone(),",
-        "placements: if ON { Vec::new() } else { own.placements.clone() },",
+        "a mark of the trace is lost",
+        "propagation/replay/follow.rs",
+        "                    if self.differences.is_read_by(position) {\n",
+        "                    if !ON && self.differences.is_read_by(position) {\n",
+    ),
+    Bug(
+        "a mark of the queue is lost",
+        "propagation/replay/follow.rs",
+        "(marks != 0).then(",
+        "(marks != 0 && !ON).then(",
+    ),
+    Bug(
+        "of two visits that are due the first is left out",
+        "propagation/replay/follow.rs",
+        "Some(recorded.min(own))",
+        "Some(if ON { recorded.max(own) } else { recorded.min(own) })",
+    ),
+    Bug(
+        "a run made of a replay lacks visits without effect",
+        "propagation/replay/follow.rs",
+        "if self.engine.marks(position) & 1 << now.run != 0 {",
+        "if !ON && self.engine.marks(position) & 1 << now.run != 0 {",
+    ),
+    Bug(
+        "new shardings have ids of others",
+        "propagation/replay/replayer.rs",
+        "*id = ShardingId::from_index(num_shardings + at);",
+        "*id = ShardingId::from_index(num_shardings + if ON { 0 } else { at });",
     ),
 ]
 
