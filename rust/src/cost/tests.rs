@@ -152,3 +152,46 @@ fn groups_of_permuted_devices_are_along_axes() {
     assert_eq!(axes(mesh, "[[0, 1, 2, 3], [4, 5, 6, 7]]", 4), ["x", "y:(2)2"]);
     assert!(axes(mesh, "[[0, 3], [1, 2], [4, 7], [5, 6]]", 2).is_empty());
 }
+
+#[test]
+fn tasks_without_work_run_in_program_order() {
+    let ty = "tensor<8xf32>";
+    let mut text = format!("func.func @main(%a: {ty}) -> {ty} {{\n");
+    for at in 0..3 {
+        writeln!(
+            text,
+            "%c{at} = \"stablehlo.all_reduce\"(%a) <{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> ({{
+             ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+               %s = stablehlo.add %x, %y : tensor<f32>
+               stablehlo.return %s : tensor<f32>
+             }}) : ({ty}) -> {ty}"
+        )
+        .unwrap();
+    }
+    writeln!(
+        text,
+        "%f1:2 = stablehlo.optimization_barrier %c1, %c0 : {ty}, {ty}
+         %f2:2 = stablehlo.optimization_barrier %c2, %c0 : {ty}, {ty}
+         %sum = stablehlo.add %f1#0, %f2#0 : {ty}
+         return %sum : {ty}
+       }}"
+    )
+    .unwrap();
+    let cost = cost_of(&text);
+    let computations: Vec<_> = cost
+        .ops
+        .iter()
+        .map(|_| timeline::Computation { seconds: 1.0, is_product: false })
+        .collect();
+    let transfer = |stream| timeline::Transfer { seconds: 1.0, stream, chunks: 1.0 };
+    let transfers = [transfer(1), transfer(2), transfer(3)];
+    let times = timeline::Times {
+        computations: &computations,
+        transfers: &transfers,
+        num_streams: 4,
+        contention: 0.0,
+    };
+    // All three end at once. The last one to run lets both barriers start, of which the second is the last that the sum waits for.
+    let found = timeline::timeline(&cost.flow, &times);
+    assert_eq!((found.seconds, &*found.exposed), (2.0, &[0.0, 0.0, 1.0][..]));
+}
