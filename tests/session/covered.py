@@ -1,22 +1,11 @@
-"""Random programs that replays cover: nothing is unused, in a group, called or manual.
-
-Few of their values are sharded, so that most visits do nothing until late in a run.
-"""
+"""Random programs that replays cover: nothing is unused, in a group, called or manual."""
 
 from __future__ import annotations
 
 from random import Random
 
-TYPE = "tensor<4x4xf32>"
-BINARY = (
-    "stablehlo.add {0}, {1} : {type}",
-    "stablehlo.dot_general {0}, {1}, contracting_dims = [1] x [0] : ({type}, {type}) -> {type}",
-    "stablehlo.dot_general {0}, {1}, contracting_dims = [0] x [1] : ({type}, {type}) -> {type}",
-)
-UNARY = (
-    "stablehlo.negate {0} : {type}",
-    "stablehlo.transpose {0}, dims = [1, 0] : ({type}) -> {type}",
-)
+from tests.session.test_sparse import BINARY, TYPE, UNARY
+
 REGIONS = {
     "barrier": "stablehlo.optimization_barrier {0}, {1} : {type}, {type}",
     "call": "stablehlo.custom_call @unknown({0}, {1}) : ({type}, {type}) -> ({type}, {type})",
@@ -100,14 +89,14 @@ class Builder:
         self._add(f"%v{number}#0", f"%v{number}#1")
 
 
-def program(rng: Random, num_args: int, has_pairs: bool = False) -> str:
-    """Ops on matrices, each of two values before it or of one, and sums of products along the rows;
-    with ``has_pairs`` also ops with two results.
+def program(rng: Random, num_args: int) -> str:
+    """Ops on matrices, each of two values before it or of one, or with two results; sums of
+    products along the rows.
     """
     builder = Builder(rng, num_args)
     for number in range(rng.randrange(10, 30)):
         choice = rng.random()
-        if has_pairs and choice < 0.25:
+        if choice < 0.25:
             builder.pair(number)
         elif choice < 0.5:
             builder.rows(number)
@@ -125,13 +114,3 @@ def program(rng: Random, num_args: int, has_pairs: bool = False) -> str:
             "}",
         ]
     )
-
-
-def sharding(rng: Random) -> str:
-    """At most one axis a dim."""
-    axes = ['"a"', '"b"', ""]
-    rng.shuffle(axes)
-    if rng.random() < 0.4:
-        axes = ["", ""]
-    dims = (", ".join(filter(None, (axis, rng.choice(("", "?"))))) for axis in axes[:2])
-    return "[" + ", ".join(f"{{{dim}}}" for dim in dims) + "]"

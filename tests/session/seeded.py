@@ -80,11 +80,12 @@ BUGS = [
 
 EDIT = """
 import sys
-from tests.session.test_exact import check_chunk
-from tests.session.test_sparse import check
+from tests.session import test_covered, test_exact, test_sparse
 for start in range(0, int(sys.argv[1]), 10):
-    check_chunk(range(start, start + 10))
-    check(range(start, start + 10))
+    seeds = range(start, start + 10)
+    test_exact.check_chunk(seeds)
+    test_covered.check(seeds)
+    test_sparse.check(seeds)
 """
 
 
