@@ -92,8 +92,8 @@ BUGS = [
     Bug(
         "copies share channels",
         "spmd/repeat.rs",
-        'if self.program.attr(op, "channel_handle").is_some() {',
-        'if !ON && self.program.attr(op, "channel_handle").is_some() {',
+        "channel.and_then(|name| self.program.attr_place(op, name))",
+        "channel.filter(|_| !ON).and_then(|name| self.program.attr_place(op, name))",
     ),
     Bug(
         "what is shared is copied",
