@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.session.test_sparse import BINARY, TYPE, UNARY
+from tests.session.test_sparse import BINARY, TYPE, UNARY, written
 
 REGIONS = {
     "barrier": "stablehlo.optimization_barrier {0}, {1} : {type}, {type}",
@@ -44,11 +44,6 @@ class Builder:
             self.unused.remove(value)
         return value
 
-    def _op(self, *operands: str) -> str:
-        """An op of one of these values, or of two."""
-        first, second = self._rng.choice(operands), self._rng.choice(operands)
-        return self._rng.choice((*BINARY, *UNARY)).format(first, second, type=TYPE)
-
     def _add(self, *results: str) -> None:
         self.values += results
         self.unused += results
@@ -66,14 +61,9 @@ class Builder:
 
     def op(self, number: int) -> None:
         """Add an op of one or two values."""
-        first, second = self._value(), self._value()
-        op = self._op(first, second)
-        # It may use one of them only.
-        for value in {first, second}:
-            if value not in op and not value.startswith("%arg"):
-                self.lines.append(f"  %u{number} = stablehlo.negate {value} : {TYPE}")
-                self._add(f"%u{number}")
-        self.lines.append(f"  %v{number} = {op}")
+        form = self._rng.choice((*BINARY, *UNARY))
+        operands = [self._value() for _ in range(2 if form in BINARY else 1)]
+        self.lines.append(f"  %v{number} = {form.format(*operands, type=TYPE)}")
         self._add(f"%v{number}")
 
     def pair(self, number: int) -> None:
@@ -102,15 +92,5 @@ def program(rng: Random, num_args: int) -> str:
             builder.rows(number)
         else:
             builder.op(number)
-    args = ", ".join(f"%arg{index}: {TYPE}" for index in range(num_args))
-    results = builder.unused
-    types = ", ".join([TYPE] * len(results))
-    return "\n".join(
-        [
-            'sdy.mesh @mesh = <["a"=2, "b"=2]>',
-            f"func.func @main({args}, %index: tensor<i32>) -> ({types}) {{",
-            *builder.lines,
-            f"  return {', '.join(results)} : {types}",
-            "}",
-        ]
-    )
+    args = [f"%arg{index}: {TYPE}" for index in range(num_args)]
+    return written([*args, "%index: tensor<i32>"], builder.lines, builder.unused)

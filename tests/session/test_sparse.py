@@ -43,15 +43,19 @@ def program(rng: Random, num_args: int) -> str:
             line = op.format(rng.choice(last), rng.choice(values), type=TYPE)
             lines.append(f"  %v{number} = {line}")
         values.append(f"%v{number}")
-    args = ", ".join(f"%arg{index}: {TYPE}" for index in range(num_args))
     # Replays do not cover programs with ops that nothing uses.
     used = set(re.findall(r"%\w+", " ".join(line.partition(" = ")[2] for line in lines)))
     results = [value for value in values[num_args:] if value not in used]
+    return written([f"%arg{index}: {TYPE}" for index in range(num_args)], lines, results)
+
+
+def written(args: list[str], lines: list[str], results: list[str]) -> str:
+    """The text of a program of these lines."""
     types = ", ".join([TYPE] * len(results))
     return "\n".join(
         [
             'sdy.mesh @mesh = <["a"=2, "b"=2]>',
-            f"func.func @main({args}) -> ({types}) {{",
+            f"func.func @main({', '.join(args)}) -> ({types}) {{",
             *lines,
             f"  return {', '.join(results)} : {types}",
             "}",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from shardcore import Module, Session, ShardcoreError
+from shardcore import Module, Session
 
 from tests.session.edits import Editor, figures, new_outcome, outcome
 from tests.session.test_exact import EDITS_PER_MODULE, NUM_MODULES
@@ -63,12 +63,8 @@ def test_random_edits_of_random_modules(worker: Worker) -> None:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_random_edits_of_real_programs(name: str, worker: Worker) -> None:
-    try:
-        session = Module.parse(registry.text(name)).session()
-    except ShardcoreError:
-        pytest.fail("real programs parse")
-    if not session.module.meshes:
-        session = Module.parse(registry.text(name)).session(mesh={"x": 4, "y": 2})
+    module = Module.parse(registry.text(name))
+    session = module.session(mesh=None if module.meshes else {"x": 4, "y": 2})
     editor, done = Editor(Random(name), session), []
     for _ in range(EDITS_PER_PROGRAM):
         done.append(editor.edit())
