@@ -1,7 +1,7 @@
 //! Totals of a program's shardings: bytes, and the uses of each axis.
 //!
 //! A sharded dim of size `n` over `k` devices takes `ceil(n / k)` on each of them: the padded local
-//! shape. Values without a known element size (tokens, quantized types) count no bytes.
+//! shape. Values without a known element size, such as tokens, count no bytes.
 
 use crate::axis::total_size;
 use crate::index::{Id, MeshId, ShardingId, TypeId};

@@ -56,6 +56,13 @@ def test_elementwise_ops_count_their_elements(op: str, flops: int, transcendenta
     assert (cost.flops, cost.transcendentals, cost.uncounted) == (flops, transcendentals, ())
 
 
+def test_quantized_elements_take_the_bytes_that_are_stored() -> None:
+    quantized = "tensor<8x16x!quant.uniform<i8<-127:127>:f32, 2.000000e+00>>"
+    cost = cost_of(f"stablehlo.add %0, %0 : {quantized}", quantized, quantized)
+    assert (cost.argument_bytes, cost.output_bytes, cost.peak_bytes) == (128, 128, 256)
+    assert (cost.flops, cost.hbm_bytes, cost.uncounted) == (128, 256, ())
+
+
 def test_a_dot_is_two_flops_for_each_pair() -> None:
     lhs, rhs, result = "tensor<2x8x16xf32>", "tensor<2x16x4xf32>", "tensor<2x8x4xf32>"
     op = (
@@ -224,6 +231,6 @@ def test_sums_do_not_overflow() -> None:
 
 
 def test_types_without_a_known_size_count_no_bytes() -> None:
-    odd = "tensor<8x!quant.uniform<i8:f32, 1.0>>"
+    odd = "tensor<8x!quant.calibrated<f32<-1.0:1.0>>>"
     cost = cost_of(f"stablehlo.add %0, %0 : {odd}", odd, odd)
     assert (cost.flops, cost.argument_bytes, cost.peak_bytes) == (8, 0, 0)

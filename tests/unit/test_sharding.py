@@ -186,6 +186,12 @@ def test_what_devices_hold() -> None:
     assert sharding.bytes_per_device((10, 8), "complex<f32>") == 96
     assert sharding.bytes_per_device((10, 8), "i1") == 12
     assert sharding.bytes_per_device((10, 8), "i4") == 6
+    assert sharding.bytes_per_device((10, 8), "!quant.uniform<i4:f32, 2.0>") == 6
+    assert sharding.bytes_per_device((10, 8), "!quant.uniform<u8<1:200>:bf16:1, {2.0}>") == 12
+    assert sharding.bytes_per_device((10, 8), "!quant.any<i16>") == 24
+    for dtype in ("!quant.calibrated<f32<-1.0:1.0>>", "!quant.any<u>", "!quant.uniform<"):
+        with pytest.raises(ValueError, match="not known"):
+            sharding.bytes_per_device((10, 8), dtype)
     assert TensorSharding(mesh, ["y", None]).replication_factor == 2
     assert TensorSharding(mesh, ["y"], unreduced="x").replication_factor == 1
     maximal = TensorSharding(Mesh.maximal(3), [])

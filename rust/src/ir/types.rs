@@ -16,9 +16,12 @@ pub struct ElementType {
 }
 
 /// Bits that an element of type `text` takes on a device: the number in the name of integers and floats, but 8
-/// for `i1`, which is a byte in XLA; 64 for `index`; twice those of the part for `complex<...>`. `None` for types
-/// without a fixed size, such as quantized ones.
+/// for `i1`, which is a byte in XLA; 64 for `index`; twice those of the part for `complex<...>`; those that are stored for
+/// quantized ones. `None` for types without a fixed size.
 pub fn element_bits(text: &str) -> Option<u32> {
+    if let Some(stored) = stored_type(text) {
+        return element_bits(stored).or_else(|| stored.strip_prefix('u')?.parse().ok());
+    }
     if let Some(part) = text.strip_prefix("complex<").and_then(|rest| rest.strip_suffix('>')) {
         return if part.starts_with("complex") {
             None
@@ -37,6 +40,14 @@ pub fn element_bits(text: &str) -> Option<u32> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_layout = rest[digits..].is_empty() || rest.as_bytes()[digits] == b'E';
     rest[..digits].parse().ok().filter(|&bits| is_layout && bits > 0)
+}
+
+/// The type in which elements of the quantized type `text` are stored: `i8` of `!quant.uniform<i8<-7:7>:f32, 2.0>`, `u4` of
+/// `!quant.any<u4>`.
+fn stored_type(text: &str) -> Option<&str> {
+    let prefixes = ["!quant.uniform<", "!quant.any<"];
+    let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    rest.split(['<', ':', '>']).next().map(str::trim)
 }
 
 /// A type.
