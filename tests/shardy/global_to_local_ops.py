@@ -134,6 +134,11 @@ INTO = (
     "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
     "index_vector_dim = 1"
 )
+BATCHES = (
+    "{window}inserted_window_dims = [{collapsed}], input_batching_dims = [0], "
+    "scatter_indices_batching_dims = [{at}], scatter_dims_to_operand_dims = [{collapsed}], "
+    "index_vector_dim = 2"
+)
 TWO = (
     "offset_dims = [1], collapsed_slice_dims = [0, 1], start_index_map = [1, 0], "
     "index_vector_dim = 1"
@@ -272,6 +277,25 @@ PROGRAMS = {
         INTO,
         "add",
         '"y"',
+    ),
+    "updates_of_batches": scatter(
+        ("8x16x6xf32", '[{"x"}, {"y"}, {}]'),
+        ("4x8x1xi32", '[{}, {"x"}, {}]'),
+        ("4x8x6xf32", '[{}, {"x"}, {}]'),
+        BATCHES.format(window="update_window_dims = [2], ", collapsed=1, at=1),
+    ),
+    "updates_of_batches_by_two_numbers": scatter(
+        ("8x16x8xf32", '[{"x"}, {"y"}, {}]'),
+        ("8x4x2xi32", '[{"x"}, {}, {}]'),
+        ("8x4xf32", '[{"x"}, {}]'),
+        BATCHES.format(window="", collapsed="1, 2", at=0),
+    ),
+    "terms_of_batches": scatter(
+        ("8x16x6xf32", '[{"x"}, {}, {}]'),
+        ("8x4x1xi32", '[{"x"}, {"y"}, {}]'),
+        ("8x4x6xf32", '[{"x"}, {"y"}, {}]'),
+        BATCHES.format(window="update_window_dims = [2], ", collapsed=1, at=0),
+        reduced='"y"',
     ),
     "slices_of_all_of_a_dim": program(
         [("8x16xf32", "[{}, {}]")],

@@ -223,6 +223,7 @@ impl Lowering<'_, '_, '_> {
         let reducer = reducers.first().copied().unwrap_or(Reducer::Add);
         let is_known = reducers.len() == count && reducers.iter().all(|other| *other == reducer);
         let (axes, updated) = (self.axes_of(input), self.axes_of(update));
+        let indexed = self.axes_of(indices);
         let (shape, windows) = (self.global_shape(input)?, self.global_shape(update)?);
         let is_alike = operands[..count].iter().all(|&value| self.axes_of(value) == axes)
             && operands[count + 1..].iter().all(|&value| self.axes_of(value) == updated)
@@ -233,7 +234,20 @@ impl Lowering<'_, '_, '_> {
         }
         // Updates that several devices have parts of, and those of the shard of a device.
         let batch = (0..windows.len()).filter(|dim| !dims.window.contains(dim));
-        let reduced: Vec<AxisRef> = batch.flat_map(|dim| updated[dim].clone()).collect();
+        let indexing = (0..).filter(|&dim| dim != dims.index_vector);
+        let batching = |at: usize| dims.indices_batching.iter().position(|&dim| dim == at);
+        let mut reduced: Vec<AxisRef> = Vec::new();
+        for (dim, at) in batch.zip(indexing) {
+            match batching(at) {
+                Some(place) => {
+                    // Each device has the same part of all three.
+                    let own = &axes[*dims.input_batching.get(place)?];
+                    let is_same = *own == updated[dim] && Some(own) == indexed.get(at);
+                    is_same.then_some(())?;
+                }
+                None => reduced.extend_from_slice(&updated[dim]),
+            }
+        }
         if !reduced.is_empty() && !is_known {
             return None;
         }
@@ -249,8 +263,9 @@ impl Lowering<'_, '_, '_> {
             let window = dims.window.get(place).filter(|_| !is_left_out(dim));
             let size = window.map_or(1, |&window| windows[window]);
             if dims.input_batching.contains(&dim) {
-                return None;
-            } else if dims.index_map.contains(&dim) {
+                continue;
+            }
+            if dims.index_map.contains(&dim) {
                 let is_one = size == 1 && window.is_none_or(|&window| updated[window].is_empty());
                 cut.push(dim);
                 is_one.then_some(())?;
