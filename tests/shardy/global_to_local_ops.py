@@ -347,5 +347,16 @@ func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}
 """  # noqa: E501
 PROGRAMS["to_other_devices"] = TO_OTHER_DEVICES
 
+PROGRAMS["calls"] = f"""{MESH}
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}, %b: tensor<f32>) -> (tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}, tensor<f32>) {{
+  %0 = call @g(%b) {{mhlo.frontend_attributes = {{a = "b"}}, no_inline, sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>}} : (tensor<f32>) -> tensor<f32>
+  %1 = stablehlo.negate %0 {{kept, sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>}} : tensor<f32>
+  return {{dropped}} %a, %1 : tensor<8xf32>, tensor<f32>
+}}
+func.func private @g(%a: tensor<f32>) -> tensor<f32> attributes {{kept}} {{
+  return {{dropped}} %a : tensor<f32>
+}}
+"""  # noqa: E501
+
 # The reference adds the terms of a minimum.
 WRONG_IN_REFERENCE = {"terms_of_updates"}

@@ -325,3 +325,20 @@ func.func @f(%a: tensor<8xf32> {a.b = #stablehlo.bounds<?>,
     assert {"at the end", "between tokens", "in a type", "in a comment"} <= accepted
     assert not {"in a body", "in a body of a sharding"} & accepted
     assert str(Module.parse(f"{text}\0")).strip() == text
+
+
+@pytest.mark.parametrize(
+    ("written", "type"),
+    [
+        ("tensor <8xf32>", "tensor<8xf32>"),
+        ("tensor\n< 8 x f32 >", "tensor<8xf32>"),
+        ('tensor<8xf32 ,// a > b\n"a , b">', 'tensor<8xf32, "a , b">'),
+        ("tensor<8xcomplex < f32 >>", "tensor<8xcomplex<f32>>"),
+        ("tuple <tensor<8xf32> ,tensor< 2xf32>>", "tuple<tensor<8xf32>, tensor<2xf32>>"),
+    ],
+)
+def test_types_with_white_space_are_those_without(written: str, type: str) -> None:
+    text = f"func.func @f(%a: {written}) -> {type} {{\n  return %a : {type}\n}}"
+    assert [answer.verdict for answer in compare([text])] == ["both accept"]
+    [argument] = Module.parse(text).arguments()
+    assert argument.type == type

@@ -13,6 +13,7 @@ from tests.shardy.verification import (
     modules,
     names,
     resources,
+    syntax,
     types,
 )
 
@@ -26,4 +27,5 @@ FAMILIES: dict[str, Callable[[], list[str]]] = {
     "attribute": attributes.programs,
     "alias": aliases.programs,
     "literal": literals.programs,
+    "syntax": syntax.programs,
 }

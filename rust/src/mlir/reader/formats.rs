@@ -45,9 +45,15 @@ impl Parser<'_> {
                 Ok(())
             }
             Byte(byte) => self.cursor.expect(byte),
-            Key(word) => self.parse_key(word),
-            Int => self.attribute_or(op, OwnKind::Number("i64"), |mut grammar| grammar.int()),
-            Symbol => self.cursor.symbol().map(|_| ()),
+            Key(word) => self.parse_key(op, word),
+            Int => match self.cursor.next_byte() {
+                b'0'..=b'9' | b'-' => self.grammar().int(),
+                _ => self.own_attribute(op, OwnKind::Number("i64")),
+            },
+            Symbol => {
+                let symbol = self.cursor.symbol().map(|_| ());
+                symbol.map_err(|error| in_own_syntax(self.program.str(op), error))
+            }
             Str => {
                 if self.cursor.next_byte() != b'"' {
                     return Err(self.cursor.expected("a string"));
@@ -60,25 +66,31 @@ impl Parser<'_> {
                 }
                 Ok(())
             }
-            Slices => self.grammar().list(b'[', b']', slice),
+            Slices => {
+                let slices = slices(&mut self.grammar());
+                slices.map_err(|error| in_own_syntax(self.program.str(op), error))
+            }
             DotDims => {
                 let end = self.cursor.pos;
                 if self.cursor.eat_keyword("batching_dims") {
                     self.cursor.pos = end;
-                    self.parse_dot_dims("batching_dims")?;
+                    self.parse_dot_dims(op, "batching_dims")?;
                     self.cursor.expect(b',')?;
                 }
-                self.parse_dot_dims("contracting_dims")
+                self.parse_dot_dims(op, "contracting_dims")
             }
             Precision => {
                 if self.eat_comma() {
-                    return self.parse_precision();
+                    return self.parse_precision(op);
                 }
                 Ok(())
             }
-            PrecisionAndAlgorithm => self.parse_precision_and_algorithm(),
+            PrecisionAndAlgorithm => self.parse_precision_and_algorithm(op),
             Case(name) => self.parse_case(op, name),
-            Ints => self.attribute_or(op, OwnKind::Ints, |mut grammar| grammar.ints()),
+            Ints => {
+                let ints = self.attribute_or(op, OwnKind::Ints, |mut grammar| grammar.ints());
+                ints.map_err(|error| in_own_syntax(self.program.str(op), error))
+            }
             Bool => match self.cursor.next_byte() {
                 b'0'..=b'9' | b'-' => bit(&mut self.grammar()),
                 _ => self.own_attribute(op, OwnKind::Number("i1")),
@@ -97,8 +109,9 @@ impl Parser<'_> {
         }
         found
     }
-    fn parse_key(&mut self, word: &str) -> Result<()> {
-        self.cursor.expect_keyword(word)?;
+    fn parse_key(&mut self, op: StrId, word: &str) -> Result<()> {
+        let found = self.cursor.expect_keyword(word);
+        found.map_err(|error| in_own_syntax(self.program.str(op), error))?;
         self.cursor.expect(b'=')
     }
     /// An attribute of this kind of the op called `op` that starts with `#`, or what `read` reads.
@@ -131,19 +144,19 @@ impl Parser<'_> {
             .map_err(|error| in_own_syntax(self.program.str(op), error))
     }
     /// `key = [0] x [1]`.
-    fn parse_dot_dims(&mut self, key: &str) -> Result<()> {
-        self.parse_key(key)?;
-        self.grammar().ints()?;
-        self.cursor.expect(b'x')?;
-        self.grammar().ints()
+    fn parse_dot_dims(&mut self, op: StrId, key: &str) -> Result<()> {
+        self.parse_key(op, key)?;
+        let pair = ints_by_ints(&mut self.grammar());
+        pair.map_err(|error| in_own_syntax(self.program.str(op), error))
     }
     /// `precision = [DEFAULT, HIGHEST]`.
-    fn parse_precision(&mut self) -> Result<()> {
-        self.parse_key("precision")?;
+    fn parse_precision(&mut self, op: StrId) -> Result<()> {
+        self.parse_key(op, "precision")?;
         let (own, cases) = cases("precision").unwrap_or_default();
-        self.grammar().list(b'[', b']', |grammar| grammar.case(own, cases))
+        let list = self.grammar().list(b'[', b']', |grammar| grammar.case(own, cases));
+        list.map_err(|error| in_own_syntax(self.program.str(op), error))
     }
-    fn parse_precision_and_algorithm(&mut self) -> Result<()> {
+    fn parse_precision_and_algorithm(&mut self, op: StrId) -> Result<()> {
         if !self.eat_comma() {
             return Ok(());
         }
@@ -151,12 +164,12 @@ impl Parser<'_> {
         let has_algorithm = self.cursor.eat_keyword("algorithm");
         self.cursor.pos = end;
         if !has_algorithm {
-            self.parse_precision()?;
+            self.parse_precision(op)?;
             if !self.eat_comma() {
                 return Ok(());
             }
         }
-        self.parse_key("algorithm")?;
+        self.parse_key(op, "algorithm")?;
         self.grammar().structure("dot_algorithm")
     }
     fn parse_float_format(&mut self) -> Result<()> {
@@ -184,6 +197,28 @@ fn bit(grammar: &mut Grammar<'_, '_>) -> Result<()> {
         return Ok(());
     }
     Err(syntax(span, "integer constant out of range for attribute").into())
+}
+
+/// `[0] x [1]`
+fn ints_by_ints(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    grammar.ints()?;
+    grammar.cursor.expect(b'x')?;
+    grammar.ints()
+}
+
+/// `[start:limit, start:limit:stride]`
+fn slices(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    grammar.cursor.expect(b'[')?;
+    if grammar.cursor.eat(b']') {
+        return Ok(());
+    }
+    loop {
+        slice(grammar)?;
+        if grammar.cursor.eat(b']') {
+            return Ok(());
+        }
+        grammar.cursor.expect(b',')?;
+    }
 }
 
 /// `start:limit`, `start:limit:stride`.

@@ -10,6 +10,7 @@ use crate::index::TypeId;
 use crate::ir::{OpKind, OpTraits, Syntax, Type};
 use crate::mlir::cursor::syntax;
 use crate::mlir::grammar::{known_dialect, Ops};
+use crate::mlir::meaning::in_own_syntax;
 
 impl Parser<'_> {
     /// Parses an op after its name.
@@ -36,7 +37,12 @@ impl Parser<'_> {
         let message = match known_dialect(dialect) {
             _ if dialect.is_empty() => {
                 let tried = format!("{}.{written}", self.default_dialect());
-                format!("custom op '{written}' is unknown (tried '{tried}' as well)")
+                if self.default_dialect().is_empty() {
+                    let what = format!("Dialect `' not found for custom op '{written}'");
+                    format!("{what}  (tried '{tried}' as well)")
+                } else {
+                    format!("custom op '{written}' is unknown (tried '{tried}' as well)")
+                }
             }
             None => format!("Dialect `{dialect}' not found for custom op '{written}'"),
             Some(Ops::All) if !pending.name.traits.has(OpTraits::KNOWN) => {
@@ -51,9 +57,10 @@ impl Parser<'_> {
     /// The dialect that names of ops without one are of.
     pub(super) fn default_dialect(&self) -> &'static str {
         let mut around = self.open_regions.iter().rev().map(|region| &region.pending);
-        match around.find(|around| !around.is_generic) {
-            Some(around) if around.name.kind == OpKind::Func => "func",
-            _ => "builtin",
+        match around.find(|around| !around.is_generic).map(|around| around.name.kind) {
+            Some(OpKind::Func) => "func",
+            Some(OpKind::Module) | None => "builtin",
+            Some(_) => "",
         }
     }
     fn parse_own(&mut self, pending: PendingOp) -> Result<()> {
@@ -86,7 +93,7 @@ impl Parser<'_> {
         let count = self.num_operands(pending);
         match pending.name.syntax {
             Syntax::Arrow => return self.parse_arrow_types(pending),
-            Syntax::Functional => return self.parse_signature_types(pending),
+            Syntax::Functional => return self.parse_function_type(pending),
             Syntax::Cast => return self.parse_cast_types(pending),
             _ if is_function => return self.parse_signature_types(pending),
             _ => {}
@@ -101,7 +108,11 @@ impl Parser<'_> {
                 self.parts.types.push(ty);
             }
             Syntax::Select => {
-                self.cursor.expect(b',')?;
+                if !self.cursor.eat(b',') {
+                    let name = self.program.str(pending.name.id);
+                    let problem = self.cursor.expected("functional type or list of two types");
+                    return Err(in_own_syntax(name, problem));
+                }
                 let chosen = self.parse_type()?;
                 pending.num_inputs = 3;
                 self.parts.types.extend([ty, chosen, chosen, chosen]);
@@ -126,6 +137,21 @@ impl Parser<'_> {
         }
         Ok(())
     }
+    /// Reads `(types) -> types`.
+    pub(super) fn parse_function_type(&mut self, pending: &mut PendingOp) -> Result<()> {
+        if self.cursor.next_byte() == b'(' {
+            return self.parse_signature_types(pending);
+        }
+        let start = self.cursor.pos;
+        self.parse_type()?;
+        let span = self.cursor.span_since(start);
+        let message = format!(
+            "invalid kind of type specified: expected builtin.function, but found '{}'",
+            self.text_at(span)
+        );
+        let problem = syntax(span, message).into();
+        Err(in_own_syntax(self.program.str(pending.name.id), problem))
+    }
     /// Reads `type, type -> type`, as `chlo` writes it, or with parentheses on either side.
     fn parse_arrow_types(&mut self, pending: &mut PendingOp) -> Result<()> {
         if self.cursor.eat(b'(') {
@@ -142,7 +168,7 @@ impl Parser<'_> {
             self.push_types()?;
         }
         pending.num_inputs = self.num_types(pending);
-        self.cursor.expect_keyword("to")?;
+        self.own_keyword(pending, "to")?;
         self.push_types()
     }
     /// The type of the parts of a complex tensor.
@@ -215,10 +241,11 @@ impl Parser<'_> {
         self.cursor.pos = here;
         typed.map(|(_, ty)| ty)
     }
-    /// Parses `%a, %b {attrs} : types`, the dictionary before or after the operands.
+    /// Parses `%a, %b {attrs} : types`; the dictionary is before the operands unless the op is of `StableHLO`.
     fn parse_return(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
-        let has_dict_first = self.cursor.next_byte() == b'{';
+        let is_dict_last = pending.name.kind == OpKind::StablehloReturn;
+        let has_dict_first = !is_dict_last && self.cursor.next_byte() == b'{';
         if has_dict_first {
             self.parse_op_dict(&mut pending)?;
         }
@@ -234,12 +261,11 @@ impl Parser<'_> {
         }
         self.cursor.pos = end;
         pending.syntax = Span::new(start as u32, end as u32);
-        if pending.name.kind != OpKind::StablehloReturn {
-            if !has_dict_first {
-                pending.dict = Span::new(start as u32, start as u32);
-            }
-        } else if !has_dict_first {
+        if is_dict_last {
             self.parse_optional_op_dict(&mut pending)?;
+            return self.parse_types_of_return(pending);
+        } else if !has_dict_first {
+            pending.dict = Span::new(start as u32, start as u32);
         }
         if self.parts.operands.len() > pending.base.operands {
             self.cursor.expect(b':')?;
@@ -248,11 +274,31 @@ impl Parser<'_> {
         }
         self.finish(pending)
     }
+    /// Reads `: types` behind the operands of `stablehlo.return`, if there are any.
+    fn parse_types_of_return(&mut self, mut pending: PendingOp) -> Result<()> {
+        let end = self.cursor.pos;
+        if self.cursor.eat(b':') {
+            self.push_types()?;
+        } else {
+            self.cursor.pos = end;
+        }
+        pending.num_inputs = self.num_types(&pending);
+        let (operands, types) = (self.num_operands(&pending), pending.num_inputs);
+        if operands == types {
+            return self.finish(pending);
+        }
+        let message = format!(
+            "number of operands and types do not match: got {operands} operands and {types} types"
+        );
+        let problem = syntax(self.name_span(&pending), message).into();
+        Err(in_own_syntax(self.program.str(pending.name.id), problem))
+    }
     /// Parses `{attrs} %a, %b : types`, or `()`.
     fn parse_barrier(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         self.parse_optional_op_dict(&mut pending)?;
-        if self.cursor.eat(b'(') {
+        if self.cursor.next_byte() != b'%' {
+            self.cursor.expect(b'(')?;
             self.cursor.expect(b')')?;
             pending.syntax = self.cursor.span_since(start);
             return self.finish(pending);
@@ -284,7 +330,7 @@ impl Parser<'_> {
         pending.syntax = self.cursor.span_since(pending.syntax.start as usize);
         self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
-        self.parse_signature_types(&mut pending)?;
+        self.parse_function_type(&mut pending)?;
         self.notes.note_call(&mut self.program, pending.op, callee);
         self.finish(pending)
     }
@@ -301,7 +347,7 @@ impl Parser<'_> {
         let callee = self.parse_type()?;
         self.parts.types.push(callee);
         self.cursor.pos = start;
-        self.parse_signature_types(&mut pending)?;
+        self.parse_function_type(&mut pending)?;
         self.finish(pending)
     }
     /// Parses `(%inputs) inits (%inits) dimension=0 attributes {...} {body} : (types) -> types`.
@@ -309,10 +355,10 @@ impl Parser<'_> {
         let start = pending.syntax.start as usize;
         self.cursor.expect(b'(')?;
         self.parse_operands()?;
-        self.cursor.expect_keyword("inits")?;
+        self.own_keyword(&pending, "inits")?;
         self.cursor.expect(b'(')?;
         self.parse_operands()?;
-        self.cursor.expect_keyword("dimension")?;
+        self.own_keyword(&pending, "dimension")?;
         self.cursor.expect(b'=')?;
         self.cursor.integer()?;
         pending.syntax = self.cursor.span_since(start);

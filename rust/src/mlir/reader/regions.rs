@@ -55,7 +55,8 @@ impl Parser<'_> {
                 self.cursor.expect(b'=')?;
                 self.parse_operand()?;
                 self.parts.args.push(PendingArg { name, offset, ty: TypeId::NONE });
-                if !self.cursor.eat(b',') {
+                let is_last = !self.cursor.eat(b',');
+                if is_last || self.cursor.next_byte() == b')' {
                     self.cursor.expect(b')')?;
                     break;
                 }
@@ -69,7 +70,7 @@ impl Parser<'_> {
             self.parts.types.extend_from_within(pending.base.types..);
         }
         self.parse_optional_attributes(&mut pending)?;
-        self.cursor.expect_keyword("cond")?;
+        self.own_keyword(&pending, "cond")?;
         self.set_while_arg_types(&pending)?;
         self.open_region(pending, After::Do)
     }
@@ -92,7 +93,7 @@ impl Parser<'_> {
     }
     /// Opens the body of a `stablehlo.while`, whose arguments are those of its condition.
     fn open_while_body(&mut self, pending: PendingOp) -> Result<()> {
-        self.cursor.expect_keyword("do")?;
+        self.own_keyword(&pending, "do")?;
         let condition = self.region_block(&pending, 0);
         if condition.is_some() && pending.num_inputs > 0 {
             for value in self.program.block_args(condition) {
@@ -136,14 +137,14 @@ impl Parser<'_> {
         } else {
             None
         };
-        self.cursor.expect_keyword("across")?;
-        self.cursor.expect_keyword("dimensions")?;
+        self.own_keyword(&pending, "across")?;
+        self.own_keyword(&pending, "dimensions")?;
         self.cursor.expect(b'=')?;
         self.grammar().ints()?;
         pending.syntax = self.cursor.span_since(start);
         self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
-        self.parse_signature_types(&mut pending)?;
+        self.parse_function_type(&mut pending)?;
         let Some(inner) = inner else { return self.parse_reducer(pending) };
         let inner = self.op_names.get(&mut self.program, inner);
         self.imply_reducer(&pending, inner)?;
@@ -236,7 +237,7 @@ impl Parser<'_> {
                     self.parse_optional_op_dict(&mut pending)?;
                 }
                 self.cursor.expect(b':')?;
-                self.parse_signature_types(&mut pending)?;
+                self.parse_function_type(&mut pending)?;
                 self.finish(pending)
             }
         }

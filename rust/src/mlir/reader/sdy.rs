@@ -33,7 +33,7 @@ impl Parser<'_> {
         self.finish(pending)
     }
     /// Steps over `keyword` of the op's custom syntax.
-    fn own_keyword(&mut self, pending: &PendingOp, keyword: &str) -> Result<()> {
+    pub(super) fn own_keyword(&mut self, pending: &PendingOp, keyword: &str) -> Result<()> {
         let name = self.program.str(pending.name.id);
         self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
     }
@@ -61,12 +61,10 @@ impl Parser<'_> {
     fn parse_tensor_op(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         let kind = pending.name.kind;
-        if matches!(self.cursor.next_byte(), b'[' | b'{' | b'#') {
-            let form = match kind {
-                OpKind::AllToAll => Form::AllToAll,
-                OpKind::AllReduce | OpKind::ReplicatedToUnreduced => Form::Axes,
-                _ => Form::AxesPerDim,
-            };
+        if let Some(form) = form_of_axes(kind) {
+            if !matches!(self.cursor.next_byte(), b'[' | b'{' | b'#') {
+                return Err(self.cursor.expected(if form == Form::Axes { "'{'" } else { "'['" }));
+            }
             pending.annotations.payload = self.parse_stripped(&pending, Some(form))?;
         }
         self.parse_operand()?;
@@ -185,7 +183,7 @@ impl Parser<'_> {
     }
     /// Reads `(%x: type {attrs} loc(...), ...)`.
     fn parse_body_args(&mut self) -> Result<()> {
-        self.cursor.expect(b'(')?;
+        self.cursor.expect_for(b'(', "in argument list")?;
         if self.cursor.eat(b')') {
             return Ok(());
         }
@@ -204,5 +202,21 @@ impl Parser<'_> {
                 return self.cursor.expect(b')');
             }
         }
+    }
+}
+
+/// The form of the axes before the operand of ops of one tensor; `None` for those that have none there.
+const fn form_of_axes(kind: OpKind) -> Option<Form> {
+    match kind {
+        OpKind::ShardingConstraint
+        | OpKind::Reshard
+        | OpKind::DataFlowEdge
+        | OpKind::FuncDataFlowEdge
+        | OpKind::ShardingGroup
+        | OpKind::PropagationBarrier
+        | OpKind::CollectivePermute => None,
+        OpKind::AllToAll => Some(Form::AllToAll),
+        OpKind::AllReduce | OpKind::ReplicatedToUnreduced => Some(Form::Axes),
+        _ => Some(Form::AxesPerDim),
     }
 }

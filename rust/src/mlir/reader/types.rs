@@ -9,6 +9,7 @@ use crate::mlir::cursor::Cursor;
 use crate::mlir::grammar::{skip_type, split_tensor, Grammar, TensorParts};
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// The deepest nesting of tuples.
 const MAX_TUPLE_DEPTH: usize = 128;
@@ -103,13 +104,13 @@ impl<'a> NewType<'_, 'a> {
             let message = format!("tuples nest deeper than {MAX_TUPLE_DEPTH} levels");
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
         }
-        if inside(text, "tensor<").is_some() {
+        if inside(text, "tensor").is_some() {
             let parts = split_tensor(&mut Cursor::new(self.text, start), None)?;
             return self.tensor(text, start, parts);
         }
-        let id = if let Some(inner) = inside(text, "tuple<") {
-            let ty = self.tuple_type(inner, start + "tuple<".len(), depth)?;
-            self.program.intern_type_at(ty, span)
+        let id = if let Some(inner) = inside(text, "tuple") {
+            let ty = self.tuple_type(inner, start + text.len() - 1 - inner.len(), depth)?;
+            self.intern(ty, span)
         } else if is_alias(text) {
             let body = self.alias_body(text, span)?;
             let mut cursor = Cursor::new(self.text, body.start as usize);
@@ -149,9 +150,16 @@ impl<'a> NewType<'_, 'a> {
         }
         let ty = self.tensor_type(parts)?;
         let span = Span::new(start as u32, (start + text.len()) as u32);
-        let id = self.program.intern_type_at(ty, span);
+        let id = self.intern(ty, span);
         self.types.ids.insert(text, id);
         Ok(id)
+    }
+    /// The id of `ty`, whose text is at `span`.
+    fn intern(&mut self, ty: Type, span: Span) -> TypeId {
+        match spaced(self.text_at(span)) {
+            Cow::Borrowed(_) => self.program.intern_type_at(ty, span),
+            Cow::Owned(text) => self.program.intern_type(ty, &text),
+        }
     }
     fn tensor_type(&mut self, parts: TensorParts) -> Result<Type> {
         let element = self.text_at(parts.element);
@@ -172,7 +180,8 @@ impl<'a> NewType<'_, 'a> {
             let body = self.alias_body(text, span)?;
             text = self.text_at(body);
         }
-        Ok(ElementType { text: self.program.intern(text), bits: element_bits(text) })
+        let text = spaced(text);
+        Ok(ElementType { text: self.program.intern(&text), bits: element_bits(&text) })
     }
     /// The text at `span` without white space around it.
     fn text_at(&self, span: Span) -> &'a str {
@@ -193,9 +202,34 @@ fn is_alias(text: &str) -> bool {
     text.starts_with('!') && !text.contains(['.', '<'])
 }
 
-/// What is between `prefix` and the final `>`.
-fn inside<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
-    text.strip_prefix(prefix)?.strip_suffix('>')
+/// What is between the `<` behind `name` and the final `>`.
+fn inside<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut cursor = Cursor::new(text.strip_prefix(name)?, 0);
+    cursor.eat(b'<').then_some(())?;
+    cursor.text()[cursor.pos..].strip_suffix('>')
+}
+
+/// `text`, a type, with space where MLIR prints some: behind commas.
+fn spaced(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split(", ");
+    if !parts.any(|part| part.contains(|c: char| c.is_ascii_whitespace())) {
+        return Cow::Borrowed(text);
+    }
+    let (mut found, mut cursor) = (String::with_capacity(text.len()), Cursor::new(text, 0));
+    loop {
+        cursor.skip_space();
+        let start = cursor.pos;
+        if start >= text.len() {
+            return Cow::Owned(found);
+        }
+        if cursor.peek() != b'"' || cursor.string().is_err() {
+            cursor.pos = start + text[start..].chars().next().map_or(1, char::len_utf8);
+        }
+        found.push_str(cursor.since(start));
+        if found.ends_with(',') {
+            found.push(' ');
+        }
+    }
 }
 
 /// The type of tensors of element `element` and the shape of `like`.

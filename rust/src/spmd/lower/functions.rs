@@ -84,6 +84,7 @@ impl Lowering<'_, '_, '_> {
             local.push(self.reshard(held, placement).value);
         }
         self.set_operands(op, &local);
+        self.drop_dict_as_shardy(op);
         let values: Vec<ValueId> = self.emit.program.op_results(op).collect();
         for (&value, &placement) in values.iter().zip(&results) {
             let target = self.target(value);
@@ -127,6 +128,7 @@ impl Lowering<'_, '_, '_> {
             local.push(self.reshard(held, placement).value);
         }
         self.set_operands(op, &local);
+        self.drop_dict_as_shardy(op);
     }
     /// The first op of the `index`-th region of `op`.
     pub fn first_op_of_region(&self, op: OpId, index: usize) -> OpId {

@@ -199,6 +199,18 @@ impl Lowering<'_, '_, '_> {
         self.replace_as_shardy(op, value, Reducer::Add);
         Some(())
     }
+    /// Drops the dictionary of `op`, a call or the `return` of a function, which Shardy's pass makes anew.
+    pub(super) fn drop_dict_as_shardy(&mut self, op: OpId) {
+        let program = &mut *self.emit.program;
+        let is_made_anew = matches!(program.kind(op), OpKind::Call | OpKind::FuncReturn);
+        if self.how.one_by_one.is_none() || !is_made_anew {
+            return;
+        }
+        self.unsharded.extend(program.op_results(op));
+        if !program.op_attrs(op).is_empty() {
+            program.replace_attrs(op, &[]);
+        }
+    }
     /// Ends the lowering of `op`, which may have been lowered as for any per-device program: Shardy's pass writes an attribute of
     /// gathers from sharded operands that others may leave out.
     pub(super) fn finish_as_shardy(&mut self, op: OpId) {
