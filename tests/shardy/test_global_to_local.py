@@ -178,3 +178,24 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
     text = text.replace("-> tensor<8x16xf32> {", "-> (tensor<8x16xf32> {sdy.sharding = SH}) {")
     text = text.replace("SH", "#sdy.sharding<@mesh, [{}, {}]>")
     np.testing.assert_array_equal(run(text, ARRAY, 3), ARRAY)
+
+
+@pytest.mark.parametrize(
+    ("op", "into"),
+    [
+        ('sdy.all_gather [{}, {"x"}]', "[{}, {}]"),
+        ('sdy.reduce_scatter [{}, {"x"}]', '[{}, {"x"}]'),
+    ],
+)
+def test_what_has_no_elements_is_not_sent(op: str, into: str) -> None:
+    sharded = "[{}, {}]" if "scatter" in op else '[{}, {"x"}]'
+    body = (
+        f"%0 = {op} %a out_sharding=<@mesh, {into}> : tensor<8x0xf32>\nreturn %0 : tensor<8x0xf32>"
+    )
+    text = one_axis(body, sharded, into, "tensor<8x0xf32>").replace(
+        "%a: tensor<8x16", "%a: tensor<8x0"
+    )
+    mine = str(converted(text))
+    assert op.removeprefix("sdy.").split()[0] not in mine
+    with jax_mlir.make_ir_context():
+        ir.Module.parse(mine)

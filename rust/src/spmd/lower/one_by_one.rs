@@ -40,9 +40,7 @@ impl Lowering<'_, '_, '_> {
     /// Lowers `op`, a collective of `sdy`, as Shardy's pass does; false if it has to be lowered otherwise.
     pub(super) fn lower_one_by_one(&mut self, op: OpId, options: OneByOne) -> bool {
         let result = self.emit.program.result(op, 0);
-        let shape = self.shape_of(self.emit.program.type_of(result));
-        if self.how.one_by_one.is_none() && shape.is_some_and(|shape| shape.contains(&0)) {
-            // There is nothing to send, and StableHLO has no such collectives.
+        if self.has_nothing_to_send(op) {
             return false;
         }
         let target = self.target(result);
@@ -101,6 +99,23 @@ impl Lowering<'_, '_, '_> {
         self.set_held(result, held);
         self.dead.push(op);
         true
+    }
+    /// Whether the result of `op`, a collective of `sdy`, has no elements, and `StableHLO` has no such collectives; or, for any
+    /// per-device program, does not need them.
+    fn has_nothing_to_send(&self, op: OpId) -> bool {
+        let program = &*self.emit.program;
+        let Some(shape) = self.shape_of(program.type_of(program.result(op, 0))) else {
+            return false;
+        };
+        if self.how.one_by_one.is_none() {
+            return shape.contains(&0);
+        }
+        match (program.kind(op), program.payload(op)) {
+            (OpKind::AllGather | OpKind::ReduceScatter, Some(Payload::AxesPerDim(axes))) => {
+                shape.iter().zip(axes).any(|(&size, axes)| size == 0 && !axes.is_empty())
+            }
+            _ => false,
+        }
     }
     /// The properties of `op`; `None` if Shardy's pass does not support its shards.
     fn site(&mut self, op: OpId, target: PlacementId) -> Option<Site> {
