@@ -26,6 +26,31 @@ func.func @main(
 }
 """
 
+UNEVEN_BEHIND_EDGES = """
+func.func @main(%a: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"y"}, {"x"}]>]
+      out_shardings=[<@mesh, [{"y"}, {"x"}]>] manual_axes={"x"} (%b: tensor<2x2xf32>) {
+    %1 = sdy.data_flow_edge %b sharding=<@mesh, [{"y"}, {}]> : tensor<2x2xf32>
+    sdy.return %1 : tensor<2x2xf32>
+  } : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = sdy.data_flow_edge %0 sharding=<@mesh, [{"y"}, {"x"}]> : tensor<2x4xf32>
+  return %2 : tensor<2x4xf32>
+}
+"""
+
+SIBLINGS = """
+func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xf32>, tensor<8xf32>) {
+  %0:2 = sdy.named_computation<"f">(%a, %b) (%c: tensor<8xf32>, %d: tensor<8xf32>) {
+    %1 = stablehlo.abs %d : tensor<8xf32>
+    %2 = stablehlo.abs %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
+      : tensor<8xf32>
+    sdy.return %2, %c : tensor<8xf32>, tensor<8xf32>
+  } : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}
+"""
+
 MERGE = """
 func.func @main(%p: tensor<i1>, %s: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %0 = sdy.constant dense<1.0> : tensor<4xf32>
@@ -423,6 +448,14 @@ CASES: dict[str, tuple[str, str]] = {
     "update-non-divisible": (
         _on_module("sdy-update-non-divisible-input-output-shardings"),
         UNEVEN,
+    ),
+    "update-non-divisible-behind-edges": (
+        _on_module("sdy-update-non-divisible-input-output-shardings"),
+        UNEVEN_BEHIND_EDGES,
+    ),
+    "edges-of-siblings": (
+        _on_module("sdy-basic-propagate, sdy-add-data-flow-edges"),
+        SIBLINGS,
     ),
     "remove-sub-axes": (_on_module("sdy-remove-sub-axes-in-input-output-shardings"), SUB_AXES),
     "export-named-computations": (_on_module("sdy-export-named-computations"), NAMED),

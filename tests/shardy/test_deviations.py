@@ -138,13 +138,25 @@ def test_result_that_is_invalid() -> None:
     assert "[{}p1]" in str(module)
 
 
-def test_the_verifier_says_what_the_reference_says() -> None:
+MESH_DROPPED = f"""{MESHES}
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {{
+  %0 = sdy.sharding_constraint %a <@mesh, [{{?}}]> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+DROP = "builtin.module(sdy-drop-sharding-and-mesh)"
+"""It drops meshes that constraints refer to."""
+
+
+@pytest.mark.parametrize(
+    ("text", "pipeline"), [(PRIORITY_OF_AN_EMPTY_DIM, CLOSE), (MESH_DROPPED, DROP)]
+)
+def test_the_verifier_says_what_the_reference_says(text: str, pipeline: str) -> None:
     with pytest.raises(reference.RejectedError) as theirs:
-        reference.run(PRIORITY_OF_AN_EMPTY_DIM, CLOSE)
-    manager = shardcore.PassManager.parse(CLOSE)
+        reference.run(text, pipeline)
+    manager = shardcore.PassManager.parse(pipeline)
     manager.enable_verifier(True)
     with pytest.raises(shardcore.ShardcoreError) as raised:
-        manager.run(shardcore.Module.parse(PRIORITY_OF_AN_EMPTY_DIM))
+        manager.run(shardcore.Module.parse(text))
     assert missing(theirs.value.errors, of_error(raised.value)) == []
 
 

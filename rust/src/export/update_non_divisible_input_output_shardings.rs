@@ -9,7 +9,7 @@ use crate::axis::{total_size, AxisRef};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{ShardingId, TypeId, ValueId};
-use crate::ir::{OpKind, Port, Program, ValueDef};
+use crate::ir::{OpKind, Port, Program};
 use crate::mesh::Mesh;
 use crate::projection::gcd;
 use crate::sharding::{DimSharding, TensorSharding};
@@ -48,18 +48,18 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Trims the sharding of `value`. In a manual computation the shape of an argument is local to the
-/// manual axes, so only the free axes have to divide it.
+/// Trims the sharding of `value`, not that of a data-flow edge behind it. In a manual computation the shape of an
+/// argument is local to the manual axes, so only the free axes have to divide it.
 fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
     let ty = program.type_of(value);
-    let old = program.sharding_of(value);
+    let manual = program.manual_computation_of_arg(value);
+    let old = program.sharding(value);
+    let old = manual.map_or(old, |op| program.inside_manual(op, old));
     let new = evenly_sharded(program, trimmed, old, ty);
     if new != old {
-        match program.def(value) {
-            ValueDef::Arg(_) => program.set_sharding_of(value, new),
-            ValueDef::Result(_) => {
-                program.set_sharding(value, new);
-            }
+        match manual {
+            Some(op) => program.set_manual_arg_sharding(op, value, new),
+            None => _ = program.set_sharding(value, new),
         }
     }
 }

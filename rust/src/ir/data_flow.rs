@@ -104,7 +104,7 @@ impl Program {
         self.manual_computation_of_arg(holder).is_none().then(|| self.sharding(holder))
     }
     /// The manual computation whose body `value` is an argument of.
-    fn manual_computation_of_arg(&self, value: ValueId) -> Option<OpId> {
+    pub fn manual_computation_of_arg(&self, value: ValueId) -> Option<OpId> {
         let ValueDef::Arg(block) = self.values[value].def() else { return None };
         let op = self.block_parent_op(block);
         (self.kind(op) == OpKind::ManualComputation).then_some(op)

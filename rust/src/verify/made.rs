@@ -4,9 +4,10 @@
 //! axis is called where that axis is manual. The reference's passes do that too, and the reference's
 //! verifier, which runs after them, refuses the result.
 
-use crate::attribute::verify_sharding;
+use crate::attribute::{verify_sharding, MeshScope};
+use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic};
-use crate::index::{FuncId, OpId, ShardingId};
+use crate::index::{FuncId, MeshId, OpId, ShardingId};
 use crate::ir::{OpKind, Payload, Program};
 use rustc_hash::FxHashMap;
 
@@ -32,9 +33,15 @@ pub fn is_at_risk(program: &Program) -> bool {
 
 /// All errors in the shardings of `program` that do not depend on the ops around them.
 pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
+    let is_there = meshes_there(program);
     let problems = |id: ShardingId| {
         let sharding = &program.shardings()[id];
-        let found = verify_sharding(sharding, program.mesh(sharding.mesh.get()?), None);
+        let mesh = sharding.mesh.get()?;
+        let gone = program.meshes()[mesh].symbol.filter(|_| !is_there.contains(mesh));
+        let found = match gone {
+            Some(symbol) => vec![program.unknown_mesh(program.str(symbol))],
+            None => verify_sharding(sharding, program.mesh(mesh), None),
+        };
         (!found.is_empty()).then_some((id, found))
     };
     let malformed: FxHashMap<_, _> = program.shardings().ids().filter_map(problems).collect();
@@ -43,6 +50,17 @@ pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
     }
     let made = Made { program, malformed };
     program.pre_order(program.module_op()).flat_map(|op| made.problems(op)).collect()
+}
+
+/// The meshes whose `sdy.mesh` ops no pass has erased.
+fn meshes_there(program: &Program) -> BitSet<MeshId> {
+    let mut found = BitSet::new(program.meshes().len());
+    for op in program.repeated_ops_of(OpKind::Mesh) {
+        if let Some(&Payload::Mesh(mesh)) = program.payload(op) {
+            found.insert(mesh);
+        }
+    }
+    found
 }
 
 /// Errors for calls whose types are not those of the callee: export may make one function of named

@@ -200,7 +200,8 @@ impl Plan {
             }
             if program.num_results(op) > 1 {
                 program.op_results(op).for_each(|result| self.add_siblings(program, result));
-            } else if kind == OpKind::NamedComputation {
+            }
+            if kind == OpKind::NamedComputation {
                 let body = program.op_regions(op).next().map(|body| program.region_entry(body));
                 let args = body.and_then(BlockId::get).map(|body| program.block_args(body));
                 args.into_iter().flatten().for_each(|arg| self.add_siblings(program, arg));
