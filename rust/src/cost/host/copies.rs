@@ -15,10 +15,10 @@ pub fn with_copies(
     let mut kernels = Vec::with_capacity(count);
     let mut reads = Rows::with_capacity(count, graph.num_reads() + before.len());
     let mut new_places = Vec::with_capacity(graph.kernels.len());
-    let mut copies = before.iter().peekable();
+    let mut copies = before;
     for (kernel, at) in graph.kernels.iter().zip(0..) {
-        while let Some(&&(_, item)) = copies.peek().filter(|copy| copy.0 == at) {
-            copies.next();
+        while let Some((&(_, item), rest)) = copies.split_first().filter(|(copy, _)| copy.0 == at) {
+            copies = rest;
             let made_by = kernels.len() as u32;
             kernels.push(Kernel { op: kernel.op, is_elementwise: false, is_op: false });
             reads.push(Read { item, is_elementwise: false });

@@ -36,20 +36,11 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(u32, u32)> {
     let pairs: Vec<Pair> = pairs.collect();
     let writes: Vec<Write> = pairs.iter().map(|pair| pair.write).collect();
     let are_apart = are_read_apart(graph, &writes, |at, read| is_in_place(graph, pairs[at], read));
-    let mut is_copied = vec![false; graph.items.len()];
-    for (write, is_apart) in writes.iter().zip(are_apart) {
-        is_copied[write.over as usize] |= is_apart;
-    }
-    let mut copied = Vec::new();
-    for kernel in 0..graph.kernels.len() as u32 {
-        for read in graph.reads(kernel) {
-            let argument = graph.stored_as(read.item);
-            if std::mem::take(&mut is_copied[argument as usize]) {
-                copied.push((kernel, argument));
-            }
-        }
-    }
+    let copied = writes.iter().zip(are_apart);
+    let mut copied: Vec<(u32, u32)> =
+        copied.filter_map(|(write, reader)| Some((reader?, write.over))).collect();
     copied.sort_unstable();
+    copied.dedup();
     copied
 }
 

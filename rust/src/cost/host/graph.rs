@@ -1,5 +1,6 @@
 //! What XLA runs for a block, one kernel after the other: what each reads and what it makes.
 
+use super::order::Order;
 use super::rows::Rows;
 use crate::index::{OpId, ValueId};
 use std::cell::OnceCell;
@@ -54,12 +55,11 @@ pub struct Graph {
     /// The items that the block returns.
     pub returned: Vec<u32>,
     reads: Rows<Read>,
-    makes: Rows<u32>,
-    /// The order in which the kernels run, once somebody has asked for it; see [`super::order`].
-    pub order: OnceCell<Vec<u32>>,
-    /// The number of kernels on the longest path that leads to each, once somebody has asked for it; see [`super::readers`].
-    pub depths: OnceCell<Vec<u32>>,
-    /// For each kernel those of a few others that need it, and those that it needs, likewise.
+    /// What each kernel makes, once somebody has asked for it.
+    makes: OnceCell<Rows<u32>>,
+    /// The order in which the kernels run, likewise; see [`super::order`].
+    pub order: OnceCell<Order>,
+    /// For each kernel those of a few others that need it, and those that it needs, likewise; see [`super::readers`].
     pub hubs: OnceCell<(Vec<u128>, Vec<u128>)>,
 }
 
@@ -83,10 +83,8 @@ impl Graph {
         returned: Vec<u32>,
         reads: Rows<Read>,
     ) -> Self {
-        let made = items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
-        let makes = Rows::of(kernels.len(), made.map(|(item, at)| (item.made_by, at)));
-        let (order, depths, hubs) = Default::default();
-        Self { kernels, ops, items, returned, reads, makes, order, depths, hubs }
+        let (makes, order, hubs) = Default::default();
+        Self { kernels, ops, items, returned, reads, makes, order, hubs }
     }
     /// How many reads all kernels have.
     pub fn num_reads(&self) -> usize {
@@ -100,7 +98,21 @@ impl Graph {
     /// What kernel `at` makes.
     #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
-        self.makes.row(at)
+        let makes = self.makes.get_or_init(|| {
+            let made = self.items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
+            Rows::of(self.kernels.len(), made.map(|(item, at)| (item.made_by, at)))
+        });
+        makes.row(at)
+    }
+    /// Calls `visit` with the kernels that make what kernel `at` reads, one that makes several things once for each.
+    #[inline]
+    pub fn for_each_need(&self, at: u32, mut visit: impl FnMut(u32)) {
+        for read in self.reads.row(at) {
+            let by = self.items[read.item as usize].made_by;
+            if by != NONE {
+                visit(by);
+            }
+        }
     }
     /// The item whose memory `item` is in.
     #[inline]

@@ -2,6 +2,7 @@
 
 use super::graph::{Graph, Item, NONE};
 use super::order::breadth_first;
+use super::rows::Rows;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -40,8 +41,8 @@ struct Run<'g> {
     graph: &'g Graph,
     /// The last position at which each item is read.
     last: Vec<u32>,
-    /// Results, and the arguments whose memory they may take.
-    taking_over: FxHashMap<u32, u32>,
+    /// For each item, if it is a result, the argument whose memory it may take; [`NONE`] if there is none.
+    taking_over: Vec<u32>,
     /// The memory of outputs, and their places by size, those that were added last first.
     outputs: Vec<Output>,
     by_size: Vec<(u128, Reverse<u32>)>,
@@ -83,8 +84,8 @@ impl Liveness {
         }
         let taken = run.taken(order.len());
         let mut is_output = run.is_output;
-        for (item, is_output) in is_output.iter_mut().enumerate() {
-            *is_output &= !run.taking_over.contains_key(&(item as u32));
+        for (is_output, &argument) in is_output.iter_mut().zip(&run.taking_over) {
+            *is_output &= argument == NONE;
         }
         Self { order, spans: run.spans, is_output, shares: run.shares, taken }
     }
@@ -102,10 +103,13 @@ impl<'g> Run<'g> {
         for &item in graph.returned.iter().filter(|&&item| item != NONE) {
             last[graph.stored_as(item) as usize] = END;
         }
-        let mut taking_over = FxHashMap::default();
+        let mut taking_over = vec![NONE; count];
         for &(result, argument) in donated {
             if let Some(&item) = graph.returned.get(result).filter(|&&item| item != NONE) {
-                taking_over.entry(graph.stored_as(item)).or_insert(argument);
+                let taken = &mut taking_over[graph.stored_as(item) as usize];
+                if *taken == NONE {
+                    *taken = argument;
+                }
             }
         }
         Self {
@@ -145,7 +149,8 @@ impl<'g> Run<'g> {
             }
             let made = position_of[item.made_by as usize];
             let mut output = Output { items: BTreeMap::from([(made, (END, at))]), free: (0, made) };
-            if let Some(&argument) = self.taking_over.get(&at) {
+            let argument = self.taking_over[at as usize];
+            if argument != NONE {
                 let last = self.last[argument as usize];
                 if last > made {
                     continue;
@@ -168,36 +173,77 @@ impl<'g> Run<'g> {
         }
         let graph = self.graph;
         self.fill_with_updated(position_of);
-        let needs_memory = |item: &u32| {
-            let what = &graph.items[*item as usize];
-            what.made_by != NONE && what.name_of == NONE && what.bytes > 0
-        };
-        let items = (0..graph.items.len() as u32).filter(needs_memory);
-        let items = items.map(|item| (Reverse(graph.items[item as usize].bytes), item));
-        let mut items: Vec<(Reverse<u128>, u32)> = items.collect();
-        items.sort_unstable();
         // The first of `by_size` that is no smaller than the item.
         let mut from = self.by_size.len();
-        for (_, item) in items {
-            if self.is_output[item as usize] || self.in_output[item as usize] != NONE {
-                continue;
-            }
+        for item in self.largest_first() {
             let Item { bytes, made_by, over, .. } = graph.items[item as usize];
             let first = position_of[made_by as usize];
             let last = self.last[item as usize].max(first);
-            let reads = graph.reads(made_by).iter().filter(|read| read.is_elementwise);
-            let own = reads.map(|read| read.item).chain(Some(over).filter(|&over| over != NONE));
-            let own = own.map(|item| self.in_output[graph.stored_as(item) as usize]);
             while from > 0 && self.by_size[from - 1].0 >= bytes {
                 from -= 1;
             }
-            let larger = self.by_size[from..].iter().map(|&(_, Reverse(output))| output);
-            let mut tried = own.filter(|&output| output != NONE).chain(larger.take(MAX_TRIED));
-            let fits = |&output: &u32| self.may_be_in(output, item, (first, last));
-            if let Some(output) = tried.find(fits) {
+            let own = self.own_output((made_by, over), (item, first, last));
+            let output = own.or_else(|| {
+                let end = self.by_size.len().min(from + MAX_TRIED);
+                for &(_, Reverse(output)) in &self.by_size[from..end] {
+                    if self.may_be_in(output, item, (first, last)) {
+                        return Some(output);
+                    }
+                }
+                None
+            });
+            if let Some(output) = output {
                 self.outputs[output as usize].items.insert(first, (last, item));
                 self.in_output[item as usize] = output;
             }
+        }
+    }
+    /// The items that need memory and are not in that of outputs yet, the largest first, those of equal size in order.
+    fn largest_first(&self) -> Vec<u32> {
+        let items = &self.graph.items;
+        let mut sizes: FxHashMap<u128, u32> = FxHashMap::default();
+        let mut found: Vec<(u32, u32)> = Vec::with_capacity(items.len());
+        for (what, item) in items.iter().zip(0_u32..) {
+            let needs_memory = what.made_by != NONE && what.name_of == NONE && what.bytes > 0;
+            let at = item as usize;
+            if needs_memory && !self.is_output[at] && self.in_output[at] == NONE {
+                let count = sizes.len() as u32;
+                found.push((*sizes.entry(what.bytes).or_insert(count), item));
+            }
+        }
+        let mut sorted: Vec<(u128, u32)> = sizes.into_iter().collect();
+        sorted.sort_unstable_by_key(|&(bytes, _)| Reverse(bytes));
+        let mut ranks = vec![0; sorted.len()];
+        for (&(_, size), rank) in sorted.iter().zip(0_u32..) {
+            ranks[size as usize] = rank;
+        }
+        let ranked = found.iter().map(|&(size, item)| (ranks[size as usize], item));
+        Rows::of(sorted.len(), ranked).into_all()
+    }
+    /// The output whose memory `item` may be in as what it is made of is there: what its kernel, `made_by`, reads element by element,
+    /// and what it is written over.
+    fn own_output(
+        &self,
+        (made_by, over): (u32, u32),
+        (item, first, last): (u32, u32, u32),
+    ) -> Option<u32> {
+        let graph = self.graph;
+        let fits = |source: u32| {
+            let output = self.in_output[graph.stored_as(source) as usize];
+            let fits = output != NONE && self.may_be_in(output, item, (first, last));
+            fits.then_some(output)
+        };
+        for read in graph.reads(made_by) {
+            if read.is_elementwise {
+                if let Some(output) = fits(read.item) {
+                    return Some(output);
+                }
+            }
+        }
+        if over == NONE {
+            None
+        } else {
+            fits(over)
         }
     }
     /// Puts what an output is written over, as what a loop begins with, into its memory, and what that is written over.
@@ -246,7 +292,8 @@ impl<'g> Run<'g> {
             if self.is_kept.get(kernel as usize) == Some(&true) {
                 continue;
             }
-            if let Some(&argument) = self.taking_over.get(&made) {
+            let argument = self.taking_over[made as usize];
+            if argument != NONE {
                 let last = self.last[argument as usize];
                 if last < at || last == at && self.is_over(made, argument) {
                     continue;

@@ -319,6 +319,9 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
     /// The blocks inside `op` that need memory, or that of its callee.
     fn blocks_inside(&mut self, op: OpId) -> Vec<BlockId> {
         let program = self.builder.program;
+        if program.num_regions(op) == 0 && !self.execution.has_calls() {
+            return Vec::new();
+        }
         let callee = self.execution.callee(program, op).map(|callee| program.func_body(callee));
         let mut blocks: Vec<BlockId> = callee.into_iter().collect();
         if self.builder.works.movement(op) == Movement::Inside {

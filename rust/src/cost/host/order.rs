@@ -4,47 +4,57 @@
 
 use super::graph::{Graph, NONE};
 
+/// The order in which kernels run.
+#[derive(Debug)]
+pub struct Order {
+    /// The kernels, each as soon as all that it needs have run.
+    pub kernels: Vec<u32>,
+    /// For each kernel the number of kernels on the longest path that leads to it.
+    pub depths: Vec<u32>,
+}
+
 /// The kernels of `graph`, each as soon as all that it needs have run. Neither kernels nor what they read may change once this
 /// has been asked for.
 pub fn breadth_first(graph: &Graph) -> &[u32] {
-    graph.order.get_or_init(|| order(graph))
+    &order(graph).kernels
 }
 
-fn order(graph: &Graph) -> Vec<u32> {
+/// The order of the kernels of `graph`, as for [`breadth_first`].
+pub fn order(graph: &Graph) -> &Order {
+    graph.order.get_or_init(|| make(graph))
+}
+
+fn make(graph: &Graph) -> Order {
     let count = graph.kernels.len();
     let mut waits = vec![0_u32; count];
-    let mut starts = vec![0_u32; count + 1];
-    let needs = |at: u32| {
-        let reads = graph.reads(at).iter();
-        reads.map(|read| graph.items[read.item as usize].made_by).filter(move |&by| by != NONE)
-    };
-    for at in 0..count as u32 {
-        for by in needs(at) {
+    // The users of each kernel, the first ones first: pairs of a user and the place of the next one.
+    let mut first_users = vec![NONE; count];
+    let mut users: Vec<(u32, u32)> = Vec::with_capacity(graph.num_reads());
+    for at in (0..count as u32).rev() {
+        graph.for_each_need(at, |by| {
             waits[at as usize] += 1;
-            starts[by as usize + 1] += 1;
-        }
+            let next = std::mem::replace(&mut first_users[by as usize], users.len() as u32);
+            users.push((at, next));
+        });
     }
-    for at in 0..count {
-        starts[at + 1] += starts[at];
-    }
-    let mut next = starts.clone();
-    let mut users = vec![0_u32; *starts.last().unwrap_or(&0) as usize];
-    for at in 0..count as u32 {
-        for by in needs(at) {
-            users[next[by as usize] as usize] = at;
-            next[by as usize] += 1;
-        }
-    }
-    let mut order: Vec<u32> = (0..count as u32).filter(|&at| waits[at as usize] == 0).collect();
+    let mut kernels = Vec::with_capacity(count);
+    kernels.extend((0..count as u32).filter(|&at| waits[at as usize] == 0));
+    let mut depths = vec![0; count];
     let mut done = 0;
-    while let Some(&at) = order.get(done) {
+    while let Some(&at) = kernels.get(done) {
         done += 1;
-        for &user in &users[starts[at as usize] as usize..starts[at as usize + 1] as usize] {
-            waits[user as usize] -= 1;
-            if waits[user as usize] == 0 {
-                order.push(user);
+        let depth = depths[at as usize] + 1;
+        let mut next = first_users[at as usize];
+        while let Some(&(user, after)) = users.get(next as usize) {
+            next = after;
+            let waits = &mut waits[user as usize];
+            *waits -= 1;
+            if *waits == 0 {
+                // The deepest of what it needs has run last.
+                depths[user as usize] = depth;
+                kernels.push(user);
             }
         }
     }
-    order
+    Order { kernels, depths }
 }

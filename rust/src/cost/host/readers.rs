@@ -4,7 +4,7 @@
 //! through ([`hubs`]), or from a search of a few steps; for what is left there is a walk over the block for each [`CHUNK`] writes.
 
 use super::graph::{Graph, Read, NONE};
-use super::order::breadth_first;
+use super::order::{breadth_first, order, Order};
 use super::rows::Rows;
 
 /// How many writes are looked at in one walk, and the most kernels that are [`hubs`].
@@ -21,16 +21,17 @@ pub struct Write {
 }
 
 /// For each of `writes` whether some kernel reads what it writes over and need not have run by then: one that the writing kernel
-/// does not need; or the writing kernel itself, unless `is_in_place` says of the write and the read that it may.
+/// does not need; or the writing kernel itself, unless `is_in_place` says of the write and the read that it may. If so, the first
+/// kernel that reads it.
 pub fn are_read_apart(
     graph: &Graph,
     writes: &[Write],
     is_in_place: impl Fn(usize, Read) -> bool,
-) -> Vec<bool> {
-    let mut are_apart = vec![false; writes.len()];
+) -> Vec<Option<u32>> {
     if writes.is_empty() {
-        return are_apart;
+        return Vec::new();
     }
+    let mut are_apart = vec![false; writes.len()];
     let readers = Readers::of(graph, writes);
     // Many writes are over what nothing else reads: they need no search.
     let mut needs: Option<Needs<'_>> = None;
@@ -62,7 +63,12 @@ pub fn are_read_apart(
                 kernels.any(|&(kernel, _)| needed_by[kernel as usize] & (1 << bit) == 0);
         }
     }
-    are_apart
+    let first = |write: &Write| readers.of_item(write.over).first().map(|reader| reader.0);
+    writes
+        .iter()
+        .zip(are_apart)
+        .map(|(write, is_apart)| first(write).filter(|_| is_apart))
+        .collect()
 }
 
 /// The kernels that read the items that are written over.
@@ -102,9 +108,7 @@ impl Readers {
 /// Which kernels need which.
 struct Needs<'g> {
     graph: &'g Graph,
-    order: &'g [u32],
-    /// The number of kernels on the longest path that leads to each.
-    depths: &'g [u32],
+    order: &'g Order,
     /// The last search that visited each kernel.
     visited_by: Vec<u32>,
     num_searches: u32,
@@ -114,28 +118,20 @@ struct Needs<'g> {
 
 impl<'g> Needs<'g> {
     fn new(graph: &'g Graph) -> Self {
-        let order = breadth_first(graph);
-        let depths = graph.depths.get_or_init(|| {
-            let mut depths = vec![0; graph.kernels.len()];
-            for &kernel in order {
-                let depth = needs(graph, kernel).map(|by| depths[by as usize] + 1).max();
-                depths[kernel as usize] = depth.unwrap_or(0);
-            }
-            depths
-        });
         let visited_by = vec![0; graph.kernels.len()];
-        Self { graph, order, depths, visited_by, num_searches: 0, stack: Vec::new() }
+        Self { graph, order: order(graph), visited_by, num_searches: 0, stack: Vec::new() }
     }
     /// Whether `kernel` needs all of `others`, of which some are removed; `None` if that takes too long to find out.
     fn all(&mut self, kernel: u32, others: &mut Vec<u32>) -> Option<bool> {
-        let depth = self.depths[kernel as usize];
-        if others.iter().any(|&other| self.depths[other as usize] >= depth) {
+        let depths = &self.order.depths;
+        let depth = depths[kernel as usize];
+        if others.iter().any(|&other| depths[other as usize] >= depth) {
             return Some(false);
         }
         if others.is_empty() {
             return Some(true);
         }
-        let make = || hubs(self.graph, self.order, self.depths);
+        let make = || hubs(self.graph, self.order);
         let (before, after) = self.graph.hubs.get_or_init(make);
         let after = after[kernel as usize];
         others.retain(|&other| before[other as usize] & after == 0);
@@ -143,7 +139,8 @@ impl<'g> Needs<'g> {
     }
     /// As [`Needs::all`], by a search from `kernel`.
     fn search(&mut self, kernel: u32, others: &[u32]) -> Option<bool> {
-        let Some(least) = others.iter().map(|&other| self.depths[other as usize]).min() else {
+        let depths = &self.order.depths;
+        let Some(least) = others.iter().map(|&other| depths[other as usize]).min() else {
             return Some(true);
         };
         self.num_searches += 1;
@@ -151,8 +148,9 @@ impl<'g> Needs<'g> {
         self.stack.push(kernel);
         let mut count = 0;
         while let Some(at) = self.stack.pop() {
-            for by in needs(self.graph, at) {
-                if self.depths[by as usize] < least {
+            for read in self.graph.reads(at) {
+                let by = self.graph.items[read.item as usize].made_by;
+                if by == NONE || depths[by as usize] < least {
                     continue;
                 }
                 let seen = &mut self.visited_by[by as usize];
@@ -172,7 +170,7 @@ impl<'g> Needs<'g> {
 
 /// The hubs that need each kernel, or are it, and those that each kernel needs, or is. Hubs are kernels at depths where there are few
 /// others, evenly spread: whatever is needed far away is likely to be needed by way of one.
-fn hubs(graph: &Graph, order: &[u32], depths: &[u32]) -> (Vec<u128>, Vec<u128>) {
+fn hubs(graph: &Graph, Order { kernels: order, depths }: &Order) -> (Vec<u128>, Vec<u128>) {
     let most = order.last().map_or(0, |&last| depths[last as usize]);
     let mut widths = vec![0_usize; most as usize + 1];
     for &depth in depths {
@@ -197,16 +195,11 @@ fn hubs(graph: &Graph, order: &[u32], depths: &[u32]) -> (Vec<u128>, Vec<u128>) 
         after[hub as usize] |= 1 << bit;
     }
     for &kernel in order {
-        let all = needs(graph, kernel).fold(0, |all, by| all | after[by as usize]);
+        let mut all = 0;
+        graph.for_each_need(kernel, |by| all |= after[by as usize]);
         after[kernel as usize] |= all;
     }
     (before, after)
-}
-
-/// The kernels that make what `kernel` reads.
-fn needs(graph: &Graph, kernel: u32) -> impl Iterator<Item = u32> + '_ {
-    let made_by = |read: &Read| graph.items[read.item as usize].made_by;
-    graph.reads(kernel).iter().map(made_by).filter(|&by| by != NONE)
 }
 
 /// For each kernel of `graph`, which run in `order`, which of `kernels`, at most [`CHUNK`], need it or are it.
@@ -218,9 +211,7 @@ fn needed_by(graph: &Graph, order: &[u32], kernels: impl Iterator<Item = u32>) -
     for &kernel in order.iter().rev() {
         let mask = needed_by[kernel as usize];
         if mask != 0 {
-            for by in needs(graph, kernel) {
-                needed_by[by as usize] |= mask;
-            }
+            graph.for_each_need(kernel, |by| needed_by[by as usize] |= mask);
         }
     }
     needed_by
@@ -285,7 +276,7 @@ mod tests {
                     let is_own = kernel == write.kernel;
                     reads && if is_own { at % 2 == 1 } else { needed[kernel as usize] == 0 }
                 });
-                assert_eq!(found[at], is_apart, "round {round}, write {at}");
+                assert_eq!(found[at].is_some(), is_apart, "round {round}, write {at}");
                 apart += usize::from(is_apart);
                 total += 1;
             }

@@ -36,20 +36,33 @@ impl<T: Copy> Rows<T> {
     }
     /// From pairs of a row and what is in it, which keep their order.
     pub fn of(count: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
-        let mut starts = vec![0; count + 1];
-        for (row, _) in pairs.clone() {
+        let mut starts = vec![0_u32; count + 1];
+        let mut all = Vec::with_capacity(pairs.size_hint().1.unwrap_or(0));
+        let (mut last, mut is_sorted) = (0, true);
+        for (row, one) in pairs.clone() {
             starts[row as usize + 1] += 1;
+            is_sorted &= last <= row;
+            last = row;
+            all.push(one);
         }
-        for at in 0..count {
-            starts[at + 1] += starts[at];
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
         }
-        let mut next = starts.clone();
-        let mut all: Vec<T> = pairs.clone().map(|pair| pair.1).collect();
-        for (row, one) in pairs {
-            all[next[row as usize] as usize] = one;
-            next[row as usize] += 1;
+        if !is_sorted {
+            let mut next = starts.clone();
+            for (row, one) in pairs {
+                let place = &mut next[row as usize];
+                all[*place as usize] = one;
+                *place += 1;
+            }
         }
         Self { all, starts }
+    }
+    /// What is in all rows, one after the other.
+    pub fn into_all(self) -> Vec<T> {
+        self.all
     }
     /// What is in row `at`.
     #[inline]

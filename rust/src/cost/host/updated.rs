@@ -57,7 +57,7 @@ fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Ve
     let is_kept = |write: &Write| is_argument(write.over) || is_returned[write.over as usize];
     let are_apart = are_read_apart(graph, &writes, |_, _| true);
     let mut is_shared =
-        writes.iter().zip(are_apart).map(|(write, is_apart)| is_apart || is_kept(write));
+        writes.iter().zip(are_apart).map(|(write, reader)| reader.is_some() || is_kept(write));
     updates.into_iter().filter(|_| is_shared.next() == Some(true)).collect()
 }
 
