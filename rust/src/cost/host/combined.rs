@@ -29,72 +29,66 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
         return FxHashMap::default();
     }
     let is_named = |op: OpId| names.contains(&Some(program.op_name_id(op)));
-    let ops: Vec<OpId> = program.block_ops(block).collect();
-    let mut kind_of: Vec<u32> = vec![NONE; ops.len()];
+    let mut kind_of: FxHashMap<OpId, u32> = FxHashMap::default();
     let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
     let mut counts: Vec<usize> = Vec::new();
-    for (kind_of, &op) in kind_of.iter_mut().zip(&ops) {
+    for op in program.block_ops(block) {
         if !is_named(op) {
             continue;
         }
         if let Some(key) = key(program, op) {
             let next = kinds.len() as u32;
-            *kind_of = *kinds.entry(key).or_insert(next);
+            let kind = *kinds.entry(key).or_insert(next);
             counts.resize(kinds.len(), 0);
-            counts[*kind_of as usize] += 1;
+            counts[kind as usize] += 1;
+            kind_of.insert(op, kind);
         }
     }
     if kinds.is_empty() {
         return FxHashMap::default();
     }
-    let is_sum = |at: usize| kind_of[at] != NONE;
-    let mut sets = Sets::new(program, &ops, is_sum);
-    sets.combine(&kind_of, counts);
-    let sums = ops.iter().enumerate().filter(|&(at, _)| kind_of[at] != NONE);
-    sums.map(|(at, &op)| (op, sets.first[at])).collect()
+    let mut sets = Sets::new(program, block, &kind_of);
+    sets.combine(counts);
+    let sums = sets.ops.iter().zip(&sets.kinds).zip(&sets.first);
+    sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
 }
 
-/// The ops of a block, by their places in it, and which of them run as one.
+/// The ops of a block that walks visit, numbered in its order, and which of them run as one.
 ///
 /// Walks visit only all-reduces, and ops that need several of what is visited: an op that needs one thing is replaced by that
 /// in the needs of others, and one that needs nothing is left out. That changes neither the order of all-reduces nor which of
 /// them depend on which.
 struct Sets {
-    /// The places that walks begin at, one after the other: that of the last op, then all that are visited.
-    roots: Vec<u32>,
-    /// The places of what each op that is visited needs, one op after the other.
+    ops: Vec<OpId>,
+    /// The kinds of those that are all-reduces; [`NONE`] of others.
+    kinds: Vec<u32>,
+    /// What the last op of the block is visited as, where walks begin before they go to all in order; [`NONE`] if it needs nothing.
+    root: u32,
+    /// What each op that is visited needs, one op after the other.
     needs: Vec<u32>,
-    starts: Vec<usize>,
-    /// The place of the first op that each runs as one with.
+    starts: Vec<u32>,
+    /// The first op that each runs as one with.
     first: Vec<u32>,
     /// The next op that each runs as one with.
     next: Vec<u32>,
 }
 
 impl Sets {
-    fn new(program: &Program, ops: &[OpId], is_sum: impl Fn(usize) -> bool) -> Self {
-        let count = ops.len() as u32;
-        let mut places = vec![NONE; program.num_op_ids()];
-        for (&op, place) in ops.iter().zip(0..) {
-            places[op.index()] = place;
-        }
-        let mut visited_as: Vec<u32> = (0..count).collect();
+    fn new(program: &Program, block: BlockId, kind_of: &FxHashMap<OpId, u32>) -> Self {
+        // What each op of the block so far is visited as.
+        let mut visited_as = vec![NONE; program.num_op_ids()];
+        let (mut ops, mut kinds): (Vec<OpId>, Vec<u32>) = (Vec::new(), Vec::new());
         // The last op that needs each, so that it is listed once.
-        let mut needed_by = vec![NONE; ops.len()];
-        let mut needs = Vec::new();
-        let mut starts = Vec::with_capacity(ops.len() + 1);
-        starts.push(0);
-        for (at, &op) in (0..count).zip(ops) {
+        let mut needed_by: Vec<OpId> = Vec::new();
+        let (mut needs, mut starts): (Vec<u32>, Vec<u32>) = (Vec::new(), vec![0]);
+        for op in program.block_ops(block) {
             let first = needs.len();
             let mut add = |inner: OpId| {
                 for value in program.operands(inner) {
                     let ValueDef::Result(def) = program.def(value) else { continue };
-                    let place = places[def.index()];
-                    if def == op || place == NONE {
-                        continue;
-                    }
-                    let need = visited_as[place as usize];
-                    if need != NONE && std::mem::replace(&mut needed_by[need as usize], at) != at {
+                    let need = visited_as[def.index()];
+                    if need != NONE && needed_by[need as usize] != op {
+                        needed_by[need as usize] = op;
                         needs.push(need);
                     }
                 }
@@ -103,30 +97,35 @@ impl Sets {
             if program.num_regions(op) > 0 {
                 program.pre_order(op).skip(1).for_each(add);
             }
-            if needs.len() < first + 2 && !is_sum(at as usize) {
-                visited_as[at as usize] = needs.get(first).copied().unwrap_or(NONE);
+            let kind = kind_of.get(&op).copied().unwrap_or(NONE);
+            if needs.len() < first + 2 && kind == NONE {
+                visited_as[op.index()] = needs.get(first).copied().unwrap_or(NONE);
                 needs.truncate(first);
+                continue;
             }
-            starts.push(needs.len());
+            visited_as[op.index()] = ops.len() as u32;
+            ops.push(op);
+            kinds.push(kind);
+            needed_by.push(OpId::NONE);
+            starts.push(needs.len() as u32);
         }
-        let last = visited_as.last().copied().filter(|&last| last != NONE);
-        let all = (0..count).filter(|&at| visited_as[at as usize] == at);
-        let roots = last.into_iter().chain(all).collect();
-        let (first, next) = ((0..count).collect(), vec![NONE; ops.len()]);
-        Self { roots, needs, starts, first, next }
+        let last = program.last_op(block).get();
+        let root = last.map_or(NONE, |last| visited_as[last.index()]);
+        let (first, next) = ((0..ops.len() as u32).collect(), vec![NONE; ops.len()]);
+        Self { ops, kinds, root, needs, starts, first, next }
     }
-    /// Combines all-reduces of equal kinds.
-    fn combine(&mut self, kind_of: &[u32], mut num_left: Vec<usize>) {
-        let mut is_left: Vec<bool> = kind_of.iter().map(|&kind| kind != NONE).collect();
-        // For each op the last set that it depends on, counted from 1.
-        let mut reached = vec![0_u32; self.first.len()];
-        let mut done = Walk::new(self.first.len());
-        let mut ahead = Walk::new(self.first.len());
+    /// Combines all-reduces of equal kinds, of each of which so many are left.
+    fn combine(&mut self, mut num_left: Vec<usize>) {
+        let count = self.ops.len();
+        let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();
+        // For each op the last set that it depends on, counted from 1, and the last walk that has seen it.
+        let (mut reached, mut seen) = (vec![0_u32; count], vec![0_u32; count]);
+        let (mut done, mut ahead) = (Walk::default(), Walk::default());
         let (mut number, mut visits) = (0, 0);
         let mut total: usize = num_left.iter().sum();
         while total > 0 {
-            let Some(first) = done.next(self) else { break };
-            let kind = kind_of[first as usize];
+            let Some(first) = done.next(self, &mut seen, DONE) else { break };
+            let kind = self.kinds[first as usize];
             if !std::mem::take(&mut is_left[first as usize]) {
                 done.finish();
                 continue;
@@ -144,11 +143,11 @@ impl Sets {
             ahead.finish();
             // Until none of the kind are left.
             while num_left[kind as usize] > 0 {
-                let Some(at) = ahead.next(self) else { break };
+                let Some(at) = ahead.next(self, &mut seen, number) else { break };
                 visits += 1;
                 let mut depends = false;
                 self.for_each_need(at, |need| depends |= reached[need as usize] == number);
-                if is_left[at as usize] && kind_of[at as usize] == kind {
+                if is_left[at as usize] && self.kinds[at as usize] == kind {
                     if depends || set.len() == MAX_COUNT {
                         break;
                     }
@@ -168,7 +167,7 @@ impl Sets {
             self.join(&set);
         }
     }
-    /// Makes the ops at these places run as one.
+    /// Makes these ops run as one.
     fn join(&mut self, set: &[u32]) {
         let Some(&first) = set.first() else { return };
         for pair in set.windows(2) {
@@ -177,22 +176,29 @@ impl Sets {
         }
     }
     /// Calls `visit` with the first of each set that the set of `first` needs.
+    #[inline]
     fn for_each_need(&self, first: u32, mut visit: impl FnMut(u32)) {
-        let mut at = first;
-        while at != NONE {
-            for &need in &self.needs[self.starts[at as usize]..self.starts[at as usize + 1]] {
+        let mut at = first as usize;
+        loop {
+            for &need in &self.needs[self.starts[at] as usize..self.starts[at + 1] as usize] {
                 visit(self.first[need as usize]);
             }
-            at = self.next[at as usize];
+            if self.next[at] == NONE {
+                break;
+            }
+            at = self.next[at] as usize;
         }
     }
 }
 
+/// The mark of what the walk that does not look ahead has seen.
+const DONE: u32 = u32::MAX;
+
 /// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
+#[derive(Default)]
 struct Walk {
-    is_seen: Vec<bool>,
-    /// The number of roots that the walk has begun at.
-    num_roots: usize,
+    /// The number of ops that the walk has begun at.
+    num_roots: u32,
     /// What the ops that are open need, one after the other.
     needs: Vec<u32>,
     /// Each op that is open, where its needs begin, and the next one.
@@ -200,34 +206,37 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(count: usize) -> Self {
-        let (needs, open) = (Vec::new(), Vec::new());
-        Self { is_seen: vec![false; count], num_roots: 0, needs, open }
-    }
-    /// Goes where `other`, a walk over as many, is.
+    /// Goes where `other` is.
     fn go_to(&mut self, other: &Self) {
-        self.is_seen.copy_from_slice(&other.is_seen);
         self.num_roots = other.num_roots;
         self.needs.clone_from(&other.needs);
         self.open.clone_from(&other.open);
     }
-    /// The next set, of which all that it needs are finished.
-    fn next(&mut self, sets: &Sets) -> Option<u32> {
+    /// The next set, of which all that it needs are finished. What this walk sees gets its `mark` in `seen`.
+    fn next(&mut self, sets: &Sets, seen: &mut [u32], mark: u32) -> Option<u32> {
         loop {
             let Some((at, _, next)) = self.open.last_mut() else {
-                let &root = sets.roots.get(self.num_roots)?;
+                let root = match self.num_roots {
+                    0 => sets.root,
+                    roots => Some(roots - 1).filter(|&at| (at as usize) < sets.ops.len())?,
+                };
                 self.num_roots += 1;
-                self.enter(sets, root);
+                if root != NONE {
+                    self.enter(sets, (seen, mark), root);
+                }
                 continue;
             };
             let Some(&need) = self.needs.get(*next) else { return Some(*at) };
             *next += 1;
-            self.enter(sets, need);
+            self.enter(sets, (seen, mark), need);
         }
     }
-    fn enter(&mut self, sets: &Sets, at: u32) {
+    #[inline]
+    fn enter(&mut self, sets: &Sets, (seen, mark): (&mut [u32], u32), at: u32) {
         let at = sets.first[at as usize];
-        if !std::mem::replace(&mut self.is_seen[at as usize], true) {
+        let by = &mut seen[at as usize];
+        if *by != DONE && *by != mark {
+            *by = mark;
             let begin = self.needs.len();
             sets.for_each_need(at, |need| self.needs.push(need));
             self.open.push((at, begin, begin));

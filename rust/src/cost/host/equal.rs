@@ -42,26 +42,22 @@ impl Equal {
                     }
                     continue;
                 }
-                let is_moved = matches!(
-                    works.movement(op),
-                    Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias
-                );
-                let function = function(program, op);
-                let is_pure = is_moved
-                    || matches!(
-                        program.kind(op),
-                        OpKind::DotGeneral | OpKind::Convolution | OpKind::Constant
-                    )
-                    || function.is_some();
-                let needs_nothing = program.num_operands(op) == 0
-                    && program.kind(op) != OpKind::Constant
-                    && program.op_name(op) != "stablehlo.iota";
-                if !is_pure
-                    || (program.signature(op).is_none() && program.kind(op) != OpKind::Constant)
-                    || program.num_results(op) != 1
-                    || needs_nothing
-                    || (program.num_regions(op) > 0 && function.is_none())
+                let kind = program.kind(op);
+                let is_constant = kind == OpKind::Constant;
+                if program.num_results(op) != 1 || (program.signature(op).is_none() && !is_constant)
                 {
+                    continue;
+                }
+                let function = if kind == OpKind::Reduce { function(program, op) } else { None };
+                let is_pure = function.is_some()
+                    || program.num_regions(op) == 0
+                        && (matches!(kind, OpKind::DotGeneral | OpKind::Convolution)
+                            || is_constant
+                            || is_moved(works.movement(op)));
+                let needs_nothing = program.num_operands(op) == 0
+                    && !is_constant
+                    && program.op_name(op) != "stablehlo.iota";
+                if !is_pure || needs_nothing {
                     continue;
                 }
                 let result = program.result(op, 0);
@@ -118,6 +114,11 @@ impl Equal {
     pub fn is_repeated(&self, program: &Program, op: OpId) -> bool {
         program.op_results(op).next().is_some_and(|result| self.first(result) != result)
     }
+}
+
+/// Whether ops that move data like this are equal if they read equal things.
+const fn is_moved(movement: Movement) -> bool {
+    matches!(movement, Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias)
 }
 
 /// What equal ops with one result have in common, besides their operands; `function` is that of `op`.

@@ -5,9 +5,9 @@ use super::super::work::Movement;
 use super::super::works::Works;
 use super::fused::{fuses, is_apart, is_expensive, is_for_sums, is_sum};
 use super::layouts::Layouts;
-use super::names::{Named, Names};
-use crate::index::{Id, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program, Type};
+use super::names::{Expense, Named, Names};
+use crate::index::{Id, IdVec, OpId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
 
 /// What is known of an op, as a set of bits.
 #[derive(Clone, Copy)]
@@ -39,6 +39,11 @@ impl Fact {
     /// None of them.
     pub const NONE: Self = Self(0);
 
+    /// Whether all of `other` are so.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
     /// `self` and, where `is_so`, `other`.
     pub const fn with(self, other: Self, is_so: bool) -> Self {
         if is_so {
@@ -47,6 +52,17 @@ impl Fact {
             self
         }
     }
+}
+
+/// What the facts of most ops follow from: name, signature, number of operands, and the types of the first of these and of the
+/// only result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Like {
+    name: StrId,
+    signature: SignatureId,
+    num_operands: usize,
+    operand: TypeId,
+    result: TypeId,
 }
 
 /// What is known of the ops of a program.
@@ -66,31 +82,62 @@ impl Facts {
     ) -> Self {
         let mut names = Names::new(program);
         let mut ops = vec![Fact::NONE; program.num_op_ids()];
+        // The last ones of each signature.
+        let mut known: IdVec<SignatureId, Option<(Like, Fact)>> =
+            IdVec::filled(None, program.signatures().len());
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
+                let like = like(program, op);
+                if let Some(like) = like {
+                    if let Some((other, fact)) = known[like.signature] {
+                        if like == other {
+                            ops[op.index()] = fact;
+                            continue;
+                        }
+                    }
+                }
                 let named = names.of(program, works, op);
-                ops[op.index()] = of_op(program, works, layouts, (op, &named));
+                let fact = of_op(program, works, layouts, (op, &named));
+                ops[op.index()] = fact;
+                // Of a division it matters what makes the divisor.
+                let is_alike = !matches!(named.expense, Expense::Division | Expense::Remainder);
+                if let Some(like) = like.filter(|_| is_alike) {
+                    known[like.signature] = Some((like, fact));
+                }
             }
         }
-        let ranks = (0..program.types().len()).map(|row| rank(program, TypeId::from_index(row)));
-        Self { ops, ranks: ranks.collect() }
+        let rank = |row| {
+            let dims = works.tensors.row(row).dims.as_deref().unwrap_or_default();
+            dims.iter().filter(|&&size| size > 1).count() as u32
+        };
+        let ranks = (0..program.types().len() as u32).map(rank).collect();
+        Self { ops, ranks }
+    }
+    /// What is known of `op`.
+    #[inline]
+    pub fn of(&self, op: OpId) -> Fact {
+        self.ops[op.index()]
     }
     /// Whether `fact` is so of `op`.
     #[inline]
     pub fn has(&self, op: OpId, fact: Fact) -> bool {
-        self.ops[op.index()].0 & fact.0 != 0
+        self.of(op).has(fact)
     }
     /// Whether `op` reads at most one operand of as many dims as its result, or fewer elements than it writes.
     pub fn reads_little(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         let rank = |value: ValueId| self.ranks[program.type_of(value).index()];
         let result = program.result(op, 0);
         let least = rank(result);
-        let is_large = |value: &ValueId| {
-            let made_by = program.defining_op(*value);
-            rank(*value) >= least && !made_by.is_some_and(|made| self.has(made, Fact::OF_NOTHING))
-        };
         let operands = program.operands(op);
-        if operands.clone().filter(is_large).nth(1).is_none() {
+        let mut num_large = 0;
+        for value in operands.clone() {
+            if rank(value) >= least {
+                let made_by = program.defining_op(value);
+                let is_made = made_by.is_some_and(|made| self.has(made, Fact::OF_NOTHING));
+                num_large += u32::from(!is_made);
+            }
+        }
+        if num_large < 2 {
             return true;
         }
         let mut elements: u128 = 0;
@@ -101,6 +148,23 @@ impl Facts {
         }
         elements <= works.tensors.of(result).elements
     }
+}
+
+/// What the facts of `op` follow from; `None` if they depend on more.
+#[inline]
+fn like(program: &Program, op: OpId) -> Option<Like> {
+    let signature = program.signature(op).get()?;
+    if program.num_results(op) != 1
+        || program.num_regions(op) > 0
+        || program.has_traits(op, OpTraits::CONSTANT_LIKE)
+    {
+        return None;
+    }
+    let mut operands = program.operands(op);
+    let num_operands = operands.len();
+    let operand = operands.next().map_or(TypeId::NONE, |value| program.type_of(value));
+    let result = program.type_of(program.result(op, 0));
+    Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result })
 }
 
 fn of_op(
@@ -128,11 +192,4 @@ fn of_op(
         .with(Fact::OPAQUE, movement == Movement::Opaque)
         .with(Fact::GATHER, named.is_gather)
         .with(Fact::PURE, is_pure)
-}
-
-/// The number of dims of `ty` that are larger than one; 0 where not all are known.
-fn rank(program: &Program, ty: TypeId) -> u32 {
-    let Type::RankedTensor { shape, .. } = &program.types()[ty] else { return 0 };
-    let sizes: Option<Vec<i64>> = shape.iter().copied().collect();
-    sizes.map_or(0, |sizes| sizes.iter().filter(|&&size| size > 1).count() as u32)
 }

@@ -47,13 +47,18 @@ impl Invariant {
         }
         Self { is_moved }
     }
+    /// Whether the program has loops: without any nothing is moved.
+    #[inline]
+    pub fn has_loops(&self) -> bool {
+        !self.is_moved.is_empty()
+    }
     /// Whether `op` is moved out of the loop that it is in.
     pub fn is_moved(&self, op: OpId) -> bool {
         self.is_moved.get(op.index()).copied().unwrap_or(false)
     }
     /// Whether `op`, which reads `value`, finds it in what the loop carries, as what computes it was moved out.
     pub fn is_carried_to(&self, program: &Program, value: ValueId, op: OpId) -> bool {
-        !self.is_moved.is_empty()
+        self.has_loops()
             && !self.is_moved(op)
             && program.defining_op(value).is_some_and(|made_by| {
                 self.is_moved(made_by) && program.parent_block(made_by) == program.parent_block(op)

@@ -106,7 +106,7 @@ impl Layouts {
         self.folded_into(program, works, op, operand)
     }
     /// As [`Layouts::folded`], for a product.
-    fn folded_into(
+    pub fn folded_into(
         &mut self,
         program: &Program,
         works: &mut Works<'_>,
@@ -145,10 +145,15 @@ impl Layouts {
     }
     /// The number of dims of the batch of `op`, and of those of its left operand that its result has, if it is a product whose
     /// result is reshaped from that of matrices.
+    #[inline]
     pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
         if program.kind(op) != OpKind::DotGeneral {
             return None;
         }
+        self.reshapes_product(program, op)
+    }
+    /// As [`Layouts::reshapes_result`], for a product.
+    fn reshapes_product(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
         let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
         let (batch, rows) = (dims.lhs_batching.len(), dims.lhs_contracting.len());
         let rank = |value: ValueId| program.value_type(value).rank();

@@ -9,8 +9,8 @@ use crate::index::{Id, OpId, ValueId};
 impl Builder<'_, '_, '_> {
     pub(super) fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
         let program = self.program;
-        let facts = &self.storage.facts;
-        let (fuses, is_sum) = (facts.has(op, Fact::FUSES), facts.has(op, Fact::SUM));
+        let facts = self.storage.facts.of(op);
+        let (fuses, is_sum) = (facts.has(Fact::FUSES), facts.has(Fact::SUM));
         let is_pointwise = self.works.movement(op) == Movement::Pointwise;
         self.num_walks += 1;
         for (index, value) in program.operands(op).enumerate() {
@@ -67,8 +67,13 @@ impl Builder<'_, '_, '_> {
             let made_by = program.defining_op(value).filter(|_| is_inlined);
             match made_by {
                 Some(op) => {
-                    let facts = &self.storage.facts;
-                    let is_elementwise = is_elementwise && facts.has(op, Fact::PLACE_BY_PLACE);
+                    let facts = self.storage.facts.of(op);
+                    let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
+                    if !facts.has(Fact::OPAQUE) {
+                        let operands = program.operands(op);
+                        stack.extend(operands.map(|value| (value, is_elementwise, is_sum)));
+                        continue;
+                    }
                     let copies = self.taken_in.get(&op);
                     for (index, value) in program.operands(op).enumerate() {
                         match copies.and_then(|copies| copies.get(index)) {

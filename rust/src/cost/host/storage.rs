@@ -81,10 +81,13 @@ impl Storage {
         };
         let mut paths = Paths::new(program);
         for &func in functions {
-            let ops = works.ops_inside(func);
-            let is_first = |equal: &Equal, op: &OpId| !equal.is_repeated(program, *op);
-            let ops: Vec<OpId> =
-                ops.iter().copied().filter(|op| is_first(&this.equal, op)).collect();
+            let all = works.ops_inside(func);
+            let mut ops = Vec::with_capacity(all.len());
+            for &op in all.iter() {
+                if !this.equal.is_repeated(program, op) {
+                    ops.push(op);
+                }
+            }
             for &op in ops.iter().rev() {
                 this.count_uses(program, works, layouts, op);
             }
@@ -147,9 +150,11 @@ impl Storage {
         if self.is_unused(program, op) {
             return;
         }
-        let has = |fact: Fact| self.facts.has(op, fact);
-        let (fuses, is_opaque, is_sum) = (has(Fact::FUSES), has(Fact::OPAQUE), has(Fact::SUM));
-        let is_name = has(Fact::NAME);
+        let facts = self.facts.of(op);
+        let (fuses, is_opaque) = (facts.has(Fact::FUSES), facts.has(Fact::OPAQUE));
+        let (is_sum, is_name) = (facts.has(Fact::SUM), facts.has(Fact::NAME));
+        let is_product = program.kind(op) == OpKind::DotGeneral;
+        let has_loops = self.invariant.has_loops();
         let is_taken_in =
             program.num_results(op) == 1 && self.is_taken_in(program, works, layouts, op);
         let block = program.parent_block(op);
@@ -157,20 +162,26 @@ impl Storage {
         let times = self.times_made(program, works, op);
         let own = program.op_results(op).next().map(|result| self.rows[result.index()]);
         let own = own.unwrap_or_default();
-        let first = program.operands(op).next().map(|value| self.equal.first(value));
+        let mut first = ValueId::NONE;
         for (index, operand) in program.operands(op).enumerate() {
+            let operand = self.equal.first(operand);
+            if index == 0 {
+                first = operand;
+            }
             if ends.is_some_and(|owner| self.rows[program.result(owner, index).index()].uses == 0) {
                 continue;
             }
-            let operand = self.equal.first(operand);
-            let folded = layouts.folded(program, works, op, (index, operand));
+            let mut folded = None;
+            if is_product {
+                folded = layouts.folded_into(program, works, op, (index, operand));
+            }
             let used = folded.map_or(operand, |folded| self.equal.first(folded));
-            if index == 1 && first == Some(used) {
+            if index == 1 && first == used {
                 // A square uses its operand once.
                 continue;
             }
             let at = used.index();
-            let is_carried = self.invariant.is_carried_to(program, used, op);
+            let is_carried = has_loops && self.invariant.is_carried_to(program, used, op);
             let is_near = match program.def(used) {
                 ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
@@ -204,7 +215,7 @@ impl Storage {
             }
             if is_carried || !(is_near && (fuses || is_taken_in || is_copied)) {
                 row.is_read_whole = true;
-                if layouts.reshapes(program, works, op, index) {
+                if is_product && layouts.reshapes(program, works, op, index) {
                     row.read_in_others = true;
                 } else {
                     row.read_in_own = true;
@@ -217,9 +228,9 @@ impl Storage {
         let result =
             program.op_results(op).next().map_or(0, |value| self.rows[value.index()].reads);
         let is_anew = result > 1
-            && matches!(works.movement(op), Movement::Pointwise | Movement::Window)
             && program.num_results(op) == 1
             && !self.facts.has(op, Fact::EXPENSIVE)
+            && matches!(works.movement(op), Movement::Pointwise | Movement::Window)
             && self.facts.reads_little(program, works, op);
         if is_anew {
             result
@@ -253,7 +264,8 @@ impl Storage {
         let movement = works.movement(op);
         let is_taken_in = self.is_taken_in(program, works, layouts, op);
         row.is_read_whole |= row.sums > 0 && !is_taken_in;
-        let has = |fact: Fact| self.facts.has(op, fact);
+        let facts = self.facts.of(op);
+        let has = |fact: Fact| facts.has(fact);
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             // Others are part of the executable.
             row.is_inlined = true;
@@ -344,6 +356,7 @@ impl Storage {
 }
 
 /// The op whose results `op` ends a branch with.
+#[inline]
 fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
     if !program.has_traits(op, OpTraits::TERMINATOR) {
         return None;
