@@ -240,6 +240,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.resize(len, item);
     }
     /// The items from `range`, by position.
+    #[inline]
     pub fn slice(&self, range: Range<usize>) -> &[T] {
         &self.items[range]
     }

@@ -28,12 +28,13 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
     if names == [None, None] {
         return FxHashMap::default();
     }
-    let is_named = |op: OpId| names.contains(&Some(program.op_name_id(op)));
-    let mut kind_of: FxHashMap<OpId, u32> = FxHashMap::default();
+    let [sum, scatter] = names.map(|name| name.unwrap_or(StrId::NONE));
+    let mut sums: Vec<(OpId, u32)> = Vec::new();
     let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
     let mut counts: Vec<usize> = Vec::new();
     for op in program.block_ops(block) {
-        if !is_named(op) {
+        let name = program.op_name_id(op);
+        if name != sum && name != scatter {
             continue;
         }
         if let Some(key) = key(program, op) {
@@ -41,13 +42,13 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
             let kind = *kinds.entry(key).or_insert(next);
             counts.resize(kinds.len(), 0);
             counts[kind as usize] += 1;
-            kind_of.insert(op, kind);
+            sums.push((op, kind));
         }
     }
     if kinds.is_empty() {
         return FxHashMap::default();
     }
-    let mut sets = Sets::new(program, block, &kind_of);
+    let mut sets = Sets::new(program, block, &sums);
     sets.combine(counts);
     let sums = sets.ops.iter().zip(&sets.kinds).zip(&sets.first);
     sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
@@ -74,7 +75,8 @@ struct Sets {
 }
 
 impl Sets {
-    fn new(program: &Program, block: BlockId, kind_of: &FxHashMap<OpId, u32>) -> Self {
+    /// Of `block`, whose all-reduces are `sums`, with their kinds and in order.
+    fn new(program: &Program, block: BlockId, mut sums: &[(OpId, u32)]) -> Self {
         // What each op of the block so far is visited as.
         let mut visited_as = vec![NONE; program.num_op_ids()];
         let (mut ops, mut kinds): (Vec<OpId>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -97,7 +99,10 @@ impl Sets {
             if program.num_regions(op) > 0 {
                 program.pre_order(op).skip(1).for_each(add);
             }
-            let kind = kind_of.get(&op).copied().unwrap_or(NONE);
+            let mut kind = NONE;
+            if let Some((&(_, own), rest)) = sums.split_first().filter(|(sum, _)| sum.0 == op) {
+                (kind, sums) = (own, rest);
+            }
             if needs.len() < first + 2 && kind == NONE {
                 visited_as[op.index()] = needs.get(first).copied().unwrap_or(NONE);
                 needs.truncate(first);

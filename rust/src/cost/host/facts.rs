@@ -6,7 +6,7 @@ use super::super::works::Works;
 use super::fused::{fuses, is_apart, is_expensive, is_for_sums, is_sum};
 use super::layouts::Layouts;
 use super::names::{Expense, Named, Names};
-use crate::index::{Id, IdVec, OpId, SignatureId, StrId, TypeId, ValueId};
+use crate::index::{Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 
 /// What is known of an op, as a set of bits.
@@ -82,28 +82,36 @@ impl Facts {
     ) -> Self {
         let mut names = Names::new(program);
         let mut ops = vec![Fact::NONE; program.num_op_ids()];
-        // The last ones of each signature.
-        let mut known: IdVec<SignatureId, Option<(Like, Fact)>> =
-            IdVec::filled(None, program.signatures().len());
+        // The last ones of each signature, and, for constants, of each type.
+        let num_signatures = program.signatures().len();
+        let mut known: Vec<Option<(Like, Fact)>> =
+            vec![None; num_signatures + program.types().len()];
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
-                let like = like(program, op);
+                let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
+                let like = like(program, op, is_constant);
+                let mut unknown = None;
+                let mut found = None;
                 if let Some(like) = like {
-                    if let Some((other, fact)) = known[like.signature] {
-                        if like == other {
-                            ops[op.index()] = fact;
-                            continue;
-                        }
+                    let of_type = num_signatures + like.result.index();
+                    let at = like.signature.get().map_or(of_type, SignatureId::index);
+                    match known[at] {
+                        Some((other, fact)) if other == like => found = Some(fact),
+                        _ => unknown = Some((at, like)),
                     }
                 }
-                let named = names.of(program, works, op);
-                let fact = of_op(program, works, layouts, (op, &named));
-                ops[op.index()] = fact;
-                // Of a division it matters what makes the divisor.
-                let is_alike = !matches!(named.expense, Expense::Division | Expense::Remainder);
-                if let Some(like) = like.filter(|_| is_alike) {
-                    known[like.signature] = Some((like, fact));
-                }
+                let fact = found.unwrap_or_else(|| {
+                    let named = names.of(program, works, op);
+                    let fact = of_op(program, works, layouts, (op, &named));
+                    // Of a division it matters what makes the divisor.
+                    let is_alike = !matches!(named.expense, Expense::Division | Expense::Remainder);
+                    if let Some((at, like)) = unknown.filter(|_| is_alike) {
+                        known[at] = Some((like, fact));
+                    }
+                    fact
+                });
+                let is_equal = is_constant && is_splat(program, op);
+                ops[op.index()] = fact.with(Fact::OF_NOTHING, is_equal);
             }
         }
         let rank = |row| {
@@ -150,13 +158,13 @@ impl Facts {
     }
 }
 
-/// What the facts of `op` follow from; `None` if they depend on more.
+/// What the facts of `op` follow from, but for the elements of a constant; `None` if they depend on more. Constants have no signature.
 #[inline]
-fn like(program: &Program, op: OpId) -> Option<Like> {
-    let signature = program.signature(op).get()?;
-    if program.num_results(op) != 1
+fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
+    let signature = program.signature(op);
+    if signature.is_none() != is_constant
+        || program.num_results(op) != 1
         || program.num_regions(op) > 0
-        || program.has_traits(op, OpTraits::CONSTANT_LIKE)
     {
         return None;
     }
@@ -167,6 +175,7 @@ fn like(program: &Program, op: OpId) -> Option<Like> {
     Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result })
 }
 
+/// What is known of `op`, but for the elements of a constant.
 fn of_op(
     program: &Program,
     works: &mut Works<'_>,
@@ -174,7 +183,6 @@ fn of_op(
     (op, named): (OpId, &Named),
 ) -> Fact {
     let movement = works.movement(op);
-    let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
     let keeps = named.spreads && layouts.keeps_places(program, works, op);
     let is_apart = named.joins && is_apart(program, works, layouts, op);
     let is_single = program.num_operands(op) == 1 && program.num_results(op) == 1;
@@ -188,7 +196,7 @@ fn of_op(
         .with(Fact::EXPENSIVE, is_expensive(program, works, layouts, (op, named)))
         .with(Fact::SUM, program.kind(op) == OpKind::Reduce && is_sum(program, works, op))
         .with(Fact::FOR_SUMS, is_for_sums(program, works, (op, named)))
-        .with(Fact::OF_NOTHING, named.is_of_nothing || is_constant && is_splat(program, op))
+        .with(Fact::OF_NOTHING, named.is_of_nothing)
         .with(Fact::OPAQUE, movement == Movement::Opaque)
         .with(Fact::GATHER, named.is_gather)
         .with(Fact::PURE, is_pure)

@@ -72,7 +72,7 @@ impl Graph {
         returned: Vec<u32>,
         reads: &[(u32, Read)],
     ) -> Self {
-        let reads = Rows::of(kernels.len(), reads.iter().copied());
+        let reads = Rows::of(kernels.len(), reads);
         Self::with_rows(kernels, ops, items, returned, reads)
     }
     /// From what each kernel reads.
@@ -99,8 +99,13 @@ impl Graph {
     #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
         let makes = self.makes.get_or_init(|| {
-            let made = self.items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
-            Rows::of(self.kernels.len(), made.map(|(item, at)| (item.made_by, at)))
+            let mut made = Vec::with_capacity(self.items.len());
+            for (item, at) in self.items.iter().zip(0..) {
+                if item.made_by != NONE {
+                    made.push((item.made_by, at));
+                }
+            }
+            Rows::of(self.kernels.len(), &made)
         });
         makes.row(at)
     }

@@ -84,6 +84,9 @@ impl Layouts {
         op: OpId,
         index: usize,
     ) -> Option<usize> {
+        if !self.is_wide {
+            return None;
+        }
         let value = program.operands(op).nth(index)?;
         if !self.widens(program, works, op, value) {
             return None;
@@ -250,7 +253,7 @@ impl Layouts {
         op: OpId,
         index: usize,
     ) -> Option<&Reading> {
-        let ty = program.type_of(program.operands(op).nth(index)?);
+        let ty = program.type_of(program.operand(op, index));
         let readers = &mut self.readers;
         let reading = self.readings.entry((program.signature(op).get()?, index, ty));
         Some(reading.or_insert_with(|| {

@@ -27,7 +27,6 @@ impl Row {
 
 impl Storage {
     /// Whether a reduction that a library computes takes in `op`, which has one result.
-    #[inline]
     pub(super) fn is_taken_in(
         &self,
         program: &Program,
@@ -36,20 +35,11 @@ impl Storage {
         op: OpId,
     ) -> bool {
         let row = &self.rows[program.result(op, 0).index()];
-        row.sums > 0 && !row.is_read_whole && self.is_reduced(program, works, layouts, op)
-    }
-    /// As [`Storage::is_taken_in`], of `op`, which such reductions read.
-    fn is_reduced(
-        &self,
-        program: &Program,
-        works: &mut Works<'_>,
-        layouts: &mut Layouts,
-        op: OpId,
-    ) -> bool {
-        let row = &self.rows[program.result(op, 0).index()];
-        (self.facts.has(op, Fact::FOR_SUMS)
-            || self.facts.has(op, Fact::SUM)
-            || layouts.is_of_library(program, works, op))
+        row.sums > 0
+            && !row.is_read_whole
+            && (self.facts.has(op, Fact::FOR_SUMS)
+                || self.facts.has(op, Fact::SUM)
+                || layouts.is_of_library(program, works, op))
             && (row.uses == row.sums && row.sum_of != MIXED
                 || self.is_shifted(program, op) && self.is_of_product(program, works, layouts, op))
     }

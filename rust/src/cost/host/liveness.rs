@@ -3,9 +3,9 @@
 use super::graph::{Graph, Item, NONE};
 use super::order::breadth_first;
 use super::rows::Rows;
+use super::spans::{Span, Spans};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// The position after the last kernel.
 const END: u32 = u32::MAX;
@@ -27,10 +27,9 @@ pub struct Liveness {
     pub taken: Vec<u128>,
 }
 
-/// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there:
-/// by the first position of each item in it the last one, and the item.
+/// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there.
 struct Output {
-    items: BTreeMap<u32, (u32, u32)>,
+    items: Spans,
     /// The last position at which the donated argument is read, and the first one of the output: nothing else is in the
     /// memory before the one, or after the other.
     free: (u32, u32),
@@ -46,6 +45,8 @@ struct Run<'g> {
     /// The memory of outputs, and their places by size, those that were added last first.
     outputs: Vec<Output>,
     by_size: Vec<(u128, Reverse<u32>)>,
+    /// From when to when those are free, in the same order.
+    free: Vec<(u32, u32)>,
     /// The output whose memory each item is in before that is made.
     in_output: Vec<u32>,
     /// Items that are in the memory of outputs.
@@ -118,6 +119,7 @@ impl<'g> Run<'g> {
             taking_over,
             outputs: Vec::new(),
             by_size: Vec::new(),
+            free: Vec::new(),
             in_output: vec![NONE; count],
             is_output: vec![false; count],
             spans: vec![None; count],
@@ -148,7 +150,8 @@ impl<'g> Run<'g> {
                 continue;
             }
             let made = position_of[item.made_by as usize];
-            let mut output = Output { items: BTreeMap::from([(made, (END, at))]), free: (0, made) };
+            let items = Spans::of(Span { first: made, last: END, item: at });
+            let mut output = Output { items, free: (0, made) };
             let argument = self.taking_over[at as usize];
             if argument != NONE {
                 let last = self.last[argument as usize];
@@ -156,7 +159,7 @@ impl<'g> Run<'g> {
                     continue;
                 }
                 if made > 0 {
-                    output.items.insert(0, (last, argument));
+                    output.items.insert(Span { first: 0, last, item: argument });
                     output.free.0 = last;
                 }
             }
@@ -165,6 +168,9 @@ impl<'g> Run<'g> {
             self.outputs.push(output);
         }
         self.by_size.sort_unstable();
+        let free =
+            |&(_, Reverse(output)): &(u128, Reverse<u32>)| self.outputs[output as usize].free;
+        self.free = self.by_size.iter().map(free).collect();
     }
     /// Puts items into the memory of outputs, the largest first, as far as it is free.
     fn fill_outputs(&mut self, position_of: &[u32]) {
@@ -185,15 +191,18 @@ impl<'g> Run<'g> {
             let own = self.own_output((made_by, over), (item, first, last));
             let output = own.or_else(|| {
                 let end = self.by_size.len().min(from + MAX_TRIED);
-                for &(_, Reverse(output)) in &self.by_size[from..end] {
-                    if self.may_be_in(output, item, (first, last)) {
-                        return Some(output);
+                for (&free, at) in self.free[from..end].iter().zip(from..) {
+                    if is_within(free, (first, last)) {
+                        let (_, Reverse(output)) = self.by_size[at];
+                        if self.has_gap(&self.outputs[output as usize], item, (first, last)) {
+                            return Some(output);
+                        }
                     }
                 }
                 None
             });
             if let Some(output) = output {
-                self.outputs[output as usize].items.insert(first, (last, item));
+                self.outputs[output as usize].items.insert(Span { first, last, item });
                 self.in_output[item as usize] = output;
             }
         }
@@ -217,8 +226,10 @@ impl<'g> Run<'g> {
         for (&(_, size), rank) in sorted.iter().zip(0_u32..) {
             ranks[size as usize] = rank;
         }
-        let ranked = found.iter().map(|&(size, item)| (ranks[size as usize], item));
-        Rows::of(sorted.len(), ranked).into_all()
+        for (size, _) in &mut found {
+            *size = ranks[*size as usize];
+        }
+        Rows::of(sorted.len(), &found).into_all()
     }
     /// The output whose memory `item` may be in as what it is made of is there: what its kernel, `made_by`, reads element by element,
     /// and what it is written over.
@@ -250,8 +261,8 @@ impl<'g> Run<'g> {
     fn fill_with_updated(&mut self, position_of: &[u32]) {
         let graph = self.graph;
         for output in 0..self.outputs.len() as u32 {
-            let own = self.outputs[output as usize].items.iter().next_back();
-            let Some(mut item) = own.map(|(_, &(_, item))| item) else { continue };
+            let own = self.outputs[output as usize].items.last();
+            let Some(mut item) = own.map(|span| span.item) else { continue };
             loop {
                 let over = graph.items[item as usize].over;
                 if over == NONE {
@@ -271,7 +282,7 @@ impl<'g> Run<'g> {
                 if !self.may_be_in(output, under, (first, last)) {
                     break;
                 }
-                self.outputs[output as usize].items.insert(first, (last, under));
+                self.outputs[output as usize].items.insert(Span { first, last, item: under });
                 self.in_output[under as usize] = output;
                 item = under;
             }
@@ -316,20 +327,18 @@ impl<'g> Run<'g> {
     #[inline]
     fn may_be_in(&self, output: u32, item: u32, (first, last): (u32, u32)) -> bool {
         let output = &self.outputs[output as usize];
-        (output.free.0..output.free.1).contains(&first)
-            && last <= output.free.1
-            && self.has_gap(output, item, (first, last))
+        is_within(output.free, (first, last)) && self.has_gap(output, item, (first, last))
     }
     /// Whether nothing else is in `output` from the first to the last of these positions, but for what is over `item` there.
     fn has_gap(&self, output: &Output, item: u32, (first, last): (u32, u32)) -> bool {
-        let before = output.items.range(..=first).next_back();
-        let after = output.items.range(first.saturating_add(1)..).next();
-        let is_after = before.is_none_or(|(&begin, &(end, old))| {
-            begin < first && (end < first || end == first && self.is_over(item, old))
+        let (before, after) = output.items.around(first);
+        let is_after = before.is_none_or(|old| {
+            old.first < first
+                && (old.last < first || old.last == first && self.is_over(item, old.item))
         });
         is_after
-            && after.is_none_or(|(&begin, &(_, new))| {
-                last < begin || last == begin && self.is_over(new, item)
+            && after.is_none_or(|new| {
+                last < new.first || last == new.first && self.is_over(new.item, item)
             })
     }
     /// Whether the item `new` may be written over `old` as that is read.
@@ -378,4 +387,10 @@ impl<'g> Run<'g> {
         }
         taken
     }
+}
+
+/// Whether something that is there from the first to the last of these positions is within what is `free`.
+#[inline]
+fn is_within(free: (u32, u32), (first, last): (u32, u32)) -> bool {
+    free.0 <= first && first < free.1 && last <= free.1
 }

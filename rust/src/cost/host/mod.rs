@@ -6,7 +6,7 @@
 //!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
 //!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops, as [`invariant`] finds it; [`widened`]: what is converted before them.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
-//! 4. [`liveness`]: from when to when each item is in memory.
+//! 4. [`liveness`]: from when to when each item is in memory, those in that of outputs as [`spans`]; [`over_time`]: how much is at each op.
 //! 5. [`lifetimes`]: the same over the whole program, with the blocks inside its ops, for a timeline; [`heap`]: what is
 //!    allocated for that.
 //!
@@ -35,12 +35,14 @@ pub mod once;
 mod order;
 mod orders;
 mod outer;
+mod over_time;
 mod paths;
 mod pools;
 mod readers;
 mod reads;
 mod rows;
 pub mod simplified;
+mod spans;
 mod stepwise;
 mod storage;
 mod updated;
@@ -196,49 +198,6 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let peak = HostPeak { bytes: peak.bytes.saturating_add(outputs), op, live };
         (peak, entry, taken)
     }
-    /// The ops of `block`, that of `entry`, in the order in which they run, with the bytes that are taken at each. An op that
-    /// others compute anew stands before the first of these.
-    fn over_time(
-        &self,
-        block: BlockId,
-        Entry { graph, liveness, .. }: &Entry,
-        taken: &[u128],
-    ) -> Vec<(OpId, u128)> {
-        let program = self.builder.program;
-        let mut positions = vec![0; graph.kernels.len()];
-        for (at, &kernel) in liveness.order.iter().enumerate() {
-            positions[kernel as usize] = at;
-        }
-        let ops: Vec<OpId> = program.block_ops(block).collect();
-        let end = taken.len().saturating_sub(1);
-        let mut runs_at: FxHashMap<OpId, usize> =
-            graph.ops.iter().map(|&(op, kernel)| (op, positions[kernel as usize])).collect();
-        for &op in ops.iter().rev() {
-            if !runs_at.contains_key(&op) {
-                let users = program.op_results(op).flat_map(|value| program.users(value));
-                let first = users.filter_map(|user| runs_at.get(&user)).min();
-                runs_at.insert(op, first.copied().unwrap_or(end));
-            }
-        }
-        let at = |op: &OpId| runs_at.get(op).copied().unwrap_or(end);
-        let mut order = ops;
-        order.sort_by_key(at);
-        let mut over_time: Vec<(OpId, u128)> = Vec::with_capacity(order.len());
-        let mut done = 0;
-        for op in order {
-            // With the most bytes since the op before it.
-            let until = (at(&op) + 1).min(taken.len());
-            let last = over_time.last().map_or(0, |last| last.1);
-            let most = taken.get(done..until).unwrap_or_default().iter().max();
-            over_time.push((op, most.copied().unwrap_or(last)));
-            done = until.max(done);
-        }
-        if let Some(last) = over_time.last_mut() {
-            let rest = taken.get(done..).unwrap_or_default().iter().max();
-            last.1 = last.1.max(rest.copied().unwrap_or_default());
-        }
-        over_time
-    }
     fn peak_of(&mut self, block: BlockId) -> Peak {
         if let Some(&known) = self.peaks.get(&block) {
             return known;
@@ -270,7 +229,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let mut peak = Peak::default();
         for (at, &kernel) in liveness.order.iter().enumerate() {
             let what = graph.kernels[kernel as usize];
-            let mut inside = if what.is_op { self.peak_inside(what.op) } else { Peak::default() };
+            let has_blocks = what.is_op && self.has_blocks(what.op);
+            let mut inside = if has_blocks { self.peak_inside(what.op) } else { Peak::default() };
             let mut now = liveness.taken[at].saturating_add(inside.bytes);
             if inside.inner.is_some() && program.kind(what.op) != OpKind::While {
                 // The blocks inside make the results: their peak counts instead of these, where it is larger.
@@ -316,12 +276,14 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         shared.retain(|&item| is_live(within.spans[item as usize], inside.at));
         shared.into_iter().map(|item| graph_inside.items[item as usize]).collect()
     }
+    /// Whether `op` has blocks inside, or may have a callee.
+    #[inline]
+    fn has_blocks(&self, op: OpId) -> bool {
+        self.execution.has_calls() || self.builder.program.num_regions(op) > 0
+    }
     /// The blocks inside `op` that need memory, or that of its callee.
     fn blocks_inside(&mut self, op: OpId) -> Vec<BlockId> {
         let program = self.builder.program;
-        if program.num_regions(op) == 0 && !self.execution.has_calls() {
-            return Vec::new();
-        }
         let callee = self.execution.callee(program, op).map(|callee| program.func_body(callee));
         let mut blocks: Vec<BlockId> = callee.into_iter().collect();
         if self.builder.works.movement(op) == Movement::Inside {

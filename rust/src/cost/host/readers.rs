@@ -98,7 +98,7 @@ impl Readers {
                 }
             }
         }
-        Self { row_of, rows: Rows::of(count as usize, reads.iter().copied()) }
+        Self { row_of, rows: Rows::of(count as usize, &reads) }
     }
     fn of_item(&self, item: u32) -> &[(u32, Read)] {
         self.rows.row(self.row_of[item as usize])

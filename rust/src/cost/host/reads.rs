@@ -5,6 +5,7 @@ use super::builder::Builder;
 use super::facts::Fact;
 use super::graph::{Read, NONE};
 use crate::index::{Id, OpId, ValueId};
+use crate::ir::OpKind;
 
 impl Builder<'_, '_, '_> {
     pub(super) fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
@@ -12,6 +13,7 @@ impl Builder<'_, '_, '_> {
         let facts = self.storage.facts.of(op);
         let (fuses, is_sum) = (facts.has(Fact::FUSES), facts.has(Fact::SUM));
         let is_pointwise = self.works.movement(op) == Movement::Pointwise;
+        let is_product = program.kind(op) == OpKind::DotGeneral;
         self.num_walks += 1;
         for (index, value) in program.operands(op).enumerate() {
             let copy = copies.get(index).copied().unwrap_or(NONE);
@@ -20,9 +22,12 @@ impl Builder<'_, '_, '_> {
             } else if fuses {
                 self.walk_on(kernel, value, is_pointwise, is_sum);
             } else {
-                let value = self.storage.equal.first(value);
-                let folded = self.layouts.folded(program, self.works, op, (index, value));
-                let item = self.item(folded.unwrap_or(value));
+                let mut value = self.storage.equal.first(value);
+                if is_product {
+                    let folded = self.layouts.folded_into(program, self.works, op, (index, value));
+                    value = folded.unwrap_or(value);
+                }
+                let item = self.item(value);
                 if item != NONE {
                     self.reads.push((kernel, Read { item, is_elementwise: false }));
                 }
@@ -70,8 +75,9 @@ impl Builder<'_, '_, '_> {
                     let facts = self.storage.facts.of(op);
                     let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
                     if !facts.has(Fact::OPAQUE) {
-                        let operands = program.operands(op);
-                        stack.extend(operands.map(|value| (value, is_elementwise, is_sum)));
+                        for value in program.operands(op) {
+                            stack.push((value, is_elementwise, is_sum));
+                        }
                         continue;
                     }
                     let copies = self.taken_in.get(&op);

@@ -35,11 +35,11 @@ impl<T: Copy> Rows<T> {
         self.all.len()
     }
     /// From pairs of a row and what is in it, which keep their order.
-    pub fn of(count: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
+    pub fn of(count: usize, pairs: &[(u32, T)]) -> Self {
         let mut starts = vec![0_u32; count + 1];
-        let mut all = Vec::with_capacity(pairs.size_hint().1.unwrap_or(0));
+        let mut all = Vec::with_capacity(pairs.len());
         let (mut last, mut is_sorted) = (0, true);
-        for (row, one) in pairs.clone() {
+        for &(row, one) in pairs {
             starts[row as usize + 1] += 1;
             is_sorted &= last <= row;
             last = row;
@@ -52,7 +52,7 @@ impl<T: Copy> Rows<T> {
         }
         if !is_sorted {
             let mut next = starts.clone();
-            for (row, one) in pairs {
+            for &(row, one) in pairs {
                 let place = &mut next[row as usize];
                 all[*place as usize] = one;
                 *place += 1;

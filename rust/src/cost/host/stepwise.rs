@@ -12,6 +12,7 @@ use crate::ir::{OpKind, Program};
 const WINDOW: i64 = 32;
 
 /// The number of elements that the first step of `op` leaves; `None` unless it is a reduction in two steps.
+#[inline]
 pub fn after_first_step(
     program: &Program,
     works: &mut Works<'_>,
@@ -19,6 +20,19 @@ pub fn after_first_step(
     op: OpId,
 ) -> Option<u128> {
     if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return None;
+    }
+    after_windows(program, works, layouts, op)
+}
+
+/// As [`after_first_step`], of a reduction with one result.
+fn after_windows(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    op: OpId,
+) -> Option<u128> {
+    if is_sum(program, works, op) {
         return None;
     }
     let dims = layouts.reduced(program, op)?;
@@ -30,6 +44,5 @@ pub fn after_first_step(
         let window = if dims.contains(&dim) { size.clamp(1, WINDOW) } else { 1 };
         u128::try_from((size + window - 1) / window).unwrap_or(0)
     };
-    let left = sizes.iter().enumerate().map(left).product();
-    (!is_sum(program, works, op)).then_some(left)
+    Some(sizes.iter().enumerate().map(left).product())
 }

@@ -147,21 +147,22 @@ impl Storage {
         layouts: &mut Layouts,
         op: OpId,
     ) {
-        if self.is_unused(program, op) {
+        let own = program.op_results(op).next().map(|result| self.rows[result.index()]);
+        let own = own.unwrap_or_default();
+        let facts = self.facts.of(op);
+        if is_unused(program, op, facts, own.uses) {
             return;
         }
-        let facts = self.facts.of(op);
         let (fuses, is_opaque) = (facts.has(Fact::FUSES), facts.has(Fact::OPAQUE));
         let (is_sum, is_name) = (facts.has(Fact::SUM), facts.has(Fact::NAME));
         let is_product = program.kind(op) == OpKind::DotGeneral;
         let has_loops = self.invariant.has_loops();
-        let is_taken_in =
-            program.num_results(op) == 1 && self.is_taken_in(program, works, layouts, op);
         let block = program.parent_block(op);
         let ends = ended_branch(program, op);
-        let times = self.times_made(program, works, op);
-        let own = program.op_results(op).next().map(|result| self.rows[result.index()]);
-        let own = own.unwrap_or_default();
+        let times = self.times_made(program, works, (op, facts), own.reads);
+        let is_taken_in = own.sums > 0
+            && program.num_results(op) == 1
+            && self.is_taken_in(program, works, layouts, op);
         let mut first = ValueId::NONE;
         for (index, operand) in program.operands(op).enumerate() {
             let operand = self.equal.first(operand);
@@ -223,17 +224,21 @@ impl Storage {
             }
         }
     }
-    /// In how many of its users `op` is computed anew; 1 if in none.
-    fn times_made(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> u32 {
-        let result =
-            program.op_results(op).next().map_or(0, |value| self.rows[value.index()].reads);
-        let is_anew = result > 1
+    /// In how many of its users `op`, whose result has so many `reads`, is computed anew; 1 if in none.
+    fn times_made(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        (op, facts): (OpId, Fact),
+        reads: u32,
+    ) -> u32 {
+        let is_anew = reads > 1
             && program.num_results(op) == 1
-            && !self.facts.has(op, Fact::EXPENSIVE)
+            && !facts.has(Fact::EXPENSIVE)
             && matches!(works.movement(op), Movement::Pointwise | Movement::Window)
             && self.facts.reads_little(program, works, op);
         if is_anew {
-            result
+            reads
         } else {
             1
         }
@@ -257,14 +262,14 @@ impl Storage {
         }
         let at = program.result(op, 0).index();
         let mut row = self.rows[at];
-        if self.is_unused(program, op) {
+        let facts = self.facts.of(op);
+        if is_unused(program, op, facts, row.uses) {
             self.rows[at].is_inlined = true;
             return;
         }
         let movement = works.movement(op);
-        let is_taken_in = self.is_taken_in(program, works, layouts, op);
+        let is_taken_in = row.sums > 0 && self.is_taken_in(program, works, layouts, op);
         row.is_read_whole |= row.sums > 0 && !is_taken_in;
-        let facts = self.facts.of(op);
         let has = |fact: Fact| facts.has(fact);
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             // Others are part of the executable.
@@ -346,13 +351,14 @@ impl Storage {
         let (first, second) = (reshaped.next()??, reshaped.next()??);
         (first == second).then_some(first)
     }
-    /// Whether `op`, of which all users are known, makes something that no op needs.
-    fn is_unused(&self, program: &Program, op: OpId) -> bool {
-        self.facts.has(op, Fact::PURE)
-            && program.num_results(op) == 1
-            && self.rows[program.result(op, 0).index()].uses == 0
-            && !program.has_traits(op, OpTraits::CONSTANT_LIKE)
-    }
+}
+
+/// Whether `op`, of which all users are known, makes something that no op needs, as its result has so many `uses`.
+fn is_unused(program: &Program, op: OpId, facts: Fact, uses: u32) -> bool {
+    uses == 0
+        && facts.has(Fact::PURE)
+        && program.num_results(op) == 1
+        && !program.has_traits(op, OpTraits::CONSTANT_LIKE)
 }
 
 /// The op whose results `op` ends a branch with.

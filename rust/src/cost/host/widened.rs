@@ -41,10 +41,13 @@ impl Builder<'_, '_, '_> {
     }
     /// Whether `value`, an argument of the body of a loop, is converted before that.
     pub(super) fn is_widened_outside(&mut self, value: ValueId) -> bool {
+        if !self.layouts.is_on_host() {
+            return false;
+        }
         let program = self.program;
         let ValueDef::Arg(block) = program.def(value) else { return false };
         let owner = program.block_parent_op(block);
-        if !self.layouts.is_on_host() || program.kind(owner) != OpKind::While {
+        if program.kind(owner) != OpKind::While {
             return false;
         }
         let index = program.block_args(block).position(|argument| argument == value);

@@ -1,0 +1,84 @@
+//! What is in a piece of memory at which time: spans that do not overlap, sorted by time.
+
+/// The most spans in one part of the list.
+const MAX_LEN: usize = 64;
+
+/// An item that is in memory from one position to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub first: u32,
+    pub last: u32,
+    pub item: u32,
+}
+
+/// Spans by their first positions, which all differ. The list is in short parts, none of which is empty, so that adding to it takes
+/// little time however many there are.
+pub struct Spans(Vec<Vec<Span>>);
+
+impl Spans {
+    /// A list of one.
+    pub fn of(span: Span) -> Self {
+        Self(vec![vec![span]])
+    }
+    /// The part that what begins at `first` is in, or would be in.
+    #[inline]
+    fn part(&self, first: u32) -> usize {
+        if self.0.len() == 1 {
+            return 0;
+        }
+        self.0.partition_point(|part| part[0].first <= first).saturating_sub(1)
+    }
+    /// Adds `span`.
+    pub fn insert(&mut self, span: Span) {
+        let at = self.part(span.first);
+        let part = &mut self.0[at];
+        let place = part.partition_point(|other| other.first < span.first);
+        part.insert(place, span);
+        if part.len() > MAX_LEN {
+            let rest = part.split_off(MAX_LEN / 2);
+            self.0.insert(at + 1, rest);
+        }
+    }
+    /// The last span that begins no later than `first`, and the one after it.
+    #[inline]
+    pub fn around(&self, first: u32) -> (Option<Span>, Option<Span>) {
+        let at = self.part(first);
+        let part = &self.0[at];
+        let place = part.partition_point(|other| other.first <= first);
+        let before = place.checked_sub(1).map(|place| part[place]);
+        let after = part.get(place).or_else(|| self.0.get(at + 1)?.first());
+        (before, after.copied())
+    }
+    /// The last span.
+    pub fn last(&self) -> Option<Span> {
+        self.0.last()?.last().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn spans_are_found_in_the_order_of_time() {
+        let span = |first: u32| Span { first, last: first, item: first };
+        let mut spans = Spans::of(span(5000));
+        let mut known = BTreeMap::from([(5000, ())]);
+        let mut state: u32 = 1;
+        for _ in 0..3000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let first = (state >> 8) % 10_000;
+            let (before, after) = spans.around(first);
+            let expected = known.range(..=first).next_back().map(|known| *known.0);
+            assert_eq!(before.map(|span| span.first), expected);
+            let expected = known.range(first + 1..).next().map(|known| *known.0);
+            assert_eq!(after.map(|span| span.first), expected);
+            if known.insert(first, ()).is_none() {
+                spans.insert(span(first));
+            }
+            assert_eq!(spans.last().map(|span| span.first), known.keys().next_back().copied());
+        }
+        assert!(known.len() > 10 * MAX_LEN);
+    }
+}
