@@ -15,9 +15,12 @@ from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+import shardcore
 from shardcore import Evaluation, Module, ParseError
+from shardcore.session import evaluate
 from shardcore.session.evaluate import figures
 
 from tests.session.test_session import TEXT
@@ -93,6 +96,40 @@ def test_rows_come_in_order_whoever_works(executor: Any, hardware: str | None) -
     assert [row.error is not None for row in rows] == [edit["x"] == "P('q')" for edit in EDITS]
 
 
+@pytest.mark.parametrize("hardware", [None, "tpu-v5e"])
+def test_other_processes_do_all_the_work(hardware: str | None, tmp_path: Path) -> None:
+    session = Module.parse(TEXT).session()
+    file = tmp_path / "chips.toml"
+    shipped = Path(shardcore.__file__).parent / "calculus/hardware.toml"
+    file.write_text(shipped.read_text("utf-8").replace("hbm_bytes = ", "hbm_bytes = 1"), "utf-8")
+    options = {} if hardware is None else {"hardware_file": file}
+    wanted = [row.record() for row in session.evaluate(EDITS, hardware, **options)]
+    here = []
+
+    def counted(*given: Any) -> Evaluation:
+        here.append(given)
+        return figures(*given)
+
+    with processes() as pool, patch.object(evaluate, "figures", counted):
+        for _ in range(2):
+            rows = session.evaluate(EDITS, hardware, pool, **options)
+            assert [row.record() for row in rows] == wanted
+    assert not here
+
+
+def test_workers_without_the_rules_of_this_process_do_nothing() -> None:
+    session = Module.parse(TEXT).session()
+    with processes() as pool:
+        before = [row.record() for row in session.evaluate(EDITS, "tpu-v5e", pool)]
+        shardcore.rule("stablehlo.tanh", "_ _ -> _ _")
+        try:
+            rows = [row.record() for row in session.evaluate(EDITS, "tpu-v5e", pool)]
+            here = [row.record() for row in session.evaluate(EDITS, "tpu-v5e")]
+        finally:
+            shardcore.rules.unregister("stablehlo.tanh")
+    assert rows == here != before
+
+
 def test_a_cluster_works_off_edits() -> None:
     # Importing Dask changes how exceptions are pickled, so it has a process of its own.
     command = [sys.executable, "-m", "tests.session.cluster"]
@@ -121,9 +158,11 @@ def test_the_program_is_sent_once_to_each_worker() -> None:
             return super().submit(fn, *args, **kwargs)
 
     session = Module.parse(TEXT).session()
-    with Counting(1) as pool:
+    with Counting(2) as pool:
         list(session.evaluate(EDITS * 20, None, pool))
-    assert 1 <= sum(sent) <= 8 < len(sent)
+        assert sum(sent) == 2 < len(sent)
+        list(session.evaluate(EDITS * 20, None, pool))
+    assert sum(sent) == 2
 
 
 def test_an_endless_list_of_edits_is_read_as_far_as_needed() -> None:
@@ -146,8 +185,28 @@ def test_edits_of_the_session_meanwhile_have_no_effect() -> None:
     wanted = [row.record() for row in session.evaluate(EDITS)]
     rows = session.evaluate(EDITS)
     first = next(rows)
+    unread = session.evaluate(EDITS)
     session.set("x", "P('model')")
     assert [row.record() for row in (first, *rows)] == wanted
+    assert [row.record() for row in unread] == wanted
+
+
+@pytest.mark.parametrize("executor", [nothing, threads])
+def test_edits_that_end_with_an_exception_have_their_rows_first(executor: Any) -> None:
+    session = Module.parse(TEXT).session()
+    rows = []
+
+    def edits() -> Iterator[dict[str, object]]:
+        yield from EDITS[:11]
+        raise KeyError("no more")
+
+    def read(pool: Executor | None) -> None:
+        for row in session.evaluate(edits(), None, pool):
+            rows.append(row.record())
+
+    with executor() as pool, pytest.raises(KeyError, match="no more"):
+        read(pool)
+    assert rows == [row.record() for row in session.evaluate(EDITS[:11])]
 
 
 def test_progress() -> None:

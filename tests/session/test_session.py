@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -243,8 +244,33 @@ def test_what_a_session_gave_stays(session: Session) -> None:
     assert session.result is session.result
 
 
-@pytest.mark.parametrize("twin", [copy.copy])
+@pytest.mark.parametrize(
+    "twin", [copy.copy, copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))]
+)
 def test_copies_are_independent(session: Session, twin: Callable[[Session], Session]) -> None:
+    session.set({"%0": "P('data', 'model')", "x": "P()"})
+    session.unset("x")
+    before, text = session.annotations, str(session.module)
     other = twin(session)
+    assert (other.annotations, str(other.module)) == (before, text)
+    assert str(other.result.module) == str(session.result.module)
     other.set("x", "P('model')")
-    assert session.annotations != other.annotations
+    assert session.annotations == before != other.annotations
+    for _ in range(3):
+        other.undo()
+    session.undo()
+    session.undo()
+    assert session.annotations == other.annotations == Module.parse(TEXT).session().annotations
+    with pytest.raises(ValueError, match="nothing to undo"):
+        other.undo()
+
+
+def test_of_an_argument_and_a_result_of_the_same_path_both_are_annotated() -> None:
+    session = Module.parse(TEXT.replace("result['y']", "x")).session()
+    session.set("result 0", "P(None, 'data')")
+    assert session.targets("x") == ["x"]
+    assert session.targets("*") == ["x", "result 0"]
+    assert {name: str(session.annotations[name]) for name in ("x", "result 0")} == {
+        "x": '<@mesh, [{"data"}, {}]>',
+        "result 0": '<@mesh, [{}, {"data"}]>',
+    }

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore import _core
+from shardcore.rules.given import note
 from shardcore.rules.registry import Signature, tensor_types
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def data_flow_edges(name: str, *groups: EdgeGroup | EdgeFunction, **fields: Any)
         groups = (*groups, EdgeGroup(**fields))
     functions = [group for group in groups if not isinstance(group, EdgeGroup)]
     if not functions:
-        _core.set_data_flow_edges(name, _rows(groups) or None)
+        rows = _rows(groups) or None
+        _core.set_data_flow_edges(name, rows)
+        note("edges", name, rows and tuple(map(repr, rows)))
         return
     if len(groups) > 1 or not callable(functions[0]):
         raise TypeError("data_flow_edges takes edge groups, or one function that returns them")
@@ -79,6 +82,7 @@ def data_flow_edges(name: str, *groups: EdgeGroup | EdgeFunction, **fields: Any)
         return _rows([found] if isinstance(found, EdgeGroup) else found)
 
     _core.set_data_flow_edges(name, call)
+    note("edges", name, function)
 
 
 def _rows(groups: Iterable[Any]) -> list[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from shardcore import _core
+from shardcore.rules.given import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +64,7 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
     """
     if notation is not None:
         _core.set_rule(name, notation)
+        note("rule", name, notation)
         return None
 
     def register(function: F) -> F:
@@ -80,6 +82,7 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
             )
 
         _core.set_rule(name, call)
+        note("rule", name, function)
         return function
 
     return register
@@ -93,6 +96,7 @@ def tensor_types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType 
 def unregister(name: str) -> None:
     """Remove the registered rule of the op ``name``; a built-in rule applies again."""
     _core.set_rule(name, None)
+    note("rule", name, None)
 
 
 def registered() -> dict[str, str]:

@@ -7,6 +7,7 @@
 :mod:`~.shardings`     reads the shardings that users write
 :mod:`~.evaluate`      evaluates many edits, in threads or by an executor
 :mod:`~.remembered`    what annotations led to, for when they are made again
+:mod:`~.pickled`       sessions as bytes
 :mod:`~.sweep`         all combinations of shardings and meshes, best first
 =====================  ========================================================================
 """

@@ -7,10 +7,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Result
 from shardcore.errors import ShardcoreError
+from shardcore.rules.given import Registered, registered_here
 from shardcore.session.workers import Workers
 from shardcore.units import plural
 
@@ -156,32 +158,46 @@ def evaluate(
     options: Mapping[str, Any],
 ) -> Iterator[Evaluation]:
     """Yield a row for each of ``edits``; see :meth:`shardcore.Session.evaluate`."""
-    total = len(edits) if isinstance(edits, Sized) else None
-    workers = Workers(os.cpu_count() or 1)
     work: _Work
     if executor is None:
-        work = _Threads(session, hardware, options, workers)
-        if total is None or total >= _MANY:
-            work.start()
+        work = _Threads(session, hardware, options)
     else:
         work = _Remote(session, hardware, options, executor)
+    # Later edits of the session have no effect, even if nobody has asked for a row yet.
+    return _rows(work, edits, progress)
+
+
+def _rows(
+    work: _Work,
+    edits: Iterable[Mapping[str, object]],
+    progress: Callable[[str, float], object] | None,
+) -> Iterator[Evaluation]:
+    total = len(edits) if isinstance(edits, Sized) else None
     done = 0
     try:
+        if total is None or total >= _MANY:
+            work.start()
         for row in _in_order(work, edits):
             done += 1
             if progress is not None:
                 progress(plural(done, "edit"), done / total if total else 0.0)
             yield row
     finally:
-        # Nothing waits for a thread that is at work still: it may be in a rule.
-        workers.close()
+        work.close()
 
 
 def _in_order(work: _Work, edits: Iterable[Mapping[str, object]]) -> Iterator[Evaluation]:
-    """The rows of ``edits``, a few chunks of which are in progress at a time."""
+    """The rows of ``edits``, a few chunks of which are in progress at a time. What ``edits`` raise
+    comes after the rows before it.
+    """
     waiting: deque[tuple[list[Mapping[str, object]], Future[Any]]] = deque()
+    given = iter(edits)
+    failure: Exception | None = None
     try:
-        for chunk in _chunks(edits, work.chunk):
+        while failure is None:
+            chunk, failure = _chunk(given, work.chunk)
+            if not chunk:
+                break
             waiting.append((chunk, work.submit(chunk)))
             if len(waiting) > work.ahead:
                 yield from work.rows(*waiting.popleft())
@@ -190,19 +206,21 @@ def _in_order(work: _Work, edits: Iterable[Mapping[str, object]]) -> Iterator[Ev
     finally:
         for _, future in waiting:
             future.cancel()
+    if failure is not None:
+        raise failure
 
 
-def _chunks(
-    edits: Iterable[Mapping[str, object]], size: int
-) -> Iterator[list[Mapping[str, object]]]:
+def _chunk(
+    edits: Iterator[Mapping[str, object]], size: int
+) -> tuple[list[Mapping[str, object]], Exception | None]:
+    """The next ``size`` of ``edits``, or fewer at their end, and what they raised there."""
     chunk: list[Mapping[str, object]] = []
-    for edit in edits:
-        chunk.append(edit)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+    try:
+        chunk.extend(islice(edits, size))
+    # An iterator of the user's may raise any exception.
+    except Exception as error:
+        return chunk, error
+    return chunk, None
 
 
 class _Threads:
@@ -210,9 +228,9 @@ class _Threads:
 
     chunk = 1
 
-    def __init__(self, session: Session, hardware: Any, options: Any, workers: Workers) -> None:
+    def __init__(self, session: Session, hardware: Any, options: Any) -> None:
         self._arguments = (hardware, dict(options))
-        self._session, self._workers = session._copy(), workers
+        self._session, self._workers = session._copy(), Workers(os.cpu_count() or 1)
         self.ahead = _AHEAD * (os.cpu_count() or 1)
 
     def start(self) -> None:
@@ -225,6 +243,10 @@ class _Threads:
     def rows(self, chunk: list[Mapping[str, object]], future: Future[Any]) -> Iterator[Evaluation]:
         yield future.result()
 
+    def close(self) -> None:
+        """Nothing waits for a thread that is at work still: it may be in a rule."""
+        self._workers.close()
+
 
 class _Remote:
     """Workers of an executor, in other processes or on other machines."""
@@ -234,20 +256,36 @@ class _Remote:
     def __init__(self, session: Session, hardware: Any, options: Any, executor: Executor) -> None:
         self._session, self._executor = session._copy(), executor
         self._arguments = (hardware, dict(options))
+        self._sent = _with_chip(hardware, dict(options))
         self._key, *self._program = self._session._snapshot()
         self._base = self._session._edits_by_name()
+        self._rules = registered_here()
         workers = getattr(executor, "_max_workers", None)
-        self.ahead = _AHEAD * (workers if isinstance(workers, int) else os.cpu_count() or 1)
+        count = workers if isinstance(workers, int) else os.cpu_count() or 1
+        self.ahead = _AHEAD * count
+        # One chunk for each worker has the program with it, if no other evaluation has sent it.
+        self._unsent = 0
+        if session._is_new_to(executor):
+            self._unsent = count if isinstance(workers, int) else 1
 
-    def submit(self, chunk: list[Mapping[str, object]], is_new: bool = False) -> Future[Any]:
+    def start(self) -> None:
+        """Each worker runs the program as it is when it gets it."""
+
+    def close(self) -> None:
+        """The executor is its owner's."""
+
+    def submit(self, chunk: list[Mapping[str, object]]) -> Future[Any]:
+        is_new = self._unsent > 0
+        self._unsent -= is_new
+        return self._submit(chunk, is_new)
+
+    def _submit(self, chunk: list[Mapping[str, object]], is_new: bool) -> Future[Any]:
         program = self._program if is_new else None
-        edits = [dict(edit) for edit in chunk]
-        hardware, options = self._arguments
         try:
-            return self._executor.submit(
-                remote_figures, self._key, program, self._base, edits, hardware, options
-            )
-        # A broken executor: what it does not take is done here.
+            edits = [dict(edit) for edit in chunk]
+            given = (self._key, program, self._base, edits, self._rules, *self._sent)
+            return self._executor.submit(remote_figures, *given)
+        # A broken executor, or no edits: what it does not take is done here.
         except Exception as error:
             failed: Future[Any] = Future()
             failed.set_exception(error)
@@ -255,9 +293,10 @@ class _Remote:
 
     def rows(self, chunk: list[Mapping[str, object]], future: Future[Any]) -> Iterator[Evaluation]:
         found = self._answer(future)
-        if found is MISSING:
-            # The worker does not have the program yet.
-            found = self._answer(self.submit(chunk, is_new=True))
+        for is_new in (False, True):
+            if found == MISSING:
+                # The worker does not have the program yet; another may have got it meanwhile.
+                found = self._answer(self._submit(chunk, is_new))
         if not isinstance(found, list):
             yield from (figures(self._session, edit, *self._arguments) for edit in chunk)
             return
@@ -274,8 +313,24 @@ class _Remote:
 
 _Work = _Threads | _Remote
 
+
+def _with_chip(hardware: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """``hardware`` and ``options`` with the chip that a file of this machine describes."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.hardware import hardware as find
+
+    if isinstance(hardware, str) and options.get("hardware_file") is not None:
+        try:
+            return find(hardware, options["hardware_file"]), {**options, "hardware_file": None}
+        # Whoever asks for a row learns that.
+        except (ShardcoreError, OSError, TypeError):
+            pass
+    return hardware, options
+
+
 MISSING = "the worker does not have the program"
-"""What a worker answers that has not been sent the program, or has dropped it."""
+"""What a worker answers that has not been sent the program, or has dropped it. It travels: answers
+are compared to it, not identical with it."""
 
 _sessions: OrderedDict[str, Session] = OrderedDict()
 """The programs of this worker, the one used last at the end."""
@@ -286,12 +341,17 @@ def remote_figures(
     program: list[Any] | None,
     base: dict[str, Any],
     edits: Sequence[Mapping[str, object]],
+    rules: Registered,
     hardware: Any,
     options: Mapping[str, Any],
 ) -> Any:
-    """Return the figures of ``edits`` in a worker, or :data:`MISSING`."""
+    """Return the figures of ``edits`` in a worker; :data:`MISSING` if it does not have the program,
+    ``None`` if it does not have ``rules``.
+    """
     from shardcore.session.session import Session
 
+    if rules != registered_here():
+        return None
     session = _sessions.get(key)
     if session is None:
         if program is None:

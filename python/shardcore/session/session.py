@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from shardcore._core import (
 )
 from shardcore.bounded import shown
 from shardcore.session.evaluate import Evaluation, evaluate
+from shardcore.session.pickled import pickled
 from shardcore.session.remembered import Remembered
 from shardcore.session.shardings import read_for
 from shardcore.session.targets import Target, Targets
@@ -109,6 +111,8 @@ class Session:
         self._known_edits: dict[tuple[str, str], dict[Target, TensorSharding]] = {}
         self._num_known_targets = 0
         self._remembered = Remembered(module.num_ops)
+        self._executors: weakref.WeakSet[Executor] = weakref.WeakSet()
+        """Those that have been sent the program."""
 
     def set(self, target: str | Edit, sharding: object = None) -> None:
         """Annotate ``target`` with ``sharding``, or each target of a mapping with its own.
@@ -246,6 +250,20 @@ class Session:
         """
         return [self._targets.name(found) for found in self._targets.find(target)]
 
+    def __copy__(self) -> Session:
+        """A session for the same program, with the same annotations, edited on its own."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        # The edits themselves are never changed.
+        twin._history = list(self._history)
+        return twin
+
+    def __deepcopy__(self, memo: object) -> Session:
+        return copy.copy(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(self)
+
     # For evaluate(), whose work others may do.
 
     def _copy(self, edits: Edit | None = None) -> Session:
@@ -258,8 +276,24 @@ class Session:
 
     def _edits_by_name(self) -> dict[str, TensorSharding | None]:
         """The edits by names that hold in every session for the same text."""
+        return self._by_exact_names(self._edits)
+
+    def _by_exact_names(
+        self, edits: dict[Target, TensorSharding | None]
+    ) -> dict[str, TensorSharding | None]:
         exact = self._targets.exact_name
-        return {exact(target): sharding for target, sharding in self._edits.items()}
+        return {exact(target): sharding for target, sharding in edits.items()}
+
+    def _is_new_to(self, executor: Executor) -> bool:
+        """Whether ``executor`` has not been sent the program yet; it is now."""
+        try:
+            if executor in self._executors:
+                return False
+            self._executors.add(executor)
+        except TypeError:
+            # It has no hash, or takes no weak references.
+            pass
+        return True
 
     def _snapshot(self) -> tuple[str, str, dict[str, Any]]:
         """A key of the program, its text, and the options of the session."""

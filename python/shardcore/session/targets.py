@@ -30,6 +30,7 @@ class Targets:
     def __init__(self, program: SessionProgram) -> None:
         self._program = program
         self._names: dict[Target, str] = {}
+        """By which each is found and listed, no two by the same."""
         self._ranks: dict[Target, int | None] = {}
         self._by_name: dict[str, Target] = {}
         self._by_steps: dict[tuple[str, ...], Target] = {}
@@ -37,14 +38,16 @@ class Targets:
         arguments, results = program.ports()
         ports = [*(((0, port.index), port) for port in arguments)]
         ports += [((1, port.index), port) for port in results]
-        for target, port in ports:
-            self._names[target] = port.label or port.name
-            # A path of several denotes the first of them.
-            self._by_name.setdefault(self._names[target], target)
-            self._by_steps.setdefault(steps(self._names[target]), target)
+        self._paths = {target: port.label or port.name for target, port in ports}
         self._exact = {target: port.name for target, port in ports}
+        for target, path in self._paths.items():
+            # A path of several denotes the first of them.
+            self._by_name.setdefault(path, target)
+            self._by_steps.setdefault(steps(path), target)
         for target, name in self._exact.items():
             self._by_name.setdefault(name, target)
+            path = self._paths[target]
+            self._names[target] = path if self._by_name[path] == target else name
 
     def ports(self) -> list[Target]:
         """All arguments and results, in order."""
@@ -94,7 +97,7 @@ class Targets:
         if is_pattern(text):
             pattern = Pattern(text)
             return tuple(
-                target for target in self._exact if pattern.matches(steps(self._names[target]))
+                target for target, path in self._paths.items() if pattern.matches(steps(path))
             )
         function, name = None, text
         if text.startswith("@"):
@@ -115,7 +118,7 @@ class Targets:
         # The calculus is not imported with the package.
         from shardcore.calculus.mistakes import close_names
 
-        names = [self._names[target] for target in self._exact]
+        names = list(dict.fromkeys(self._paths.values()))
         wanted = text.replace("*", "")
         close = close_names(wanted, names, _MAX_CLOSE, cutoff=0.4)
         what = "matches" if is_pattern(text) else "is called"

@@ -1,0 +1,86 @@
+"""What is registered in this process, as something that others can compare with what they have."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+Registered = tuple[Any, ...]
+"""What is registered, as plain data; equal where it says the same."""
+
+_given: dict[tuple[str, str], object] = {}
+"""The rules and the data-flow edges of ops, by kind and op."""
+
+_MOST_DEEP = 16
+
+
+def note(kind: str, name: str, what: object) -> None:
+    """Remember ``what`` as the ``kind`` of the op ``name``; ``None`` removes it."""
+    if what is None:
+        _given.pop((kind, name), None)
+    else:
+        _given[kind, name] = what
+
+
+def registered_here() -> Registered:
+    """Return the version of this package and all that is registered in this process.
+
+    Functions are alike if their code is, and what they close over. What cannot be compared is alike
+    in this process alone.
+    """
+    from shardcore._core import __version__
+    from shardcore.rules.costs import registered_cost_rules
+    from shardcore.rules.shards import registered_shard_rules
+
+    of_ops = ((kind, name, _told(what)) for (kind, name), what in _given.items())
+    of_targets = (
+        (kind, target, _told(function))
+        for kind, rules in (("cost", registered_cost_rules()), ("shard", registered_shard_rules()))
+        for target, function in rules
+    )
+    return (__version__, *sorted((*of_ops, *of_targets), key=lambda row: row[:2]))
+
+
+def _told(value: object, depth: int = 0) -> object:
+    """``value`` as plain data."""
+    if value is None or type(value) in (str, int, float, bool, bytes):
+        return type(value).__name__, value
+    if depth < _MOST_DEEP:
+        deeper = depth + 1
+        if isinstance(value, FunctionType):
+            cells = [cell.cell_contents for cell in value.__closure__ or () if _is_full(cell)]
+            parts = (value.__defaults__, value.__kwdefaults__, tuple(cells))
+            return "function", _of_code(value.__code__, deeper), _told(parts, deeper)
+        if isinstance(value, tuple):
+            return type(value).__name__, *(_told(each, deeper) for each in value)
+        if isinstance(value, (set, frozenset)):
+            return type(value).__name__, *sorted(map(repr, value))
+        if isinstance(value, Mapping):
+            items = [(str(key), _told(each, deeper)) for key, each in value.items()]
+            return "mapping", *sorted(items, key=lambda item: item[0])
+    try:
+        return "pickled", pickle.dumps(value)
+    # Whatever a user's object raises.
+    except Exception:
+        return "here", os.getpid(), id(value)
+
+
+def _is_full(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _of_code(code: CodeType, depth: int) -> object:
+    """What ``code`` does, wherever its file lies."""
+    constants = tuple(
+        _of_code(each, depth + 1)
+        if isinstance(each, CodeType) and depth < _MOST_DEEP
+        else _told(each, depth + 1)
+        for each in code.co_consts
+    )
+    return code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants
