@@ -1784,8 +1784,8 @@ class SessionProgram:
         """The sharding that the program came with at ``target``."""
     def rank(self, target: tuple[int, int]) -> int | None:
         """The number of dims; ``None`` if it is not a ranked tensor."""
-    def constraints(self) -> list[tuple[tuple[int, int], str]]:
-        """The results of the sharding constraints of the entry function, with their names."""
+    def annotated_values(self) -> list[tuple[tuple[int, int], str]]:
+        """The values that the program came with annotations of, with their names."""
     def mesh(self) -> tuple[str, Mesh] | None:
         """The first mesh that has a name, after its name."""
     def annotated(

@@ -265,6 +265,54 @@ def test_copies_are_independent(session: Session, twin: Callable[[Session], Sess
         other.undo()
 
 
+HELPERS = """
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = call @"a b"(%arg0) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %1 = call @helper(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %2:2 = stablehlo.optimization_barrier {sdy.sharding = #sdy.sharding_per_value<[
+    <@mesh, [{"x"}, {}]>, <@mesh, [{}, {"y"}]>]>} %1, %0 : tensor<8x16xf32>, tensor<8x16xf32>
+  %3 = stablehlo.add %2#0, %2#1 : tensor<8x16xf32>
+  return %3 : tensor<8x16xf32>
+}
+func.func private @"a b"(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = stablehlo.tanh %arg0 : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+func.func private @helper(
+    %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.tanh %arg0 : tensor<8x16xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"y"}, {}]> : tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
+"""
+
+
+def test_annotations_of_all_values_are_listed_and_can_be_removed() -> None:
+    session = Module.parse(HELPERS).session()
+    given = session.annotations
+    assert list(given) == ["%2#0", "%2#1", "@helper %arg0", "@helper %1"]
+    for name in given:
+        session.unset(name)
+    assert not session.annotations
+    assert "sharding" not in str(session.module)
+    session.reset()
+    assert session.annotations == given
+
+
+@pytest.mark.parametrize("name", ["@a b %0", '@"a b" %0', "@a b  %0 "])
+def test_values_of_functions_with_any_name(name: str) -> None:
+    session = Module.parse(HELPERS).session()
+    session.set(name, "P('x')")
+    assert list(session.annotations)[-1:] == session.targets(name) == ["@a b %0"]
+    assert str(session.result.module) == str(session.module.propagate().module)
+    session.set({"@main %3": "P('y')"})
+    assert session.targets("@main %3") == ["%3"]
+    with pytest.raises(LocationError, match="did you mean %2#0"):
+        session.unset("%2")
+
+
 def test_of_an_argument_and_a_result_of_the_same_path_both_are_annotated() -> None:
     session = Module.parse(TEXT.replace("result['y']", "x")).session()
     session.set("result 0", "P(None, 'data')")

@@ -89,21 +89,10 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
         raise TypeError(f"expected a Module or a lowered function, not {type(given).__name__}")
     wanted = [keep] if isinstance(keep, str) else items(keep, "targets")
     stays = {name for target in wanted for name in session.targets(target)}
-    edits = {name: None for name in _annotated(session) if name not in stays}
+    edits = {name: None for name in session.annotations if name not in stays}
     bare = session._copy(edits).module if edits else session.module
     kept, kept_results = (
         frozenset(port.index for port in ports if (port.label or port.name) in stays)
         for ports in (bare.arguments(), bare.results())
     )
     return Program(session, bare, kept, kept_results, wrap)
-
-
-def _annotated(session: Session) -> list[str]:
-    """The targets that are annotated, in helper functions too."""
-    found = list(session.annotations)
-    module = session.module
-    entry = next((value.function for value in module.values()), None)
-    for op in module.ops():
-        if op.name == "sdy.sharding_constraint" and op.function != entry:
-            found.append(f"@{op.function} {op.results[0].name}")
-    return found

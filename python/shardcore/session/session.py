@@ -157,13 +157,9 @@ class Session:
     def annotations(self) -> dict[str, TensorSharding]:
         """What is annotated now: the shardings of arguments, results and values by target."""
         found: dict[str, TensorSharding] = {}
-        constraints = self._program.constraints()
-        for target, name in [*((port, "") for port in self._targets.ports()), *constraints]:
-            if target in self._edits:
-                continue
-            sharding = self._program.annotation(target)
-            if sharding is not None:
-                found[name or self._targets.name(target)] = sharding
+        for target, sharding in self._targets.annotated():
+            if target not in self._edits:
+                found[self._targets.name(target)] = sharding
         for target, edit in self._edits.items():
             if edit is not None:
                 found[self._targets.name(target)] = edit

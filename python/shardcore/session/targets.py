@@ -9,7 +9,7 @@ from shardcore.errors import Diagnostic, LocationError
 from shardcore.session.paths import Pattern, is_pattern, steps
 
 if TYPE_CHECKING:
-    from shardcore._core import SessionProgram
+    from shardcore._core import SessionProgram, TensorSharding
 
 Target = tuple[int, int]
 """The kind of a target (0 an argument, 1 a result, 2 a value) and its index."""
@@ -35,6 +35,7 @@ class Targets:
         self._by_name: dict[str, Target] = {}
         self._by_steps: dict[tuple[str, ...], Target] = {}
         self._found: dict[str, tuple[Target, ...]] = {}
+        self._annotated: list[tuple[Target, TensorSharding]] | None = None
         arguments, results = program.ports()
         ports = [*(((0, port.index), port) for port in arguments)]
         ports += [((1, port.index), port) for port in results]
@@ -49,9 +50,19 @@ class Targets:
             path = self._paths[target]
             self._names[target] = path if self._by_name[path] == target else name
 
-    def ports(self) -> list[Target]:
-        """All arguments and results, in order."""
-        return list(self._exact)
+    def annotated(self) -> list[tuple[Target, TensorSharding]]:
+        """What the program came with annotations of, arguments and results first."""
+        if self._annotated is None:
+            values = self._program.annotated_values()
+            for target, name in values:
+                self._names.setdefault(target, name)
+            given = ((target, self._program.annotation(target)) for target in self._exact)
+            self._annotated = [(target, sharding) for target, sharding in given if sharding]
+            for target, _ in values:
+                sharding = self._program.annotation(target)
+                if sharding is not None:
+                    self._annotated.append((target, sharding))
+        return self._annotated
 
     def rank(self, target: Target) -> int | None:
         """The number of dims of ``target``; ``None`` if it is not a ranked tensor."""
@@ -99,21 +110,28 @@ class Targets:
             return tuple(
                 target for target, path in self._paths.items() if pattern.matches(steps(path))
             )
+        text = text.strip()
         function, name = None, text
         if text.startswith("@"):
-            function, _, name = text.partition(" ")
-            function, name = function[1:], name.strip()
+            of, _, name = text[1:].rpartition(" ")
+            function = of.strip()
+            if len(function) > 1 and function[0] == function[-1] == '"':
+                function = function[1:-1]
         value = self._program.find(name, function) if name.startswith("%") else None
         if value is None:
             return ()
-        self._names.setdefault(value, text)
+        is_of_entry = function is None or self._program.find(name) == value
+        self._names.setdefault(value, name if is_of_entry else f"@{function} {name}")
         return (value,)
 
     def _unknown(self, text: str) -> tuple[str, str]:
         if text.startswith(("%", "@")):
+            is_one_of_several = "#" not in text and self._look_up(f"{text}#0")
             return (
                 f"the program has no value {text}",
-                "values are called as the program before propagation prints them",
+                f"did you mean {text}#0?"
+                if is_one_of_several
+                else "values are called as the program before propagation prints them",
             )
         # The calculus is not imported with the package.
         from shardcore.calculus.mistakes import close_names

@@ -11,9 +11,9 @@ use super::port::PyPort;
 use super::room::copy;
 use super::session_runs::SessionRuns;
 use super::sharding::PyTensorSharding;
-use crate::index::{Id, ValueId};
-use crate::ir::{OpKind, Program, Source};
-use crate::session::{annotation, with_mesh, Target};
+use crate::index::{FuncId, Id, ValueId};
+use crate::ir::{Program, Source};
+use crate::session::{annotated_values, annotation, with_mesh, Target};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -101,15 +101,19 @@ impl PySessionProgram {
     fn rank(&self, target: TargetArgument) -> PyResult<Option<usize>> {
         Ok(type_of(&self.program, self.target(target)?).rank())
     }
-    /// The constraints of the entry function: for each its result.
-    fn constraints(&self) -> Vec<(PyTarget, String)> {
+    /// The values that the program came with annotations of, with their names.
+    fn annotated_values(&self) -> Vec<(PyTarget, String)> {
         let program = &*self.program;
         let Some(entry) = self.names.entry(program) else { return Vec::new() };
-        let ops = program.pre_order(program.func_op(entry));
-        ops.filter(|&op| program.kind(op) == OpKind::ShardingConstraint)
-            .map(|op| program.result(op, 0))
-            .map(|value| ((2, value.index()), program.value_name(value)))
-            .collect()
+        let name = |(func, value): (FuncId, ValueId)| {
+            let name = program.value_name(value);
+            let name = match func == entry {
+                true => name,
+                false => format!("@{} {name}", program.str(program.func_name(func))),
+            };
+            ((2, value.index()), name)
+        };
+        annotated_values(program, entry).into_iter().map(name).collect()
     }
     /// The first mesh with a name, and its name.
     fn mesh(&self) -> Option<(&str, PyMesh)> {

@@ -3,6 +3,7 @@
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, Id, OpId, ShardingId, UseId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Program, ValueDef};
+use rustc_hash::FxHashSet;
 
 /// What can be annotated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,6 +38,31 @@ pub fn annotation(program: &Program, target: Target) -> ShardingId {
     }
 }
 
+/// The values that the program came with annotations of: results of constraints, results that ops which are not of Shardy
+/// have shardings for, and arguments of functions other than `entry`; in order, with their functions.
+pub fn annotated_values(program: &Program, entry: FuncId) -> Vec<(FuncId, ValueId)> {
+    let mut found = Vec::new();
+    for func in program.functions_in_order() {
+        let values = program.values_of(program.func_op(func)).into_iter();
+        let annotated = values.filter(|&value| {
+            program.sharding(value).is_some() && is_annotation(program, value, entry)
+        });
+        found.extend(annotated.map(|value| (func, value)));
+    }
+    found
+}
+
+/// Whether the sharding of `value` is an annotation of a value.
+fn is_annotation(program: &Program, value: ValueId, entry: FuncId) -> bool {
+    match program.def(value) {
+        ValueDef::Result(op) => is_constraint(program, op) || !is_of_shardy(program, op),
+        ValueDef::Arg(block) => {
+            let owner = program.block_parent_op(block);
+            program.kind(owner) == OpKind::Func && program.function_of(owner) != entry
+        }
+    }
+}
+
 /// Annotates each target of a parsed program with its sharding, or removes its annotation (`NONE`). Annotations
 /// are removed before others are added, so that the order of `edits` does not matter.
 ///
@@ -44,19 +70,25 @@ pub fn annotation(program: &Program, target: Target) -> ShardingId {
 /// A value is not a tensor.
 pub fn annotate(program: &mut Program, edits: &[(Target, ShardingId)]) -> Result<(), Diagnostic> {
     let (removed, set): (Vec<_>, Vec<_>) = edits.iter().partition(|(_, id)| id.is_none());
-    for &(target, sharding) in removed.into_iter().chain(set) {
-        annotate_one(program, target, sharding)?;
+    let bare = removed.iter().filter_map(|(target, _)| match target {
+        Target::Value(value) => Some(*value),
+        Target::Argument(..) | Target::Result(..) => None,
+    });
+    let bare: FxHashSet<ValueId> = bare.collect();
+    for (target, sharding) in removed.into_iter().chain(set) {
+        annotate_one(program, target, sharding, &bare)?;
     }
     Ok(())
 }
 
 /// Annotates `target` with `sharding`, or removes its annotation (`NONE`). A value is constrained as by
 /// `with_sharding_constraint`: the ops that use it use the constraint's result instead. If it is a
-/// constraint's result already, the constraint gets the sharding.
+/// constraint's result already, the constraint gets the sharding. `bare` are the values whose annotations are removed.
 fn annotate_one(
     program: &mut Program,
     target: Target,
     sharding: ShardingId,
+    bare: &FxHashSet<ValueId>,
 ) -> Result<(), Diagnostic> {
     match target {
         Target::Argument(func, index) => {
@@ -68,7 +100,7 @@ fn annotate_one(
         Target::Result(func, index) => {
             program.set_func_result_sharding(func, index, sharding);
         }
-        Target::Value(value) => return constrain(program, value, sharding),
+        Target::Value(value) => return constrain(program, value, sharding, bare),
     }
     Ok(())
 }
@@ -77,6 +109,7 @@ fn constrain(
     program: &mut Program,
     value: ValueId,
     sharding: ShardingId,
+    bare: &FxHashSet<ValueId>,
 ) -> Result<(), Diagnostic> {
     if program.types()[program.type_of(value)].rank().is_none() {
         let message = format!("{} is not a tensor", program.value_name(value));
@@ -90,7 +123,7 @@ fn constrain(
         }
         (Some(op), false) => remove_constraint(program, op),
         (None, true) => add_constraint(program, value, sharding),
-        (None, false) => return remove_own(program, value),
+        (None, false) => return remove_own(program, value, bare),
     }
     Ok(())
 }
@@ -134,12 +167,22 @@ fn restore_text_order(program: &mut Program, value: ValueId) {
     program.set_use_order(value, &uses);
 }
 
-/// Removes the sharding that the op of `value` carries for it. An op has shardings for all of its results or
-/// for none, so beside others that have one it becomes open.
-fn remove_own(program: &mut Program, value: ValueId) -> Result<(), Diagnostic> {
+/// Removes the sharding that the op or the function of `value` carries for it. An op has shardings for all of its results or
+/// for none, so beside others that keep one it becomes open.
+fn remove_own(
+    program: &mut Program,
+    value: ValueId,
+    bare: &FxHashSet<ValueId>,
+) -> Result<(), Diagnostic> {
     let old = program.sharding(value);
     if old.is_none() {
         return Ok(());
+    }
+    if let ValueDef::Arg(block) = program.def(value) {
+        if program.kind(program.block_parent_op(block)) == OpKind::Func {
+            program.set_sharding(value, ShardingId::NONE);
+            return Ok(());
+        }
     }
     let Some(op) = program.defining_op(value).filter(|&op| !is_of_shardy(program, op)) else {
         let message = format!("the sharding of {} is part of its op", program.value_name(value));
@@ -149,7 +192,7 @@ fn remove_own(program: &mut Program, value: ValueId) -> Result<(), Diagnostic> {
     let has_others = program
         .op_results(op)
         .into_iter()
-        .any(|other| other != value && program.sharding(other).is_some());
+        .any(|other| !bare.contains(&other) && program.sharding(other).is_some());
     let (mesh, ty) = (program.mesh_of(old), program.type_of(value));
     let new = if has_others { program.replicated(mesh, ty, false) } else { ShardingId::NONE };
     program.set_sharding(value, new);

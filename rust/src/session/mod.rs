@@ -14,7 +14,7 @@ mod prepared;
 #[cfg(test)]
 mod tests;
 
-pub use annotate::{annotate, annotation, Target};
+pub use annotate::{annotate, annotated_values, annotation, Target};
 pub use completed::placements;
 pub use meshes::{mesh_for, with_mesh};
 pub use prepared::{Course, Preparation, Prepared};
