@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import shardcore
-from shardcore import Module
+from shardcore import Diagnostic, Module, Session, VerificationError
+from shardcore.units import format_bytes
 
 from tests.page.test_page import TWO
+from tests.session.test_session import TEXT as SESSION
 
 EVIL = "<script>alert(1)</script>"
 
@@ -20,6 +24,8 @@ def shown() -> dict[str, tuple[Any, str]]:
     result = module.propagate()
     cost = result.cost("tpu-v5e")
     session = module.session()
+    edited = module.session()
+    edited.set(edited.module.arguments()[0].name, "P()")
     return {
         "Module": (module, "5 ops; 1 of 3 values are sharded"),
         "Result": (result, "values are sharded"),
@@ -34,6 +40,7 @@ def shown() -> dict[str, tuple[Any, str]]:
         "WhyNot": (result.why_not("%0", 1, "y"), "is not on dim 1"),
         "Partitioned": (result.partition(), "a device sends"),
         "Session": (session, "annotated"),
+        "EditedSession": (edited, "changed by the last edit"),
     }
 
 
@@ -95,3 +102,44 @@ def test_print_shows_arguments_and_results_with_layers_folded() -> None:
     assert lines[5].split()[:2] == ["result", "8x8xf32"]
     # The program is still what the module prints.
     assert str(Module.parse(text).propagate().module).startswith("func.func @main")
+
+
+def rows_of(html: str) -> list[list[str]]:
+    """The cells of the rows of all tables."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    return [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
+
+
+def test_a_session_shows_what_an_edit_changed_by_value_and_by_cost() -> None:
+    session = Module.parse(SESSION).session()
+    assert "changed" not in session._repr_html_()
+    old, before = session.result, session.cost("tpu-v5e")
+    session.set("x", "P('model')")
+    session.set("params/b/w", "P()")
+    session.undo()
+    html = session._repr_html_()
+    rows = rows_of(html)
+    new, after = session.result, session.cost("tpu-v5e")
+    places = {"x": "%arg0", "params['a']['w']": "%arg1", "params['b']['w']": "%arg2"}
+    places |= {f"%{number}": f"%{number}" for number in range(6)}
+    both = {
+        escape(name): [escape(str(result[place].sharding or "")) for result in (old, new)]
+        for name, place in places.items()
+    }
+    changed = {name: ["1", *texts] for name, texts in both.items() if len(set(texts)) > 1}
+    assert 1 < len(changed) < len(both)
+    listed = {row[0]: row[1:] for row in rows if len(row) == 4}
+    assert {name: listed.get(name) for name in both} == {**dict.fromkeys(both), **changed}
+    [arguments] = [row for row in rows if row[0] == "arguments"]
+    assert arguments[1:3] == [format_bytes(cost.argument_bytes) for cost in (before, after)]
+    assert "times are for tpu-v5e" in html
+    session.set("x", "P('model')")
+    assert "the last edit changed no sharding" in session._repr_html_()
+
+
+def test_a_session_of_what_cannot_be_completed_says_so() -> None:
+    session = Module.parse(SESSION).session()
+    session.set("x", "P()")
+    problem = VerificationError(Diagnostic("unsupported", "no <way>", "take another"))
+    with patch.object(Session, "_propagated", side_effect=problem):
+        assert "cannot be completed: no &lt;way&gt;" in session._repr_html_()

@@ -11,20 +11,18 @@ from rich.table import Table
 from shardcore.errors import ShardcoreError
 from shardcore.report.console import FittedTable, PlainTable
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
-from shardcore.report.labels import folded
 from shardcore.report.table import COLUMNS, cells, selection
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from shardcore._core import FactorTable, Module, Result, Value
     from shardcore.report.console import Part
-    from shardcore.session import Session
 
 MAX_ROWS = 40
 """More values than these are not listed."""
 MAX_COLLECTIVES = 10
 """Only the most expensive ones are listed."""
-_STYLE = 'style="font-family: ui-monospace, monospace; font-size: 12px; text-align: left"'
+STYLE = 'style="font-family: ui-monospace, monospace; font-size: 12px; text-align: left"'
 
 
 def result_html(result: Result) -> str:
@@ -50,11 +48,11 @@ def result_html(result: Result) -> str:
         for axis in after["axes"]
     ]
     return (
-        f"<div {_STYLE}><div>{after['sharded_values']} of {after['values']} values are sharded "
+        f"<div {STYLE}><div>{after['sharded_values']} of {after['values']} values are sharded "
         f"(annotated: {before['sharded_values']})</div>"
-        f"{_table(('bytes per device', 'before', 'after'), [*memory, *peak])}"
-        f"{_table(('axis', 'mesh', 'shards values', 'arguments'), axes)}{collectives}"
-        f"{_table(COLUMNS, rows)}<div>{escape(more)}</div></div>"
+        f"{html_table(('bytes per device', 'before', 'after'), [*memory, *peak])}"
+        f"{html_table(('axis', 'mesh', 'shards values', 'arguments'), axes)}{collectives}"
+        f"{html_table(COLUMNS, rows)}<div>{escape(more)}</div></div>"
     )
 
 
@@ -67,7 +65,9 @@ def _costs(result: Result) -> tuple[list[list[str]], str]:
     top = cost.top_collectives(MAX_COLLECTIVES)
     rest = len(cost.collectives) - len(top)
     others = f"{plural(rest, 'collective')} more; " if rest else ""
-    drawn = _table([name.lstrip(">") for name in COLLECTIVE_COLUMNS], map(collective_cells, top))
+    drawn = html_table(
+        [name.lstrip(">") for name in COLLECTIVE_COLUMNS], map(collective_cells, top)
+    )
     note = (
         f"<div>{escape(f'{others}times are for {cost.hardware.name}, policy {cost.policy}')}</div>"
     )
@@ -81,7 +81,7 @@ def value_html(value: Value) -> str:
     where = f" <i>{escape(value.location)}</i>" if value.location else ""
     known = value.sharding is not None and value.sharding.mesh is not None
     drawing = value.visualize()._repr_html_() if known else "<div>no sharding</div>"
-    return f"<div {_STYLE}><div><b>{head}</b>{where}</div>{drawing}</div>"
+    return f"<div {STYLE}><div><b>{head}</b>{where}</div>{drawing}</div>"
 
 
 def _rows(values: Sequence[Value]) -> list[list[str]]:
@@ -101,21 +101,10 @@ def module_html(module: Module) -> str:
     values, more = selection(module, MAX_ROWS)
     rows = _rows(values)
     return (
-        f"<div {_STYLE}><div>{escape(f'{module.filename}: {counts} are sharded')}</div>"
-        f"{_table(('mesh', 'axes'), meshes)}"
-        f"{_table(COLUMNS, rows)}<div>{escape(more)}</div></div>"
+        f"<div {STYLE}><div>{escape(f'{module.filename}: {counts} are sharded')}</div>"
+        f"{html_table(('mesh', 'axes'), meshes)}"
+        f"{html_table(COLUMNS, rows)}<div>{escape(more)}</div></div>"
     )
-
-
-def session_html(session: Session) -> str:
-    """Return ``session`` as an element of HTML: what is annotated."""
-    rows = folded(
-        (target, str(sharding), str(sharding)) for target, sharding in session.annotations.items()
-    )
-    lines = [[target, str(len(joined)), joined[0]] for target, joined in rows]
-    more = f"... {plural(len(lines) - MAX_ROWS, 'row')} more" if len(lines) > MAX_ROWS else ""
-    drawn = _table(("annotated", "count", "sharding"), lines[:MAX_ROWS])
-    return f"<div {_STYLE}><div>{escape(repr(session))}</div>{drawn}<div>{more}</div></div>"
 
 
 def factor_table_html(table: FactorTable) -> str:
@@ -126,7 +115,7 @@ def factor_table_html(table: FactorTable) -> str:
     columns = ("", *sizes, *(name for name, _ in free))
     kinds = ("kind", *(kind for _, _, kind in table.factors), *("" for _ in free))
     drawn = "".join(
-        _table(
+        html_table(
             (title, *columns[1:]),
             [
                 [
@@ -140,12 +129,12 @@ def factor_table_html(table: FactorTable) -> str:
         )
         for title, rows in (("before", table.before), ("after", table.after))
     )
-    return f"<div {_STYLE}><div><b>{escape(table.op)}</b></div>{drawn}</div>"
+    return f"<div {STYLE}><div><b>{escape(table.op)}</b></div>{drawn}</div>"
 
 
 def parts_html(parts: Iterable[Part]) -> str:
     """Return the parts of a report as an element of HTML."""
-    return f"<div {_STYLE}>{''.join(map(_part, parts))}</div>"
+    return f"<div {STYLE}>{''.join(map(_part, parts))}</div>"
 
 
 def text_html(text: object) -> str:
@@ -155,14 +144,14 @@ def text_html(text: object) -> str:
 
 def _part(part: Part) -> str:
     if isinstance(part, (PlainTable, FittedTable)):
-        return _table([name.lstrip(">") for name in part.columns], part.rows)
+        return html_table([name.lstrip(">") for name in part.columns], part.rows)
     if isinstance(part, Table):
         rows = zip(*(map(str, column.cells) for column in part.columns), strict=True)
-        return _table([str(column.header) for column in part.columns], rows)
+        return html_table([str(column.header) for column in part.columns], rows)
     return f'<div style="white-space: pre">{escape(str(part))}</div>'
 
 
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def html_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of plain text."""
 
     def line(tag: str, cells: Iterable[str]) -> str:

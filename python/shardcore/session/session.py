@@ -111,6 +111,8 @@ class Session:
         self._known_edits: dict[tuple[str, str], dict[Target, TensorSharding]] = {}
         self._num_known_targets = 0
         self._remembered = Remembered(module.num_ops)
+        self._counted_for: tuple[str | Hardware, dict[str, Any]] = ("tpu-v5p", {})
+        """The chip and the options of the cost that was asked for last."""
         self._executors: weakref.WeakSet[Executor] = weakref.WeakSet()
         """Those that have been sent the program."""
 
@@ -188,12 +190,14 @@ class Session:
         Raises:
             ShardcoreError: as for :func:`shardcore.cost`.
         """
-        return self._remembered.cost(
+        found = self._remembered.cost(
             self._edits,
             hardware,
             options,
             lambda: self._propagated().cost(hardware, **options),
         )
+        self._counted_for = (hardware, options)
+        return found
 
     def evaluate(
         self,
@@ -221,7 +225,7 @@ class Session:
         return evaluate(self, edits, hardware, executor, progress, options)
 
     def _repr_html_(self) -> str:
-        from shardcore.report.html import session_html
+        from shardcore.report.session_html import session_html
 
         return session_html(self)
 
@@ -259,6 +263,14 @@ class Session:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return pickled(self)
+
+    def _before(self) -> Session | None:
+        """The session before the last edit that holds."""
+        if not self._history:
+            return None
+        twin = self._copy()
+        twin._move_to(self._history[-1])
+        return twin
 
     # For evaluate(), whose work others may do.
 
