@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from shardcore import (
@@ -87,6 +88,20 @@ def test_all_ways_to_write_a_sharding(
 def test_a_sharding_without_a_name_of_its_mesh_is_over_the_equal_one(session: Session) -> None:
     session.set("x", TensorSharding(Mesh({"data": 2, "model": 4}), [["model"], []]))
     assert str(session.module.arguments()[0].sharding) == '<@mesh, [{"model"}, {}]>'
+
+
+def test_a_sharding_of_jax_is_over_the_mesh_with_its_axes() -> None:
+    other = 'sdy.mesh @other = <["model"=2, "data"=4]>\nsdy.mesh @mesh'
+    session = Module.parse(TEXT.replace("sdy.mesh @mesh", other, 1)).session()
+
+    def given(**axes: int) -> SimpleNamespace:
+        return SimpleNamespace(spec=("data", None), mesh=SimpleNamespace(shape=axes))
+
+    for name, sharding in (("mesh", given(data=2, model=4)), ("other", given(model=2, data=4))):
+        session.set("x", sharding)
+        assert str(session.annotations["x"]) == f'<@{name}, [{{"data"}}, {{}}]>'
+    with pytest.raises(VerificationError, match=r"x: .* is over a mesh that"):
+        session.set("x", given(data=8))
 
 
 @pytest.mark.parametrize("name", ["params['b']['w']", "params/b/w", "%arg2"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from shardcore._core import DimSharding, Mesh, TensorSharding
@@ -66,9 +67,28 @@ def read(
             return TensorSharding.parse(f"<@{_symbol(name)}, {text}>", {name: default})
         return TensorSharding.parse(text, meshes)
     spec: Any = getattr(sharding, "spec", sharding)
+    if spec is not sharding:
+        mesh = _over(sharding, mesh, meshes)
     if isinstance(spec, (Spec, tuple, list)) or hasattr(spec, "partitions"):
         return _of_spec(spec, rank, mesh)
     raise _mistake(f"a {type(sharding).__name__} is no sharding")
+
+
+def _over(
+    sharding: object, mesh: tuple[str, Mesh] | None, meshes: dict[str, Mesh]
+) -> tuple[str, Mesh] | None:
+    """The mesh of the program with the axes of that which ``sharding``, one of JAX, is over."""
+    shape = getattr(getattr(sharding, "mesh", None), "shape", None)
+    if not isinstance(shape, Mapping) or not shape or mesh is None:
+        return mesh
+    wanted = dict(shape)
+    named = [mesh, *meshes.items()]
+    found = next((each for each in named if dict(each[1].shape) == wanted), None)
+    if found is None:
+        message = f"{sharding} is over a mesh that the program does not have"
+        hint = f"give the spec alone, {getattr(sharding, 'spec', None)}"
+        raise VerificationError(Diagnostic("invalid-mesh", message, hint))
+    return found
 
 
 def _of_hlo(text: str, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:
