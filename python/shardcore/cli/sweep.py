@@ -44,17 +44,43 @@ def add(commands: Any) -> None:
     )
 
 
+def parts(text: str, separator: str, most: int | None = None) -> list[str]:
+    """``text`` between each ``separator`` that is neither in quotes nor in brackets; at ``most`` so
+    many of them divide. Where quotes or brackets do not close, all do.
+    """
+    found: list[str] = []
+    start, depth, quote = 0, 0, ""
+    for place, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote and text[place - 1] != "\\" else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == separator and depth == 0 and len(found) != most:
+            found.append(text[start:place])
+            start = place + 1
+    if quote or depth:
+        return text.split(separator, -1 if most is None else most)
+    return [*found, text[start:]]
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from shardcore.session.sweep import sweep
 
     choices: dict[str, list[str | None]] = {}
     for text in options.set:
-        target, equals, shardings = text.partition("=")
-        if not equals or not target.strip():
+        target, *rest = parts(text, "=", most=1)
+        listed = [one.strip() for one in parts(rest[0], "|")] if rest else []
+        if not target.strip() or not all(listed) or not listed:
             options.parser.error(f"--set takes TARGET=SHARDING|..., got {text!r}")
-        listed = [one.strip() for one in shardings.split("|")]
-        choices[target.strip()] = [None if one == "none" else one for one in listed]
+        # What is given twice for a target is tried once.
+        known = choices.setdefault(target.strip(), [])
+        found = [None if one == "none" else one for one in listed]
+        known += (one for one in dict.fromkeys(found) if one not in known)
     if not choices and not options.mesh:
         options.parser.error("there is nothing to try: give --set or --mesh")
     module = read_module(options.file)
@@ -62,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         rows = sweep(
             module,
             choices,
-            options.mesh,
+            list(dict.fromkeys(options.mesh)),
             options.hardware,
             progress=progress,
             **cost_options(options),

@@ -57,6 +57,7 @@ def sweep(
         **options: those of :func:`shardcore.cost`.
 
     Raises:
+        CalculusError: no such chip (``unknown-hardware``).
         LocationError: no argument, result or value is called like a target.
         ProgramTooLargeError: there are more than :data:`MOST_COMBINATIONS`.
         VerificationError: the program cannot have one of the meshes.
@@ -66,6 +67,11 @@ def sweep(
     if count * len(own) > MOST_COMBINATIONS:
         message = f"{count * len(own)} combinations are more than {MOST_COMBINATIONS}"
         raise ProgramTooLargeError(Diagnostic("program-too-large", message, "try fewer at a time"))
+    if isinstance(hardware, str):
+        # One mistake instead of one for each combination; the calculus is not imported before.
+        from shardcore.calculus.hardware import hardware as find
+
+        find(hardware, options.get("hardware_file"))
     sessions = [Session(module, mesh=mesh, legalize_chlo=True) for mesh in own]
     sessions[0].check_targets(choices)
     edits = [
