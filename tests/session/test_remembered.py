@@ -16,6 +16,7 @@ from shardcore.session import remembered
 from tests.session.test_session import TEXT, W
 
 CHIP = "tpu-v5p"
+CALL = "stablehlo.custom_call @mine(%0) : (tensor<8x32xf32>) -> tensor<8x32xf32>"
 EDITS = [{W: '[{}, {"model"}]'}, {W: '[{"data"}, {}]'}, {}, {"%1": '[{"data"}, {}]'}]
 
 
@@ -72,6 +73,21 @@ def test_rules_and_options_end_what_is_remembered(session: Session, rule: None) 
     assert changed.record() != row.record()
     registry.unregister("stablehlo.tanh")
     assert session.cost(CHIP).record() == before.record()
+
+
+def test_cost_rules_hold_for_costs_that_are_asked_for_after_them() -> None:
+    text = TEXT.replace("stablehlo.tanh %0 : tensor<8x32xf32>", CALL)
+    session = Module.parse(text).session()
+    before = session.cost(CHIP)
+    others = [shardcore.cost(session.result, CHIP, policy=policy) for policy in ("xla", "shardy")]
+    shardcore.cost_rule("mine", shardcore.CostEstimate(10**12))
+    try:
+        assert session.cost(CHIP).record() == new(session) != before.record()
+        assert shardcore.cost(session.result, CHIP).record() == new(session)
+        assert session.cost(CHIP, policy="shardy").record() == new(session, policy="shardy")
+    finally:
+        shardcore.rules.unregister_cost_rule("mine")
+    assert session.cost(CHIP).record() == new(session) == before.record() == others[0].record()
 
 
 def test_results_that_nobody_has_read_are_by_the_rules_of_their_time(
