@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 from shardcore._core import Figures
@@ -17,6 +16,7 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.costs.figures import TrafficKind
 from shardcore.costs.links import Links, Transfer
 from shardcore.units import parse_bytes
+from shardcore.worked_out import cached_property
 
 Limits: TypeAlias = "Mapping[str, int | str] | int | str"
 """Bytes, or a text such as ``30MiB``, for all kinds of collectives or by kind."""

@@ -6,7 +6,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +13,7 @@ from shardcore.bounded import json_text, shown
 from shardcore.costs.records import LiveValue
 from shardcore.costs.scopes import scope_of
 from shardcore.units import plural
+from shardcore.worked_out import cached_property
 
 GROUPS = ("scope", "line", "role", "value")
 """What :meth:`MemoryTimeline.by` sums over."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.expected import expect
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Figures

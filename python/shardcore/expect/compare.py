@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shardcore._core import Mesh, Result, Value
@@ -14,6 +13,7 @@ from shardcore.expect.schema import Expectations, Forbidden
 from shardcore.expect.sharding_text import dims_text
 from shardcore.expect.subjects import Subject, Subjects, names_of, title
 from shardcore.units import format_bytes
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore.costs import CollectiveCost, Cost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistakes
 from shardcore.jax.specs import trimmed_spec, unsayable
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware

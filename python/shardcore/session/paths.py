@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Port

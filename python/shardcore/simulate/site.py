@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shardcore.simulate.dtypes import DTYPES
 from shardcore.simulate.mistakes import mistake
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     import shardcore

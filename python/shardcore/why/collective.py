@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.errors import Diagnostic, LocationError
@@ -12,6 +11,7 @@ from shardcore.why import AxisWhy, Source, of_axes, written
 from shardcore.why.remedy import Remedy, Search, remedy
 from shardcore.why.text import collective_tree
 from shardcore.why.values import Found, find, value
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef, Explainer, Result

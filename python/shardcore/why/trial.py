@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
+
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Result
