@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from shardcore._core import (
     import_hlo_shardings,
 )
 from shardcore.bounded import shown
+from shardcore.errors import VerificationError
 from shardcore.expected import expect
 from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
@@ -84,9 +86,22 @@ class Lowered:
                 continue
             if not isinstance(sharding, TensorSharding):
                 sharding = self._read(sharding, port)
-            if sharding.mesh is None and self._mesh is not None:
-                sharding = sharding.with_mesh(our_mesh(self._mesh))
+            if self._mesh is not None:
+                sharding = self._named(sharding, our_mesh(self._mesh))
             yield (kind, port.index), port.label or port.name, sharding
+
+    def _named(self, sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
+        """``sharding`` over the program's mesh, ``mesh``, if it is over no other."""
+        if sharding.mesh is None:
+            return sharding.with_mesh(mesh)
+        if sharding.mesh_name is not None or sharding.mesh != mesh:
+            return sharding
+        meshes = {"mesh": mesh, **self.module.meshes}
+        named = next((name for name, each in meshes.items() if each == mesh), None)
+        dims, replicated, unreduced = sharding.dims, sharding.replicated, sharding.unreduced
+        return TensorSharding(
+            mesh, dims, replicated=replicated, unreduced=unreduced, mesh_name=named
+        )
 
     def _read(self, sharding: str | PartitionSpec | NamedSharding, port: Port) -> TensorSharding:
         """The sharding of ``port`` that ``sharding`` says, as in a session."""
@@ -101,6 +116,8 @@ class Lowered:
             raise mistake("missing-mesh", f"{shown(sharding)} is over no mesh", hint)
         rank = None if port.shape is None else len(port.shape)
         name = port.label or port.name
+        # The axes of its spec are those of the program's mesh, whatever sizes they have in its own.
+        sharding = sharding.spec if isinstance(sharding, NamedSharding) else sharding
         return read_for(name, sharding, rank, next(iter(meshes.items()), None), meshes)
 
     def as_text(self, dialect: str = "stablehlo") -> str:
@@ -120,18 +137,30 @@ class Lowered:
         :class:`JaxResult`. Options are those of :meth:`Module.session`; ``legalize_chlo`` is true
         by default, as in :meth:`propagate`.
         """
-        if not self.module.meshes and self._mesh is not None:
-            options.setdefault("mesh", our_mesh(self._mesh))
+        options = {"legalize_chlo": True, **options}
+        given = options.pop("mesh", None)
+        if given is not None:
+            mesh = given if isinstance(given, Mesh) else Mesh(given)
+            return Session(self.module, mesh=mesh, wrap=self._wrap(mesh), **options)
         wrap = functools.partial(JaxResult, trees=self._trees, mesh=self._mesh)
-        return Session(self.module, wrap=wrap, **{"legalize_chlo": True, **options})
+        if not self.module.meshes and self._mesh is not None:
+            own = our_mesh(self._mesh)
+            # Its shardings may all be over other meshes, which are written in them.
+            with contextlib.suppress(VerificationError):
+                return Session(self.module, mesh=own, wrap=wrap, **options)
+        return Session(self.module, wrap=wrap, **options)
+
+    def _wrap(self, mesh: Mesh) -> Callable[[Result], JaxResult]:
+        """What makes a result over ``mesh`` one of JAX."""
+        own = self._mesh
+        if own is None or not is_same_mesh(mesh, own):
+            own = abstract_mesh(mesh)
+        return functools.partial(JaxResult, trees=self._trees, mesh=own)
 
     def over(self, result: Result, mesh: Mesh) -> JaxResult:
         """Return ``result``, of this program over ``mesh``, in the trees of the function."""
         expect(mesh, Mesh)
-        own = self._mesh
-        if own is None or not is_same_mesh(mesh, own):
-            own = abstract_mesh(mesh)
-        return JaxResult(result, self._trees, own)
+        return self._wrap(mesh)(result)
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import module_html

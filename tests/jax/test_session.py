@@ -1,0 +1,53 @@
+"""Sessions of functions of JAX."""
+
+from __future__ import annotations
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import pytest
+import shardcore.jax
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from shardcore import DimSharding, Mesh, TensorSharding, VerificationError
+
+MESH = {"x": 4, "y": 2}
+ARGUMENTS = [jax.ShapeDtypeStruct((8, 16), jnp.float32), jax.ShapeDtypeStruct((16, 8), jnp.float32)]
+OPEN = [DimSharding(["x"], False, 1), None]
+
+
+def product(a: jax.Array, b: jax.Array) -> jax.Array:
+    return a @ b
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (TensorSharding(Mesh(MESH), OPEN, replicated=["y"]), "@mesh"),
+        (TensorSharding("mesh", OPEN, replicated=["y"]), "@mesh"),
+        (TensorSharding(Mesh(MESH), OPEN, replicated=["y"], mesh_name="own"), "@own"),
+        (TensorSharding(Mesh({"y": 4, "x": 2}), OPEN, replicated=["y"]), 'mesh<["y"=4, "x"=2]>'),
+    ],
+)
+def test_a_session_of_a_function_with_any_sharding(given: TensorSharding, expected: str) -> None:
+    lowered = shardcore.jax.lower(product, *ARGUMENTS, mesh=MESH, in_shardings=(given, None))
+    session = lowered.session()
+    assert {name: str(sharding) for name, sharding in session.annotations.items()} == {
+        "a": f'<{expected}, [{{"x", ?}}p1, {{}}], replicated={{"y"}}>'
+    }
+    assert session.result.out_specs == PartitionSpec("x")
+    if expected == "@mesh":
+        session.set("b", PartitionSpec(None, "y"))
+        assert session.result.out_specs == PartitionSpec("x", "y")
+        assert str(session.result.module) == str(session.module.propagate().module)
+
+
+def test_results_over_another_mesh_are_over_it_in_jax_too() -> None:
+    session = shardcore.jax.lower(product, *ARGUMENTS, mesh=MESH).session(mesh={"z": 8})
+    session.set("a", PartitionSpec("z"))
+    mesh = AbstractMesh((8,), ("z",))
+    assert session.result.out_shardings == NamedSharding(mesh, PartitionSpec("z"))
+    twin = pickle.loads(pickle.dumps(session))
+    assert twin.result.out_shardings == session.result.out_shardings
+    with pytest.raises(VerificationError, match="is over a mesh that the program does not have"):
+        session.set("b", NamedSharding(AbstractMesh((4, 2), ("x", "y")), PartitionSpec("x")))
