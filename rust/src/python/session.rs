@@ -107,9 +107,10 @@ impl PySessionProgram {
         let Some(entry) = self.names.entry(program) else { return Vec::new() };
         let name = |(func, value): (FuncId, ValueId)| {
             let name = program.value_name(value);
-            let name = match func == entry {
-                true => name,
-                false => format!("@{} {name}", program.str(program.func_name(func))),
+            let name = if func == entry {
+                name
+            } else {
+                format!("@{} {name}", program.str(program.func_name(func)))
             };
             ((2, value.index()), name)
         };
