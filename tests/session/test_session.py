@@ -243,6 +243,18 @@ def test_a_program_without_a_mesh() -> None:
     other = bare.session()
     other.set("x", TensorSharding(Mesh({"i": 2}), [["i"], []], mesh_name="own"))
     assert list(other.result.module.meshes) == ["own"]
+    for sharding in ('<@own, [{"i"}, {}]>', "P('i')"):
+        other.set(W, sharding)
+        assert str(other.annotations[W]) == '<@own, [{"i"}, {}]>'
+        [row] = other.evaluate([{W: sharding}], "tpu-v5e")
+        assert row.error is None
+    other.reset()
+    other.set("x", TensorSharding(Mesh({"i": 4}), [["i"], []], mesh_name="own"))
+    other.set(W, "P('i')")
+    assert other.annotations[W].mesh == Mesh({"i": 4})
+    other.reset()
+    with pytest.raises(VerificationError, match="no mesh"):
+        other.set(W, "P('i')")
 
 
 def test_cost_is_that_of_a_new_run(session: Session) -> None:

@@ -18,6 +18,7 @@ from shardcore._core import (
     registry_version,
 )
 from shardcore.bounded import shown
+from shardcore.errors import ShardcoreError
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.pickled import pickled
 from shardcore.session.remembered import Remembered
@@ -343,6 +344,8 @@ class Session:
         found = {
             target: self._sharding(target, sharding, mesh) for target in self._targets.find(name)
         }
+        if any(each.mesh_name not in self._meshes for each in found.values()):
+            return found
         self._num_known_targets += 1 + len(found)
         if self._num_known_targets > _MOST_KNOWN_TARGETS:
             self._known_edits.clear()
@@ -358,7 +361,16 @@ class Session:
         if known is not None:
             return known
         name = self._targets.name(target)
-        found = read_for(name, sharding, rank, mesh, self._meshes)
+        try:
+            found = read_for(name, sharding, rank, mesh, self._meshes)
+        except ShardcoreError as error:
+            edits = (edit for edit in self._edits.values() if edit is not None)
+            added = {edit.mesh_name: edit.mesh for edit in edits if edit.mesh and edit.mesh_name}
+            if error.code != "unknown-mesh" or not added:
+                raise
+            # The program has it as long as such an edit holds.
+            first = mesh or next(iter(added.items()))
+            return read_for(name, sharding, rank, first, {**added, **self._meshes})
         if isinstance(sharding, str):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
