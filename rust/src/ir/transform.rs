@@ -1,6 +1,6 @@
 //! Replaces every sharding of a program.
 
-use super::Program;
+use super::{OpFlags, Program, ValueDef};
 use crate::index::{Id, ShardingId};
 
 impl Program {
@@ -16,12 +16,19 @@ impl Program {
         if images.iter().enumerate().all(|(at, image)| image.index() == at) {
             return;
         }
-        for value in self.value_ids() {
-            let old = self.sharding(value);
-            if let Some(&new) = images.get(old.index()) {
-                self.set_sharding(value, new);
+        let mut shardings = std::mem::take(&mut self.value_shardings);
+        for (sharding, value) in shardings.iter_mut().zip(self.values.iter()) {
+            let Some(&new) = images.get(sharding.index()) else { continue };
+            if std::mem::replace(sharding, new) == new {
+                continue;
             }
+            let owner = match value.def() {
+                ValueDef::Result(op) => op,
+                ValueDef::Arg(block) => self.block_parent_op(block),
+            };
+            self.printing.flags[owner].set(OpFlags::ATTRS_CHANGED);
         }
+        self.value_shardings = shardings;
         for func in self.func_ids() {
             for index in 0..self.func_args(func).len() {
                 let old = self.func_args(func)[index].sharding;

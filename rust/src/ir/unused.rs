@@ -1,8 +1,8 @@
 //! Ops that nothing uses.
 
-use super::{OpKind, OpTraits, Program};
+use super::{Op, OpKind, OpTraits, Program};
 use crate::bitset::BitSet;
-use crate::index::OpId;
+use crate::index::{Id, OpId, ValueId};
 
 /// Which ops that nothing uses are erased, of those without side effects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,19 @@ pub enum Unused {
 }
 
 impl Program {
+    /// The ops in the program none of whose results is used, in the order of their ids.
+    pub fn unused_ops(&self) -> impl Iterator<Item = OpId> + '_ {
+        let is_unused = |row: &Op| {
+            let results = row.first_result.index()..;
+            row.parent.is_some()
+                && !row.is_erased
+                && results
+                    .take(row.num_results as usize)
+                    .all(|value| self.values[ValueId::from_index(value)].first_use.is_none())
+        };
+        let rows = self.ops.ids().zip(self.ops.iter());
+        rows.filter(move |(_, row)| is_unused(row)).map(|(op, _)| op)
+    }
     /// Erases ops whose results nobody uses, and which have no side effects.
     pub fn erase_unused(&mut self, unused: Unused) {
         let ops: Vec<OpId> = self.pre_order(self.module_op()).collect();

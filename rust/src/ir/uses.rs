@@ -86,6 +86,15 @@ impl Program {
             self.link_use(slot, value);
         }
     }
+    /// Makes the uses by `op`, one after the other, the newest uses of their values.
+    pub fn make_newest_uses(&mut self, op: OpId) {
+        for slot in self.op_uses(op) {
+            // Most values have one use.
+            if self.operands[slot].prev_use.is_some() {
+                self.make_newest_use(slot);
+            }
+        }
+    }
     /// Puts the uses of `value` in this order, newest first; `order` holds all of them.
     pub fn set_use_order(&mut self, value: ValueId, order: &[UseId]) {
         self.values[value].first_use = UseId::NONE;

@@ -26,8 +26,6 @@ pub fn fold_all(
         if may_commute {
             move_constants_back(program, op);
         }
-        for slot in program.op_uses(op) {
-            program.make_newest_use(slot);
-        }
+        program.make_newest_uses(op);
     }
 }

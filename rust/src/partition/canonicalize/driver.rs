@@ -137,9 +137,8 @@ impl<'a> Driver<'a> {
     /// Erases all dead ops.
     fn erase_dead_ops(mut self) {
         let program = &*self.program;
-        let is_there = |op: &OpId| program.parent_block(*op).is_some() && !program.is_erased(*op);
-        let is_dead = |op: &OpId| self.is_unused(*op) && has_no_effect(program, *op);
-        let dead: Vec<OpId> = program.op_ids().filter(|op| is_there(op) && is_dead(op)).collect();
+        let dead: Vec<OpId> =
+            program.unused_ops().filter(|&op| has_no_effect(program, op)).collect();
         for op in dead {
             self.push(op);
         }
