@@ -80,27 +80,54 @@ func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>, %w: tensor<16x32xf32
 """
 
 
+REDUCED = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8xf32> {
+  %c = stablehlo.constant dense<INITIAL> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) across dimensions = [1]
+    : (tensor<8x16xf32>, tensor<f32>) -> tensor<8xf32>
+    reducer(%a: tensor<f32>, %b: tensor<f32>) {
+      %1 = stablehlo.REDUCER %a, %b : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }
+  return %0 : tensor<8xf32>
+}
+"""
+REDUCTIONS = [
+    ("add", "0.0"),
+    ("add", "1.0"),
+    ("maximum", "0.0"),
+    ("multiply", "1.0"),
+    ("subtract", "0.0"),
+]
+
+
 def test_what_lowerings_share_changes_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs come out the same whichever were lowered before, by whichever policy."""
     session = shardcore.Module.parse(SHARED).session()
-    shardings = ("[{}, {}]", '[{"x"}, {"y"}]', '[{"y"}, {}]')
+    shardings = ("[{}, {}]", '[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"y"}, {"x"}]')
     results = []
-    for x, w in product(shardings, shardings):
+    for x, w in product(shardings[:3], shardings[:3]):
         session.set({"%x": x, "%w": w, "%y": shardings[1]})
+        results.append(session.result)
+    for (reducer, initial), x in product(REDUCTIONS, shardings[1:]):
+        text = REDUCED.replace("REDUCER", reducer).replace("INITIAL", initial)
+        session = shardcore.Module.parse(text).session()
+        session.set({"%x": x})
         results.append(session.result)
     cases = list(product(results, POLICIES))
 
-    def text(result: shardcore.Result, policy: str) -> str:
+    def lowered_text(result: shardcore.Result, policy: str) -> str:
         return str(result.partition(policy).module)
 
     alone = []
     for result, policy in cases:
         monkeypatch.setattr(partitioned, "_PLANS", shardcore.ReshardPlans())
-        alone.append(text(result, policy))
+        alone.append(lowered_text(result, policy))
     assert len(set(alone)) > len(cases) // 2
     monkeypatch.setattr(partitioned, "_PLANS", shardcore.ReshardPlans())
-    assert [text(*case) for case in cases] == alone
-    assert [text(*case) for case in reversed(cases)] == alone[::-1]
+    assert [lowered_text(*case) for case in cases] == alone
+    assert [lowered_text(*case) for case in reversed(cases)] == alone[::-1]
 
 
 WINDOWS = "\n".join(

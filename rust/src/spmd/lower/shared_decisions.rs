@@ -1,9 +1,9 @@
 //! Decisions that lowerings share, so that a program that is partitioned again, with other shardings, is decided anew only where
 //! these differ.
 //!
-//! They are known by content: signatures and types by their texts, rules by what they say. A decision about an op with regions,
-//! or about a custom call, depends on more, and is not shared. Nor are the numbers of placements those of one program: the
-//! placements are shared along with the decisions.
+//! They are known by content: signatures and types by their texts, rules by what they say. A decision about a custom call, or
+//! about an op with regions other than a reduction by known reducers, depends on more, and is not shared. Nor are the numbers of
+//! placements those of one program: the placements are shared along with the decisions.
 
 use super::super::devices::Devices;
 use super::super::digits::Digit;
@@ -104,8 +104,11 @@ impl<'a> Sought<'a> {
         own: &'a Key,
         operands: &'a [Held],
     ) -> Option<Self> {
+        // The facts say all of a region of known reducers.
+        let is_told = program.kind(op) == OpKind::Reduce
+            && own.facts.first().is_some_and(|&reducer| reducer >= 0);
         // Reversals bring orders of devices of their own.
-        let is_apart = program.num_regions(op) > 0
+        let is_apart = (program.num_regions(op) > 0 && !is_told)
             || program.kind(op) == OpKind::CustomCall
             || program.op_name(op) == "stablehlo.reverse";
         if is_apart {
