@@ -5,7 +5,7 @@
 //! 96-layer model has a few hundred signatures; rules are built once for each.
 
 use super::{Interner, OpFlags, OpKind, OpTraits, Program, Span};
-use crate::index::{Id, IdRange, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, ValueId};
+use crate::index::{Id, IdRange, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, UseId, ValueId};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -182,17 +182,30 @@ impl Program {
     /// Updates `op`, which had the signature of `first`, as [`Program::update_types`] does. `first` is updated already; if `op`
     /// has its types, it gets its signature.
     pub fn update_types_like(&mut self, first: OpId, op: OpId) {
-        let type_of = |value: ValueId| self.values[value].ty;
-        let operands = |op| self.op_operands(op).iter().map(|slot| type_of(slot.value));
-        let are_equal = self.ops[first].num_operands == self.ops[op].num_operands
-            && operands(first).zip(operands(op)).all(|(first, own)| first == own)
-            && self.op_results(first).map(type_of).eq(self.op_results(op).map(type_of));
-        if are_equal {
+        if self.have_equal_types(first, op) {
             self.ops[op].signature = self.ops[first].signature;
             self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
         } else {
             self.update_types(op);
         }
+    }
+    /// Whether operands and results of two ops have the same types.
+    fn have_equal_types(&self, first: OpId, second: OpId) -> bool {
+        let (one, two) = (&self.ops[first], &self.ops[second]);
+        let type_of_slot = |first: UseId, index: usize| {
+            let slot = &self.operands[UseId::from_index(first.index() + index)];
+            self.values[slot.value].ty
+        };
+        let type_of_result = |first: ValueId, index: usize| {
+            self.values[ValueId::from_index(first.index() + index)].ty
+        };
+        (one.num_operands, one.num_results) == (two.num_operands, two.num_results)
+            && (0..one.num_operands as usize).all(|index| {
+                type_of_slot(one.first_operand, index) == type_of_slot(two.first_operand, index)
+            })
+            && (0..one.num_results as usize).all(|index| {
+                type_of_result(one.first_result, index) == type_of_result(two.first_result, index)
+            })
     }
     /// Gives `op`, which a pass has made, a signature.
     pub fn sign_op(&mut self, op: OpId) {

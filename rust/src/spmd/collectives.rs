@@ -6,7 +6,8 @@ use super::emit::Emitter;
 use super::placement::Placement;
 use super::reducer::Reducer;
 use crate::attribute::write_digit_groups;
-use crate::index::{OpId, TypeId, ValueId};
+use crate::index::{OpId, StrId, TypeId, ValueId};
+use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
 /// The attribute that says the channel of a collective.
@@ -18,6 +19,8 @@ pub struct Collectives {
     /// The last channel in use, and its handle.
     channel: i64,
     handle: String,
+    /// The name of [`CHANNEL`] in the program, once it has one.
+    channel_name: Option<StrId>,
     /// Groups of devices as text, by order and digits.
     groups: FxHashMap<(u32, Vec<Digit>), String>,
     /// The pairs of devices of permutes as text, by the placements before, then those after; `None` where all devices keep
@@ -68,6 +71,12 @@ impl Collectives {
         write_int(self.channel, &mut self.handle);
         self.handle.push_str(", type = 1>");
         &self.handle
+    }
+
+    /// The name of the attribute that says the channel of a collective; `None` if nothing in `program` is called so.
+    pub(super) fn channel_name(&mut self, program: &Program) -> Option<StrId> {
+        self.channel_name = self.channel_name.or_else(|| program.find_name(CHANNEL));
+        self.channel_name
     }
 
     /// An all-gather along `dim` among devices that differ in `digits`; shards are in the order of the
@@ -251,7 +260,7 @@ fn write_int(number: i64, text: &mut String) {
 }
 
 /// The largest channel that an op of `ops` has.
-pub fn last_channel(program: &crate::ir::Program, ops: impl Iterator<Item = OpId>) -> i64 {
+pub fn last_channel(program: &Program, ops: impl Iterator<Item = OpId>) -> i64 {
     let mut last = 0;
     if program.strings().find(CHANNEL).is_none() {
         return last;

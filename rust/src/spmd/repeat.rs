@@ -4,7 +4,7 @@
 //! such as offsets of shards. They are copied if all they read is the value, each other, and what is shared; what is shared
 //! stays so until the end of the program.
 
-use super::collectives::{Collectives, CHANNEL};
+use super::collectives::Collectives;
 use super::emit::Emitter;
 use crate::index::{BlockId, Id, IdRange, OpId, ValueId};
 use crate::ir::InsertPoint;
@@ -85,7 +85,7 @@ impl Emitter<'_> {
             map.insert(own, other);
         }
         let at = InsertPoint::at(self.place()).with_loc(self.loc());
-        let (channel, mut cause) = (self.program.find_name(CHANNEL), None);
+        let (channel, mut cause) = (collectives.channel_name(self.program), None);
         for op in IdRange::<OpId>::new(made.ops.0.index()..made.ops.1.index()) {
             if self.program.parent_block(op) != made.block {
                 continue;

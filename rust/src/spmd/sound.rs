@@ -5,8 +5,9 @@ use super::placement::Placement;
 use crate::attribute::print_sharding;
 use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{ShardingId, ValueId};
+use crate::index::{MeshId, ShardingId, ValueId};
 use crate::ir::{Program, ValueDef};
+use rustc_hash::FxHashSet;
 
 /// Whether `value` is a result of an op, or an argument of a block, that was not erased: edges that propagation needed may
 /// have had other shardings.
@@ -28,15 +29,38 @@ pub(super) fn used_shardings(program: &Program) -> BitSet<ShardingId> {
             used.insert(id);
         }
     }
-    let mut add = |id: ShardingId| {
-        if id.is_some() {
-            used.insert(id);
-        }
+    shardings_of_ports(program).for_each(|id| {
+        used.insert(id);
+    });
+    used
+}
+
+/// The shardings of arguments and results of functions.
+fn shardings_of_ports(program: &Program) -> impl Iterator<Item = ShardingId> + '_ {
+    let of_func = move |func| {
+        let args = 0..program.func_args(func).len();
+        let args = args.map(move |index| program.func_arg_sharding(func, index));
+        args.chain(program.func_results(func).iter().map(|port| port.sharding))
     };
-    for func in program.func_ids() {
-        (0..program.func_args(func).len())
-            .for_each(|index| add(program.func_arg_sharding(func, index)));
-        program.func_results(func).iter().for_each(|port| add(port.sharding));
+    program.func_ids().flat_map(of_func).filter(|id| id.is_some())
+}
+
+/// The meshes that values, and arguments and results of functions are sharded over.
+pub(super) fn used_meshes(program: &Program) -> BitSet<MeshId> {
+    let mut used = BitSet::new(program.meshes().len());
+    let meshes = program.shardings().ids().filter_map(|id| program.mesh_of(id).get());
+    let mut left = meshes.collect::<FxHashSet<MeshId>>().len();
+    for value in program.value_ids() {
+        if left == 0 {
+            return used;
+        }
+        let Some(mesh) = program.mesh_of(program.sharding(value)).get() else { continue };
+        if !used.contains(mesh) && is_in_program(program, value) {
+            left -= usize::from(used.insert(mesh));
+        }
+    }
+    for mesh in shardings_of_ports(program).filter_map(|id| program.mesh_of(id).get()) {
+        used.insert(mesh);
     }
     used
 }

@@ -28,28 +28,32 @@ impl Lowering<'_, '_, '_> {
             return false;
         }
         let program = &*self.emit.program;
-        let mut operands = take(&mut self.operands);
+        let (mut operands, mut facts) = (take(&mut self.operands), take(&mut self.tensors.facts));
         operands.clear();
+        facts.clear();
         let mut is_broadcast = false;
-        for slot in program.op_uses(op) {
-            let value = program.used_value(slot);
+        for value in program.operands(op) {
             let Some(held) = self.held.get(value.index()).copied().flatten() else { break };
             is_broadcast |= self.broadcasts.has(held.value);
             operands.push(held);
         }
-        let origins = is_broadcast.then(|| self.origins(&operands));
-        let is_reduce = program.kind(op) == OpKind::Reduce;
-        let facts = if is_reduce { self.facts_of_region(op, &operands) } else { Vec::new() };
+        if program.kind(op) == OpKind::Reduce {
+            self.facts_of_region(op, &operands, &mut facts);
+        }
         let global = program.type_of(result);
         let is_like = |known: &KnownOp| {
-            let mut tensors = known.operands.iter().zip(&operands);
             (known.rule, known.result.0, known.result.1) == (rule, target, global)
                 && known.operands.len() == operands.len()
-                && tensors.all(|(&(placement, ty), held)| {
+                && (0..operands.len()).all(|index| {
+                    let (held, (placement, ty)) = (&operands[index], known.operands[index]);
                     placement == held.placement && ty == program.type_of(held.value)
                 })
-                && *known.origins == *origins.as_deref().unwrap_or_default()
                 && *known.facts == *facts
+                && if is_broadcast {
+                    self.are_origins(&known.origins, &operands)
+                } else {
+                    known.origins.is_empty()
+                }
         };
         let mut next = Some(last);
         let found = loop {
@@ -63,7 +67,7 @@ impl Lowering<'_, '_, '_> {
         if let Some(place) = found {
             self.lower_as(op, place, &mut operands);
         }
-        self.operands = operands;
+        (self.operands, self.tensors.facts) = (operands, facts);
         found.is_some()
     }
     fn lower_as(&mut self, op: OpId, place: u32, operands: &mut [Held]) {

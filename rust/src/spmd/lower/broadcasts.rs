@@ -78,6 +78,19 @@ impl Lowering<'_, '_, '_> {
         };
         operands.iter().enumerate().filter_map(origin).collect()
     }
+    /// Whether `origins` are those of `operands`.
+    pub(super) fn are_origins(&self, origins: &[Origin], operands: &[Held]) -> bool {
+        let mut left = origins.iter();
+        let are_next = operands.iter().enumerate().all(|(index, held)| {
+            let Some(Broadcast { operand, dims }) = self.broadcasts.get(&held.shard()) else {
+                return true;
+            };
+            left.next().is_some_and(|&(at, placement, ty, ref own)| {
+                (at, placement, ty) == (index, operand.placement, operand.global) && own == dims
+            })
+        });
+        are_next && left.next().is_none()
+    }
     /// The operand that `held` is a broadcast of, and the placement of it from which `held` is broadcast as `target`.
     fn origin_at(&mut self, held: Held, target: PlacementId) -> Option<(Broadcast, PlacementId)> {
         let known = self.broadcasts.get(&held.shard())?.clone();

@@ -20,7 +20,8 @@ use std::sync::Arc;
 impl Lowering<'_, '_, '_> {
     /// The local values of the operands of `op`, and the targets of its results.
     pub(super) fn tensors(&mut self, op: OpId) -> Tensors {
-        let Tensors { mut operands, mut results, mut own, .. } = std::mem::take(&mut self.tensors);
+        let Tensors { mut operands, mut results, mut own, mut facts, .. } =
+            std::mem::take(&mut self.tensors);
         operands.clear();
         results.clear();
         own.clear();
@@ -39,34 +40,40 @@ impl Lowering<'_, '_, '_> {
         if own.iter().zip(&results).all(|(own, result)| *own == result.1) {
             own.clear();
         }
-        let facts = match self.emit.program.kind(op) {
-            OpKind::Concatenate => parts,
-            OpKind::DynamicSlice => dynamic::starts(self.emit.program, op, operands[0].global),
-            _ if self.emit.program.num_regions(op) > 0 => self.facts_of_region(op, &operands),
-            _ => Vec::new(),
-        };
+        facts.clear();
+        match self.emit.program.kind(op) {
+            OpKind::Concatenate => facts = parts,
+            OpKind::DynamicSlice => {
+                facts = dynamic::starts(self.emit.program, op, operands[0].global);
+            }
+            _ => self.facts_of_region(op, &operands, &mut facts),
+        }
         let origins = self.origins(&operands);
         Tensors { operands, results, own, facts, origins }
     }
-    /// The facts of the region of `op`: its reducer, and whether the initial value is the reducer's identity.
-    pub(super) fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
+    /// The facts of the region of `op`: its reducers, and whether the initial value is the identity of the last one. None if it
+    /// has no region.
+    pub(super) fn facts_of_region(&self, op: OpId, operands: &[Held], facts: &mut Vec<i64>) {
         let program = &*self.emit.program;
+        facts.clear();
+        if program.num_regions(op) == 0 {
+            return;
+        }
         let is_identity_of = |reducer: Reducer| {
             operands.last().is_some_and(|init| {
                 let identity = reducer.identity(self.emit.element(init.global));
                 identity.is_some_and(|identity| self.is_constant(init.value, &identity))
             })
         };
-        let Some(reducers) = Reducer::each_of_region(program, op) else {
-            if log_add_exp::is_region_of(program, op) {
-                return vec![-2, i64::from(is_identity_of(Reducer::Max))];
-            }
-            return vec![-1, i64::from(joined::selects(program, op))];
-        };
-        let is_neutral = reducers.last().is_some_and(|&reducer| is_identity_of(reducer));
-        let mut facts: Vec<i64> = reducers.into_iter().map(|reducer| reducer as i64).collect();
-        facts.push(i64::from(is_neutral));
-        facts
+        if let Some(reducers) = Reducer::each_of_region(program, op) {
+            facts.extend(reducers.iter().map(|&reducer| reducer as i64));
+            let is_neutral = reducers.last().is_some_and(|&reducer| is_identity_of(reducer));
+            facts.push(i64::from(is_neutral));
+        } else if log_add_exp::is_region_of(program, op) {
+            facts.extend([-2, i64::from(is_identity_of(Reducer::Max))]);
+        } else {
+            facts.extend([-1, i64::from(joined::selects(program, op))]);
+        }
     }
     /// How `op` is computed; `None` if it has no rule for its types.
     pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Arc<Decision>> {

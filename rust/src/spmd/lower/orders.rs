@@ -1,8 +1,7 @@
 //! The orders of devices that the shardings of a program are over.
 
 use super::super::devices::Devices;
-use super::super::sound::used_shardings;
-use crate::bitset::BitSet;
+use super::super::sound::used_meshes;
 use crate::error::Result;
 use crate::index::MeshId;
 use crate::ir::Program;
@@ -21,15 +20,4 @@ pub(super) fn orders(program: &Program, devices: &mut Devices) -> Result<Vec<Opt
     }
     let shardings = program.shardings().ids();
     Ok(shardings.map(|id| by_mesh.get(&program.mesh_of(id)).copied()).collect())
-}
-
-/// The meshes that values, and arguments and results of functions are sharded over.
-fn used_meshes(program: &Program) -> BitSet<MeshId> {
-    let mut used = BitSet::new(program.meshes().len());
-    for id in used_shardings(program).iter() {
-        if let Some(mesh) = program.mesh_of(id).get() {
-            used.insert(mesh);
-        }
-    }
-    used
 }

@@ -27,6 +27,9 @@ impl Lowering<'_, '_, '_> {
     }
     /// Whether `op` computes small values from none but such that depend on no argument.
     fn is_unvarying(&mut self, op: OpId) -> bool {
+        if !self.is_free() || self.emit.devices.are_unlisted() {
+            return false;
+        }
         let program = &*self.emit.program;
         let kind = program.kind(op);
         let is_candidate = match Treatment::of(kind) {
@@ -46,10 +49,7 @@ impl Lowering<'_, '_, '_> {
             }
             _ => false,
         };
-        is_candidate
-            && self.is_free()
-            && !self.emit.devices.are_unlisted()
-            && self.emit.program.op_results(op).all(|value| self.is_small(value))
+        is_candidate && self.emit.program.op_results(op).all(|value| self.is_small(value))
     }
     fn is_known_whole(&self, value: ValueId) -> bool {
         self.unvarying.whole.contains_key(&value)

@@ -317,6 +317,9 @@ fn parts_of_dims(work: &ByRule, tensor: usize) -> Vec<Part> {
 /// The dims that `target` shards along terms of `from` alone, if there are some and all other terms are held by devices that
 /// have copies under `target`: a sum is cut along these dims then before the copies are added up.
 fn dims_of_terms(from: &Placement, target: &Placement, devices: Digit) -> Option<Vec<usize>> {
+    if target.dims.iter().all(Vec::is_empty) {
+        return None;
+    }
     let digits = from.digits().chain(target.digits()).chain([devices]);
     let cuts = Cuts::of(digits.filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
     let terms = cuts.split(&from.partial);
@@ -331,10 +334,14 @@ fn dims_of_terms(from: &Placement, target: &Placement, devices: Digit) -> Option
             return None;
         }
     }
-    let copies = |digit: &Digit| !cuts.split(&target.dims.concat()).contains(digit);
+    if dims.is_empty() {
+        return None;
+    }
+    let held_apart = cuts.split(&target.dims.concat());
+    let copies = |digit: &Digit| !held_apart.contains(digit);
     let are_copies = left.iter().all(copies);
     let all = cuts.split(&[devices]);
     let is_all = left.is_empty()
         || all.iter().filter(|digit| copies(digit)).all(|digit| left.contains(digit));
-    (!dims.is_empty() && are_copies && is_all).then_some(dims)
+    (are_copies && is_all).then_some(dims)
 }
