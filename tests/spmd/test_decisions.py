@@ -128,3 +128,28 @@ func.func @main(%a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"
     found = many.simulate(*given)
     for mine, whole in zip(found, program(layers).simulate(*given), strict=True):
         np.testing.assert_array_equal(mine, whole)
+
+
+@pytest.mark.parametrize("starts", [(0, 2), (2, 0)])
+def test_updates_that_start_elsewhere_are_not_alike(starts: tuple[int, int]) -> None:
+    """XLA's partitioner leaves an update in one shard to the device that holds it; one over two
+    shards of four rows it gathers the operand for."""
+    sharding = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
+    updates = "".join(
+        f"""
+  %s{start} = stablehlo.constant dense<{start}> : tensor<i32>
+  %{start} = stablehlo.dynamic_update_slice %a{start}, %u, %s{start}, %zero
+      : (tensor<16x8xf32>, tensor<3x8xf32>, tensor<i32>, tensor<i32>) -> tensor<16x8xf32>"""
+        for start in starts
+    )
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a0: tensor<16x8xf32> {sharding}, %a2: tensor<16x8xf32> {sharding},
+                %u: tensor<3x8xf32>)
+    -> (tensor<16x8xf32> {sharding}, tensor<16x8xf32> {sharding}) {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>{updates}
+  return %0, %2 : tensor<16x8xf32>, tensor<16x8xf32>
+}}""")
+    partitioned = module.propagate().partition("xla")
+    assert partitioned.sent_bytes == 16 * 8 * 4 * 3 // 4
+    assert shardcore.prove(partitioned).is_proven

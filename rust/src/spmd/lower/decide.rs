@@ -46,6 +46,10 @@ impl Lowering<'_, '_, '_> {
             OpKind::DynamicSlice => {
                 facts = dynamic::starts(self.emit.program, op, operands[0].global);
             }
+            // XLA's partitioner asks whether the update is in one shard.
+            OpKind::DynamicUpdateSlice if self.how.policy == Policy::Xla => {
+                facts = dynamic::starts_of_update(self.emit.program, op);
+            }
             _ => self.facts_of_region(op, &operands, &mut facts),
         }
         let origins = self.origins(&operands);

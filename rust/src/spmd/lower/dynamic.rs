@@ -34,6 +34,12 @@ pub(super) fn starts(program: &Program, op: OpId, ty: TypeId) -> Vec<i64> {
     starts.collect()
 }
 
+/// The start indices of `op`, an update of a slice, where they are constants, else a number that no start is.
+pub(super) fn starts_of_update(program: &Program, op: OpId) -> Vec<i64> {
+    let starts = program.operands(op).skip(2);
+    starts.map(|start| constant_int(program, start).unwrap_or(i64::MIN)).collect()
+}
+
 /// The integer that `value` is, where it is a constant.
 pub(super) fn constant_int(program: &Program, value: ValueId) -> Option<i64> {
     let op = program.defining_op(value)?;

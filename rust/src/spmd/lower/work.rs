@@ -18,8 +18,8 @@ pub(super) struct ByRule<'a> {
     /// The shapes of operands, then results.
     pub shapes: &'a [Vec<i64>],
     /// Properties of the op besides its attributes and its tensors: for a dynamic slice the clamped start of each dim,
-    /// or -1 where it is no constant; for a concatenation of slices the start and the length of each, and 1 if they are
-    /// of one tensor; for other ops with regions how these reduce.
+    /// or -1 where it is no constant; for an update of a slice, by XLA's policy, the starts; for a concatenation of slices the
+    /// start and the length of each, and 1 if they are of one tensor; for other ops with regions how these reduce.
     pub facts: &'a [i64],
     pub abilities: &'a [Ability],
 }
