@@ -8,132 +8,133 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, ValueId};
-use crate::ir::{Attr, ConstantValue, OpKind, OpTraits, Program};
-use rustc_hash::{FxHashMap, FxHasher};
-use std::collections::hash_map::Entry;
-use std::hash::{Hash, Hasher};
+use crate::ir::{AlikeOps, Attr, ConstantValue, OpKind, OpTraits, Program};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-/// The properties that two ops must have in common to be merged, besides attributes.
+/// The properties that two ops must have in common to be merged, besides shardings and the scalars of broadcasts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct Class {
     ty: TypeId,
     region: RegionId,
-    /// Of a broadcast: the scalar and how it is broadcast.
-    scalar: (ValueId, SignatureId),
-    /// Of a constant: its value, by number.
+    /// Of a broadcast: how it is broadcast.
+    signature: SignatureId,
+    /// Of a constant: the number of its value.
     value: Option<u32>,
-    sharding: ShardingId,
+    /// The number of the attributes, but for the value of a constant.
+    attrs: u32,
     rule: RuleId,
 }
 
+/// What else they must have in common.
+type Key = (ValueId, ShardingId);
+
 /// Runs the pass on all functions.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
-    let candidates = candidates(program);
-    let value_name = program.strings().find("value").unwrap_or_default();
-    // One map for all functions: keys include the region, which is in one function.
-    let mut kept: FxHashMap<u64, (OpId, Key)> = FxHashMap::default();
-    for (op, value) in candidates {
-        let key = key(program, op, value);
-        let mut hash = hash(program, op, &key, value_name);
-        loop {
-            match kept.entry(hash) {
-                Entry::Vacant(entry) => {
-                    entry.insert((op, key));
-                    break;
-                }
-                Entry::Occupied(entry) => {
-                    let &(first, first_key) = entry.get();
-                    if first_key == key && have_equal_attrs(program, first, op, value_name) {
-                        let (old, new) = (program.result(op, 0), program.result(first, 0));
-                        program.replace_all_uses(old, new);
-                        program.erase_op(op);
-                        break;
-                    }
-                    // Different ops with the same hash: try the next.
-                    hash = hash.wrapping_add(1);
-                }
-            }
+    let found = program.take_handed_on().unwrap_or_else(|| Arc::new(find(program)));
+    // Of each class the one that was met last: most ops are like it.
+    let mut last: Vec<Option<(Key, OpId)>> = vec![None; found.num_classes];
+    let mut kept: FxHashMap<(u32, Key), OpId> = FxHashMap::default();
+    for &(op, class) in &found.ops {
+        if program.is_erased(op) {
+            continue;
+        }
+        let result = program.result(op, 0);
+        let is_broadcast = program.kind(op) == OpKind::BroadcastInDim;
+        let scalar = if is_broadcast { program.operand(op, 0) } else { ValueId::NONE };
+        let key = (scalar, program.sharding(result));
+        let last = &mut last[class as usize];
+        let first = match *last {
+            Some((known, first)) if known == key => first,
+            _ => *kept.entry((class, key)).or_insert(op),
+        };
+        *last = Some((key, first));
+        if first != op {
+            program.replace_all_uses(result, program.result(first, 0));
+            program.erase_op(op);
         }
     }
     Ok(())
 }
 
-/// The ops that may be merged in pre-order, constants with the number of their value.
-fn candidates(program: &Program) -> Vec<(OpId, Option<u32>)> {
-    let mut by_text: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut by_value: FxHashMap<ConstantValue<'_>, u32> = FxHashMap::default();
-    let mut number = |op: OpId| {
-        let next = by_value.len() as u32;
-        let text = program.constant_text(op);
-        *by_text
-            .entry(text)
-            .or_insert_with(|| *by_value.entry(ConstantValue::parse(text)).or_insert(next))
-    };
-    let mut candidates = Vec::new();
+/// The ops that may be merged, by class.
+pub fn find(program: &Program) -> AlikeOps {
+    let mut known = Known::of(program);
+    let mut classes: FxHashMap<Class, u32> = FxHashMap::default();
+    let mut ops = Vec::new();
     for op in program.pre_order(program.module_op()) {
         if program.num_results(op) != 1 {
             continue;
         }
-        if program.kind(op) == OpKind::BroadcastInDim {
+        let is_broadcast = program.kind(op) == OpKind::BroadcastInDim;
+        if is_broadcast {
             let scalar = program.operands(op).next();
             let is_scalar = |value: ValueId| program.types().is_scalar(program.type_of(value));
-            if program.signature(op).is_some() && scalar.is_some_and(is_scalar) {
-                candidates.push((op, None));
+            if program.signature(op).is_none() || !scalar.is_some_and(is_scalar) {
+                continue;
             }
-        } else if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
-            candidates.push((op, Some(number(op))));
+        } else if !program.has_traits(op, OpTraits::CONSTANT_LIKE) {
+            continue;
         }
+        let class = Class {
+            ty: program.type_of(program.result(op, 0)),
+            region: program.block_region(program.parent_block(op)),
+            signature: if is_broadcast { program.signature(op) } else { SignatureId::NONE },
+            value: (!is_broadcast).then(|| known.value(op)),
+            attrs: known.attrs(op, !is_broadcast),
+            rule: program.op_rules().get(op),
+        };
+        let next = classes.len() as u32;
+        ops.push((op, *classes.entry(class).or_insert(next)));
     }
-    candidates
+    AlikeOps { ops, num_classes: classes.len() }
 }
 
-fn key(program: &Program, op: OpId, value: Option<u32>) -> Key {
-    let result = program.result(op, 0);
-    let is_constant = value.is_some();
-    Key {
-        ty: program.type_of(result),
-        region: program.block_region(program.parent_block(op)),
-        scalar: if is_constant {
-            (ValueId::NONE, SignatureId::NONE)
-        } else {
-            (program.operand(op, 0), program.signature(op))
-        },
-        value,
-        sharding: program.sharding(result),
-        rule: program.op_rules().get(op),
+/// Numbers the values of constants, and the attributes of ops.
+struct Known<'p> {
+    program: &'p Program,
+    /// The name of the attribute that is the value of a constant.
+    value_name: StrId,
+    values_by_text: FxHashMap<&'p str, u32>,
+    values: FxHashMap<ConstantValue<'p>, u32>,
+    /// By where the dictionary is, which clones share, and whether the op is a constant.
+    attrs_by_place: FxHashMap<(*const [Attr], bool), u32>,
+    /// Sorted by name.
+    attrs: FxHashMap<Vec<(StrId, &'p str)>, u32>,
+}
+
+impl<'p> Known<'p> {
+    fn of(program: &'p Program) -> Self {
+        let value_name = program.strings().find("value").unwrap_or_default();
+        let (values_by_text, values) = (FxHashMap::default(), FxHashMap::default());
+        let (attrs_by_place, attrs) = (FxHashMap::default(), FxHashMap::default());
+        Self { program, value_name, values_by_text, values, attrs_by_place, attrs }
     }
-}
-
-/// The attributes of `op` that are compared: all but the value of a constant.
-fn attrs(program: &Program, op: OpId, value_name: StrId) -> impl Iterator<Item = &Attr> {
-    let is_constant = program.kind(op) != OpKind::BroadcastInDim;
-    program.op_attrs(op).iter().filter(move |attr| !(is_constant && attr.name == value_name))
-}
-
-fn hash(program: &Program, op: OpId, key: &Key, value_name: StrId) -> u64 {
-    let hash = |item: &dyn Fn(&mut FxHasher)| {
-        let mut hasher = FxHasher::default();
-        item(&mut hasher);
-        hasher.finish()
-    };
-    // In any order.
-    attrs(program, op, value_name)
-        .map(|attr| hash(&|hasher| (attr.name, program.text().get(attr.value)).hash(hasher)))
-        .fold(hash(&|hasher| key.hash(hasher)), u64::wrapping_add)
-}
-
-fn have_equal_attrs(program: &Program, first: OpId, second: OpId, value_name: StrId) -> bool {
-    if std::ptr::eq(program.op_attrs(first), program.op_attrs(second)) {
-        return true;
+    /// The number of the value of `op`, a constant.
+    fn value(&mut self, op: OpId) -> u32 {
+        let (text, next) = (self.program.constant_text(op), self.values.len() as u32);
+        *self
+            .values_by_text
+            .entry(text)
+            .or_insert_with(|| *self.values.entry(ConstantValue::parse(text)).or_insert(next))
     }
-    let sorted = |op| {
-        let mut attrs: Vec<Attr> = attrs(program, op, value_name).copied().collect();
-        attrs.sort_unstable_by_key(|attr| attr.name);
-        attrs
-    };
-    let (first, second) = (sorted(first), sorted(second));
-    let is_same = |(a, b): (&Attr, &Attr)| {
-        a.name == b.name && program.text().get(a.value) == program.text().get(b.value)
-    };
-    first.len() == second.len() && first.iter().zip(&second).all(is_same)
+    /// The number of the attributes of `op`, but for the value of a constant; 0 if there are none.
+    fn attrs(&mut self, op: OpId, is_constant: bool) -> u32 {
+        let all = self.program.op_attrs(op);
+        let is_kept = |attr: &&Attr| !(is_constant && attr.name == self.value_name);
+        if !all.iter().any(|attr| is_kept(&attr)) {
+            return 0;
+        }
+        let place = (std::ptr::from_ref(all), is_constant);
+        if let Some(&known) = self.attrs_by_place.get(&place) {
+            return known;
+        }
+        let text = |attr: &Attr| (attr.name, self.program.text().get(attr.value));
+        let mut kept: Vec<(StrId, &str)> = all.iter().filter(is_kept).map(text).collect();
+        kept.sort_unstable_by_key(|attr| attr.0);
+        let next = self.attrs.len() as u32 + 1;
+        let number = *self.attrs.entry(kept).or_insert(next);
+        self.attrs_by_place.insert(place, number);
+        number
+    }
 }

@@ -22,6 +22,7 @@
 //! A value's uses are a doubly linked list through the operand slots, most recently added first, as
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
+mod alike;
 mod annotate;
 mod attr_text;
 mod build;
@@ -63,6 +64,7 @@ mod value_map;
 mod walk;
 
 pub use crate::error::Span;
+pub use alike::AlikeOps;
 pub use attr_text::{int_array, int_attr, joined};
 pub use build::{InsertPoint, NewOp};
 pub use constant::ConstantValue;

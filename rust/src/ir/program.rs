@@ -1,6 +1,7 @@
 //! The tables of a program. They are private to `ir/`: see its documentation for how to read, build and
 //! edit one.
 
+use super::alike::AlikeOps;
 use super::edge_spec::EdgeSpecs;
 use super::function::Function;
 use super::kinds::KindTable;
@@ -22,6 +23,7 @@ use crate::index::{
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A whole module.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +80,8 @@ pub struct Program {
     pub(super) edge_specs: EdgeSpecs,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
     pub(super) aliases: FxHashMap<StrId, Span>,
+    /// Which ops are alike, as was found of them when there were so many ops.
+    pub(super) alike: Option<(Arc<AlikeOps>, usize)>,
     /// The tables for the printer.
     pub(super) printing: Printing,
     /// The `builtin.module` op.

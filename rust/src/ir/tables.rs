@@ -2,12 +2,14 @@
 //! point into.
 
 use super::{
-    Interner, MeshTable, Program, SignatureRules, SignatureTable, Span, TextPool, Type, TypeTable,
+    AlikeOps, Interner, MeshTable, Program, SignatureRules, SignatureTable, Span, TextPool, Type,
+    TypeTable,
 };
 use crate::index::{MeshId, RuleId, ShardingId, StrId, TypeId};
 use crate::mesh::Mesh;
 use crate::rule::{OpShardingRule, RuleTable};
 use crate::sharding::{ShardingTable, TensorSharding};
+use std::sync::Arc;
 
 /// Separate borrows of a program's tables: rules and meshes to read, shardings to add to.
 pub struct Tables<'a> {
@@ -59,6 +61,16 @@ impl Program {
     /// How `ty` is written.
     pub fn type_text(&self, ty: TypeId) -> &str {
         self.text.get(self.types.text(ty))
+    }
+    /// Hands `alike`, what a pass would find, to the next run of that pass. Until then ops may be erased, but nothing else about
+    /// them may change but shardings.
+    pub fn hand_on(&mut self, alike: Arc<AlikeOps>) {
+        self.alike = Some((alike, self.ops.len()));
+    }
+    /// What was handed on, unless ops were made since.
+    pub fn take_handed_on(&mut self) -> Option<Arc<AlikeOps>> {
+        let (alike, num_ops) = self.alike.take()?;
+        (num_ops == self.ops.len()).then_some(alike)
     }
     /// The id of `ty`; `text` is how it is written, should it be new.
     pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {

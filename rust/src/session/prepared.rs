@@ -7,8 +7,9 @@
 use super::Target;
 use crate::context::Context;
 use crate::error::Result;
+use crate::export::constant_or_scalar_merger;
 use crate::index::{FuncId, Id, ShardingId, ValueId};
-use crate::ir::{OpKind, Payload, Program};
+use crate::ir::{AlikeOps, OpKind, Payload, Program};
 use crate::pipeline::{Completion, Pipeline};
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::{
@@ -59,6 +60,9 @@ pub struct Prepared {
     fixed: Vec<bool>,
     /// What arguments and results take in the recorded run, once somebody asks.
     pub(super) recorded_bytes: OnceLock<PortBytes>,
+    /// The constants and broadcasts that export may merge, once a program is completed; `None` if other passes before it change
+    /// more than shardings.
+    constants: OnceLock<Option<Arc<AlikeOps>>>,
 }
 
 impl Prepared {
@@ -93,9 +97,17 @@ impl Prepared {
         }
         let is_readable = is_readable(program, imported.shardings(), how);
         let (shardings, imported) = (imported.shardings().clone(), Arc::new(imported));
-        let recorded_bytes = OnceLock::new();
-        let prepared =
-            Self { how, imported, shardings, recording, main, is_readable, fixed, recorded_bytes };
+        let prepared = Self {
+            how,
+            imported,
+            shardings,
+            recording,
+            main,
+            is_readable,
+            fixed,
+            recorded_bytes: OnceLock::new(),
+            constants: OnceLock::new(),
+        };
         Ok(Preparation::Ready(Box::new((prepared, replayer))))
     }
     /// The imported program.
@@ -155,7 +167,19 @@ impl Prepared {
         let (how, main, fixed) = (self.how, self.main, self.fixed.clone());
         let imported = self.imported.clone();
         let recorded_bytes = OnceLock::new();
-        Self { how, imported, shardings, recording, main, is_readable, fixed, recorded_bytes }
+        // They are those of the imported program.
+        let constants = self.constants.clone();
+        Self {
+            how,
+            imported,
+            shardings,
+            recording,
+            main,
+            is_readable,
+            fixed,
+            recorded_bytes,
+            constants,
+        }
     }
     /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
     /// since the program was parsed.
@@ -186,8 +210,17 @@ impl Prepared {
         if is_edited {
             program.mark_attrs_changed(program.func_op(self.main));
         }
+        if let Some(constants) = self.constants.get_or_init(|| self.find_constants()) {
+            program.hand_on(Arc::clone(constants));
+        }
         Pipeline::after_propagation(self.how)?.run(&mut program, context)?;
         Ok(program)
+    }
+    fn find_constants(&self) -> Option<Arc<AlikeOps>> {
+        // Before constants are merged calls and what they call are exported; functions that nobody calls may be erased.
+        let calls = [OpKind::Call, OpKind::NamedComputation, OpKind::FuncDataFlowEdge];
+        let is_left = !self.imported.has_any(&calls);
+        is_left.then(|| Arc::new(constant_or_scalar_merger::find(&self.imported)))
     }
 }
 
