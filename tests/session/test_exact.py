@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from random import Random
 
 import pytest
-from shardcore import Module
+from shardcore import Module, ShardcoreError
 
 from tests.session import seeded
 from tests.session.edits import Editor, figures, outcome
@@ -25,8 +25,14 @@ NUM_CHUNKS = 120 if IS_DEEP else 12
 
 def check_chunk(seeds: range) -> None:
     """Compare random edits of the modules of ``seeds`` with new runs."""
+    num_refused = 0
     for seed in seeds:
-        session = Module.parse(programs.make(seed)).session()
+        try:
+            session = Module.parse(programs.make(seed)).session()
+        except ShardcoreError:
+            # One of ten thousand is refused, here as by the reference.
+            num_refused += 1
+            continue
         if not session.module.meshes:
             continue
         editor, done = Editor(Random(seed), session), list[str]()
@@ -35,6 +41,7 @@ def check_chunk(seeds: range) -> None:
             new = Module.parse(str(session.module))
             assert outcome(session) == outcome(new), (seed, done)
             assert figures(session) == figures(new), (seed, done)
+    assert num_refused <= 1 + len(seeds) // 1000
 
 
 def test_random_edits_of_random_modules() -> None:
