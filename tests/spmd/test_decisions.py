@@ -153,3 +153,39 @@ func.func @main(%a0: tensor<16x8xf32> {sharding}, %a2: tensor<16x8xf32> {shardin
     partitioned = module.propagate().partition("xla")
     assert partitioned.sent_bytes == 16 * 8 * 4 * 3 // 4
     assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", ["least", "shardy", "xla"])
+def test_reductions_of_several_tensors_are_told_apart_by_each_initial_value(policy: str) -> None:
+    sharding = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
+    starts = [(first, second) for first in ("zero", "one") for second in ("zero", "one")]
+
+    def program(inits: list[tuple[str, str]]) -> shardcore.Module:
+        reductions = "".join(
+            f"""
+  %r{n}:2 = stablehlo.reduce(%a init: %{first}), (%b init: %{second}) across dimensions = [0]
+      : (tensor<13x8xf32>, tensor<13x8xf32>, tensor<f32>, tensor<f32>)
+      -> (tensor<8xf32>, tensor<8xf32>)
+    reducer(%x: tensor<f32>, %y: tensor<f32>) (%k: tensor<f32>, %l: tensor<f32>) {{
+      %v = stablehlo.add %x, %y : tensor<f32>
+      %w = stablehlo.add %k, %l : tensor<f32>
+      stablehlo.return %v, %w : tensor<f32>, tensor<f32>
+    }}"""
+            for n, (first, second) in enumerate(inits)
+        )
+        values = ", ".join(f"%r{n}#{k}" for n in range(len(inits)) for k in range(2))
+        types = ", ".join(2 * len(inits) * ["tensor<8xf32>"])
+        return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<13x8xf32> {sharding}, %b: tensor<13x8xf32> {sharding}) -> ({types}) {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>{reductions}
+  return {values} : {types}
+}}""")
+
+    alone = [program([start]).propagate().partition(policy).sent_bytes for start in starts]
+    for order in (starts, starts[::-1]):
+        module = program(order)
+        partitioned = module.propagate().partition(policy)
+        assert partitioned.sent_bytes == sum(alone)
+        assert shardcore.prove(partitioned).is_proven

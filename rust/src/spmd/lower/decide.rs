@@ -55,26 +55,26 @@ impl Lowering<'_, '_, '_> {
         let origins = self.origins(&operands);
         Tensors { operands, results, own, facts, origins }
     }
-    /// The facts of the region of `op`: its reducers, and whether the initial value is the identity of the last one. None if it
-    /// has no region.
+    /// The facts of the region of `op`: its reducers, and whether the initial value of each is its identity. None if it has no
+    /// region.
     pub(super) fn facts_of_region(&self, op: OpId, operands: &[Held], facts: &mut Vec<i64>) {
         let program = &*self.emit.program;
         facts.clear();
         if program.num_regions(op) == 0 {
             return;
         }
-        let is_identity_of = |reducer: Reducer| {
-            operands.last().is_some_and(|init| {
-                let identity = reducer.identity(self.emit.element(init.global));
-                identity.is_some_and(|identity| self.is_constant(init.value, &identity))
-            })
+        let is_identity_of = |(reducer, init): (Reducer, &Held)| {
+            let identity = reducer.identity(self.emit.element(init.global));
+            identity.is_some_and(|identity| self.is_constant(init.value, &identity))
         };
         if let Some(reducers) = Reducer::each_of_region(program, op) {
             facts.extend(reducers.iter().map(|&reducer| reducer as i64));
-            let is_neutral = reducers.last().is_some_and(|&reducer| is_identity_of(reducer));
-            facts.push(i64::from(is_neutral));
+            let inits = operands.iter().rev().zip(reducers.iter().rev());
+            facts.extend(inits.map(|(init, &reducer)| i64::from(is_identity_of((reducer, init)))));
         } else if log_add_exp::is_region_of(program, op) {
-            facts.extend([-2, i64::from(is_identity_of(Reducer::Max))]);
+            let is_identity =
+                operands.last().is_some_and(|init| is_identity_of((Reducer::Max, init)));
+            facts.extend([-2, i64::from(is_identity)]);
         } else {
             facts.extend([-1, i64::from(joined::selects(program, op))]);
         }
