@@ -7,7 +7,6 @@ from weakref import WeakValueDictionary
 
 from shardcore._core import Result, registry_version
 from shardcore.partition.partitioned import Partitioned, partition
-from shardcore.rules.costs import registered_cost_rules
 from shardcore.rules.shards import registered_shard_rules
 
 _alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
@@ -23,9 +22,7 @@ def counted(result: Result, policy: str, keep_ports: bool = False) -> Partitione
     result are counted from it. Nobody may change its module. Without ``keep_ports`` arguments and
     results without annotation are sharded as XLA shards them under ``xla``.
     """
-    # A program is counted once, by the cost rules of that time.
-    rules = (registry_version(), registered_shard_rules(), registered_cost_rules())
-    key = (id(result), policy, keep_ports, rules)
+    key = (id(result), policy, keep_ports, registry_version(), registered_shard_rules())
     known = _alive.get(key)
     if known is None:
         known = partition(result, policy, replicates_unknown=True, keep_ports=keep_ports)

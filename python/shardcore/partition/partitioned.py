@@ -21,7 +21,7 @@ from shardcore._core import (
 )
 from shardcore.bounded import shown
 from shardcore.expected import expect
-from shardcore.rules.costs import cost_estimates
+from shardcore.rules.costs import cost_estimates, registered_cost_rules
 from shardcore.rules.shards import shard_rules
 from shardcore.units import plural
 
@@ -97,7 +97,7 @@ class Partitioned:
         """Where the ops of the per-device program come from, as the engine has it."""
         self.keeps_ports = True
         """Whether arguments and results are sharded as those of the result."""
-        self._figures: Figures | None = None
+        self._figures: tuple[object, Figures] | None = None
         self._outcomes: tuple[Outcome, ...] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
@@ -126,10 +126,12 @@ class Partitioned:
 
     @property
     def figures(self) -> Figures:
-        """The figures that costs are computed from."""
-        if self._figures is None:
-            self._figures = program_figures(self.module, self.origin, cost_estimates(self.module))
-        return self._figures
+        """The figures that costs are computed from, by the cost rules that are registered now."""
+        rules = registered_cost_rules()
+        if self._figures is None or self._figures[0] != rules:
+            found = program_figures(self.module, self.origin, cost_estimates(self.module))
+            self._figures = rules, found
+        return self._figures[1]
 
     @property
     def collectives(self) -> tuple[CollectiveCost, ...]:
