@@ -4,6 +4,8 @@ use super::axis::{read_manual_axes, AxisReader};
 use super::cursor::Cursor;
 use super::mesh::read_mesh;
 use super::parameter::is_of_syntax;
+use super::propagation_edges::parse_propagation_edges;
+use super::rule_reader::read_rule;
 use super::sharding::{read_sharding, read_shardings};
 use super::LoneScope;
 use crate::error::{Error, Result};
@@ -27,6 +29,35 @@ pub enum Form {
     AllToAll,
     /// `{"x"}`
     ManualAxes,
+    /// `<([i])->([i]) {i=8}>`
+    Rule,
+    /// `<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>`
+    Edges,
+}
+
+impl Form {
+    /// The character that attributes of this form start with in the custom syntax of ops.
+    pub const fn open(self) -> u8 {
+        match self {
+            Self::Mesh | Self::Sharding | Self::Rule | Self::Edges => b'<',
+            Self::Shardings | Self::AxesPerDim | Self::AllToAll => b'[',
+            Self::Axes | Self::ManualAxes => b'{',
+        }
+    }
+    /// The form of attributes of Shardy called `name`; `None` for those that only stand in others.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "mesh" => Some(Self::Mesh),
+            "sharding" => Some(Self::Sharding),
+            "sharding_per_value" => Some(Self::Shardings),
+            "axis_ref_list" => Some(Self::Axes),
+            "list_of_axis_ref_lists" => Some(Self::AxesPerDim),
+            "all_to_all_param_list" => Some(Self::AllToAll),
+            "op_sharding_rule" => Some(Self::Rule),
+            "propagation_edges" => Some(Self::Edges),
+            _ => None,
+        }
+    }
 }
 
 /// The syntax error in the attribute that `text` starts with, if there is one. `text`, at byte `base` of the
@@ -46,6 +77,8 @@ pub fn syntax_error(form: Form, text: &str, base: u32) -> Option<Error> {
         Form::AxesPerDim => axes.per_dim(&mut cursor).map(drop),
         Form::AllToAll => axes.all_to_all(&mut cursor).map(drop),
         Form::ManualAxes => read_manual_axes(&mut cursor).map(drop),
+        Form::Rule => read_rule(text, base, 0).map(drop),
+        Form::Edges => parse_propagation_edges(text, base).map_or(Ok(()), |edges| edges.map(drop)),
     };
     read.err().filter(is_of_syntax)
 }

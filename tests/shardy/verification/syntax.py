@@ -1,5 +1,6 @@
-"""Ops in their own syntax, with a token more, a token less, or two of them the other way round; and
-with white space and comments between tokens."""
+"""Ops in their own syntax, and attributes that nobody reads, with a token more, one less, or two
+of them the other way round; and with white space and comments between tokens.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +70,17 @@ OPS = [
 ]
 """Each an op with its result left out."""
 
+UNREAD = [
+    '#sdy.mesh<["x"=2], device_ids=[1, 0]>',
+    '#sdy.sharding<@mesh, [{"x", ?}p1, {}], replicated={"y":(1)2}, unreduced={"z"}>',
+    "#sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{?}]>]>",
+    '#sdy.manual_axes{"x", "y"}',
+    "#sdy.op_sharding_rule<([i, jk], [k])->([i, l]) {i=2, j=4, k=2, l=3} reduction={k} "
+    "need_replication={l} permutation={i} blocked_propagation={j}, custom>",
+    '#sdy.propagation_edges<[{step-0 = [{"a" = operand-0 -> [operand-1, result-0]}]}]>',
+]
+"""Attributes of aliases that nothing uses, and of dictionaries."""
+
 PROGRAM = f"""sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: {T}, %b: {T}, %c: tensor<i1>, %z: {F}, %i: tensor<i32>, %n: tensor<1xi64>,
                 %c1: tensor<8xcomplex<f32>>) -> {T} {{{{
@@ -78,7 +90,8 @@ func.func @main(%a: {T}, %b: {T}, %c: tensor<i1>, %z: {F}, %i: tensor<i32>, %n: 
 func.func private @g(%a: {T}) -> {T} {{{{ return %a : {T} }}}}
 """
 
-TOKEN = re.compile(r"""tensor<[^<>]*(?:<[^<>]*>)?>|[!@%]?[\w.]+|"[^"]*"|->|\S""")
+TOKEN = re.compile(r"""tensor<[^<>]*(?:<[^<>]*>)?>|#[\w.]+<?|[!@%]?[\w.]+|"[^"]*"|->|\S""")
+SPACES = ["\n", "\t\t", "\n//\n", " // more\n"]
 MORE = ["{q = 1 : i32}", "%b", ",", ":", "[{}]", "attributes {q = 1 : i32}", "loc(unknown)"]
 
 
@@ -88,7 +101,7 @@ def changed(op: str) -> list[str]:
     found = [op, " ".join(tokens), "\n".join(tokens), " // more\n".join(tokens)]
     for at in range(1, len(tokens) + 1):
         before, after = tokens[:at], tokens[at:]
-        found.append(" ".join(before) + "\n//\n" + " ".join(after))
+        found += [" ".join(before) + space + " ".join(after) for space in SPACES]
         found += [" ".join([*before, more, *after]) for more in MORE]
         if after:
             found.append(" ".join([*before, *after[1:]]))
@@ -98,4 +111,8 @@ def changed(op: str) -> list[str]:
 
 def programs() -> list[str]:
     """All programs."""
-    return [PROGRAM.format(text) for op in OPS for text in changed(op)]
+    found = [PROGRAM.format(text) for op in OPS for text in changed(op)]
+    for attribute in UNREAD:
+        for text in changed(attribute):
+            found += [f"#unread = {text}", f"module attributes {{a.b = {text}}} {{\n}}"]
+    return found

@@ -7,7 +7,7 @@ use super::dialects::{registered, unknown, Has};
 use super::enumerations::{enumeration, ACCURACY_MODES};
 use super::position::Grammar;
 use super::types::{alias_name, TypeKind};
-use crate::attribute;
+use crate::attribute::{self, Form};
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::mlir::cursor::syntax;
 
@@ -40,7 +40,20 @@ impl<'a> Grammar<'_, 'a> {
             }
         }
         self.cursor.pos = symbol.end;
+        if symbol.dialect == "sdy" && self.reads_shardy {
+            self.check_shardy(symbol.name, start)?;
+        }
         self.optional_type()
+    }
+    /// Checks the attribute of Shardy called `name` from `start` to here.
+    fn check_shardy(&self, name: &str, start: usize) -> Result<()> {
+        let text = self.cursor.since(start);
+        // What stands behind it in the brackets of the dialect is not looked at.
+        let form = Form::of_name(name).filter(|_| text.starts_with("#sdy."));
+        match form.and_then(|form| attribute::syntax_error(form, text, start as u32)) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
     /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
     pub(super) fn dialect_type(&mut self) -> Result<()> {

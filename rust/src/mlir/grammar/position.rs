@@ -15,11 +15,17 @@ pub(in crate::mlir) struct Grammar<'c, 'a> {
     pub(super) depth: u32,
     /// The end of the outermost attribute, and the start of the type that follows it.
     pub typed: Option<(usize, usize)>,
+    /// Whether attributes of Shardy are read here: nobody reads them later.
+    pub(super) reads_shardy: bool,
 }
 
 impl<'c, 'a> Grammar<'c, 'a> {
     pub fn new(cursor: &'c mut Cursor<'a>, program: Option<&'c Program>) -> Self {
-        Self { cursor, program, depth: 0, typed: None }
+        Self { cursor, program, depth: 0, typed: None, reads_shardy: false }
+    }
+    /// The same, where nobody reads attributes of Shardy later.
+    pub fn reading_shardy(self) -> Self {
+        Self { reads_shardy: true, ..self }
     }
     /// Whether there is an attribute or type alias called `name`, `#` or `!` included.
     pub(super) fn is_alias(&self, name: &str) -> bool {

@@ -24,7 +24,7 @@ impl Parser<'_> {
         if name.starts_with('!') {
             self.grammar().ty()?;
         } else {
-            self.grammar().attribute()?;
+            self.grammar().reading_shardy().attribute()?;
         }
         let span = self.cursor.span_since(body);
         // An alias of an alias gets the definition of the latter.

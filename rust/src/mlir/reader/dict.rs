@@ -10,6 +10,8 @@ use rustc_hash::FxHashSet;
 
 /// The attribute that holds the shardings of an op's results.
 const SHARDING: &str = "sdy.sharding";
+/// The attribute that holds the rule of an op.
+const RULE: &str = "sdy.sharding_rule";
 
 /// A dictionary; its other attributes are on the parser's stack.
 #[derive(Clone, Copy, Default)]
@@ -46,14 +48,14 @@ impl Parser<'_> {
             }
             let end = self.cursor.pos as u32;
             let value = if self.cursor.eat(b'=') {
-                self.parse_value()?
+                self.parse_value_of(name)?
             } else {
                 self.cursor.pos = end as usize;
                 Span::new(end, end)
             };
             let known = match name {
                 SHARDING => dict.sharding.replace(value).is_some(),
-                "sdy.sharding_rule" => dict.rule.replace(value).is_some(),
+                RULE => dict.rule.replace(value).is_some(),
                 _ => {
                     let name = self.program.intern(name);
                     self.parts.attrs.push(Attr { name, value });
@@ -84,7 +86,17 @@ impl Parser<'_> {
         }
         !seen.insert(name)
     }
-    /// Reads the value of an attribute in a dictionary.
+    /// Reads the value of the attribute `name` in a dictionary.
+    fn parse_value_of(&mut self, name: &str) -> Result<Span> {
+        if matches!(name, SHARDING | RULE) {
+            return self.parse_value();
+        }
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        self.grammar().reading_shardy().attribute()?;
+        Ok(self.cursor.span_since(start))
+    }
+    /// Reads the value of an attribute in a dictionary, which is read again later if it is one of Shardy.
     pub(super) fn parse_value(&mut self) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;

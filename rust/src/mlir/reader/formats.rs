@@ -6,7 +6,7 @@ use super::format_table::Part::{
     OperandsThen, Optional, Precision, PrecisionAndAlgorithm, Slices, Str, Symbol, Window,
 };
 use super::parser::Parser;
-use crate::error::Result;
+use crate::error::{Result, Span};
 use crate::index::StrId;
 use crate::mlir::attributes::{AttrValue, OwnKind};
 use crate::mlir::cursor::syntax;
@@ -89,7 +89,16 @@ impl Parser<'_> {
             Case(name) => self.parse_case(op, name),
             Ints => {
                 let ints = self.attribute_or(op, OwnKind::Ints, |mut grammar| grammar.ints());
-                ints.map_err(|error| in_own_syntax(self.program.str(op), error))
+                ints.map_err(|error| {
+                    let mut error = in_own_syntax(self.program.str(op), error);
+                    let first = &error.diagnostics[0];
+                    if first.message.contains("expected integer value") {
+                        // MLIR goes on at the end of the list.
+                        let end = syntax(first.span.unwrap_or(Span::EMPTY), "expected ']'");
+                        error.diagnostics.push(end);
+                    }
+                    error
+                })
             }
             Bool => match self.cursor.next_byte() {
                 b'0'..=b'9' | b'-' => bit(&mut self.grammar()),
@@ -97,7 +106,7 @@ impl Parser<'_> {
             },
             ConvDims => self.grammar().conv_dims(),
             Window => window(&mut self.grammar()),
-            FloatFormat => self.parse_float_format(),
+            FloatFormat => self.parse_float_format(op),
         }
     }
     /// Steps over a comma if it is next.
@@ -172,7 +181,7 @@ impl Parser<'_> {
         self.parse_key(op, "algorithm")?;
         self.grammar().structure("dot_algorithm")
     }
-    fn parse_float_format(&mut self) -> Result<()> {
+    fn parse_float_format(&mut self, op: StrId) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let word = self.cursor.name();
@@ -181,8 +190,15 @@ impl Parser<'_> {
         if parts.is_some_and(|(exponent, mantissa)| digits(exponent) && digits(mantissa)) {
             return Ok(());
         }
+        let span = self.cursor.span_since(start);
         self.cursor.pos = start;
-        Err(self.cursor.expected("a format such as e5m10"))
+        let error = if word.is_empty() {
+            self.cursor.expected("valid keyword")
+        } else {
+            let message = format!("expected exponent mantissa in format e#m#, saw {word}");
+            syntax(span, message).into()
+        };
+        Err(in_own_syntax(self.program.str(op), error))
     }
 }
 

@@ -55,11 +55,14 @@ impl Parser<'_> {
                 self.cursor.expect(b'=')?;
                 self.parse_operand()?;
                 self.parts.args.push(PendingArg { name, offset, ty: TypeId::NONE });
-                let is_last = !self.cursor.eat(b',');
-                if is_last || self.cursor.next_byte() == b')' {
-                    self.cursor.expect(b')')?;
-                    break;
+                // MLIR takes a comma behind the last one.
+                if !self.cursor.eat(b')') {
+                    self.cursor.expect(b',')?;
+                    if !self.cursor.eat(b')') {
+                        continue;
+                    }
                 }
+                break;
             }
         }
         pending.syntax = self.cursor.span_since(start);

@@ -41,6 +41,11 @@ impl Parser<'_> {
     fn parse_stripped(&mut self, pending: &PendingOp, form: Option<Form>) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
+        if let Some(open) = form.map(Form::open).filter(|open| *open != self.cursor.peek()) {
+            if self.cursor.peek() != b'#' {
+                return self.cursor.expect(open).map(|()| Span::EMPTY);
+            }
+        }
         let read = match self.cursor.peek() {
             b'<' | b'[' | b'{' => self.cursor.skip_balanced(),
             b'#' => self.grammar().attribute(),
@@ -62,9 +67,6 @@ impl Parser<'_> {
         let start = self.cursor.pos;
         let kind = pending.name.kind;
         if let Some(form) = form_of_axes(kind) {
-            if !matches!(self.cursor.next_byte(), b'[' | b'{' | b'#') {
-                return Err(self.cursor.expected(if form == Form::Axes { "'{'" } else { "'['" }));
-            }
             pending.annotations.payload = self.parse_stripped(&pending, Some(form))?;
         }
         self.parse_operand()?;
@@ -91,8 +93,11 @@ impl Parser<'_> {
             OpKind::PropagationBarrier => {
                 self.own_keyword(&pending, "allowed_direction")?;
                 self.cursor.expect(b'=')?;
-                if self.cursor.next_byte().is_ascii_digit() {
-                    return Err(self.cursor.expected("a direction"));
+                if !matches!(self.cursor.next_byte(), b'"' | b'a'..=b'z' | b'A'..=b'Z' | b'_') {
+                    let what = "string or keyword containing one of the following enum values for \
+                                attribute 'allowed_direction' [NONE, FORWARD, BACKWARD, BOTH]";
+                    let error = self.cursor.expected(what);
+                    return Err(in_own_syntax(self.program.str(pending.name.id), error));
                 }
                 pending.annotations.payload = if self.cursor.peek() == b'"' {
                     self.parse_quoted_direction(&pending)?
