@@ -20,6 +20,7 @@ from unittest.mock import patch
 import pytest
 import shardcore
 from shardcore import Evaluation, Module, ParseError
+from shardcore.rules.given import registered_here
 from shardcore.session import evaluate
 from shardcore.session.evaluate import figures
 
@@ -111,9 +112,12 @@ def test_other_processes_do_all_the_work(hardware: str | None, tmp_path: Path) -
         return figures(*given)
 
     with processes() as pool, patch.object(evaluate, "figures", counted):
-        for _ in range(2):
-            rows = session.evaluate(EDITS, hardware, pool, **options)
-            assert [row.record() for row in rows] == wanted
+        # Other tests may have left rules in this process.
+        registered = pool.submit(registered_here).result()
+        with patch.object(evaluate, "registered_here", lambda: registered):
+            for _ in range(2):
+                rows = session.evaluate(EDITS, hardware, pool, **options)
+                assert [row.record() for row in rows] == wanted
     assert not here
 
 

@@ -339,6 +339,6 @@ func.func @f(%a: tensor<8xf32> {a.b = #stablehlo.bounds<?>,
 )
 def test_types_with_white_space_are_those_without(written: str, type: str) -> None:
     text = f"func.func @f(%a: {written}) -> {type} {{\n  return %a : {type}\n}}"
-    assert [answer.verdict for answer in compare([text])] == ["both accept"]
+    assert type in reference.canonical(text)
     [argument] = Module.parse(text).arguments()
     assert argument.type == type
