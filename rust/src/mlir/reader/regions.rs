@@ -47,22 +47,16 @@ impl Parser<'_> {
     pub(super) fn parse_while(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = pending.syntax.start as usize;
         self.cursor.expect(b'(')?;
-        if !self.cursor.eat(b')') {
-            loop {
-                self.cursor.skip_space();
-                let offset = self.cursor.pos as u32;
-                let name = self.parse_ssa_name()?;
-                self.cursor.expect(b'=')?;
-                self.parse_operand()?;
-                self.parts.args.push(PendingArg { name, offset, ty: TypeId::NONE });
-                // MLIR takes a comma behind the last one.
-                if !self.cursor.eat(b')') {
-                    self.cursor.expect(b',')?;
-                    if !self.cursor.eat(b')') {
-                        continue;
-                    }
-                }
-                break;
+        while !self.cursor.eat(b')') {
+            self.cursor.skip_space();
+            let offset = self.cursor.pos as u32;
+            let name = self.parse_ssa_name()?;
+            self.cursor.expect(b'=')?;
+            self.parse_operand()?;
+            self.parts.args.push(PendingArg { name, offset, ty: TypeId::NONE });
+            // MLIR takes a comma behind the last one.
+            if self.cursor.next_byte() != b')' {
+                self.cursor.expect(b',')?;
             }
         }
         pending.syntax = self.cursor.span_since(start);

@@ -41,9 +41,9 @@ impl Parser<'_> {
     fn parse_stripped(&mut self, pending: &PendingOp, form: Option<Form>) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        if let Some(open) = form.map(Form::open).filter(|open| *open != self.cursor.peek()) {
-            if self.cursor.peek() != b'#' {
-                return self.cursor.expect(open).map(|()| Span::EMPTY);
+        if let Some(open) = form.map(Form::open) {
+            if ![open, b'#'].contains(&self.cursor.peek()) {
+                return Err(self.cursor.expected(&format!("'{}'", open as char)));
             }
         }
         let read = match self.cursor.peek() {
