@@ -25,6 +25,9 @@ LINES = [
     f"%5 = stablehlo.multiply %2, %far : {TYPE}",
     f"%6 = stablehlo.subtract %5, %two : {TYPE}",
 ]
+FAR = "%far = stablehlo.broadcast_in_dim %scalar, dims = []"
+RULE = "([])->([i, j]) {i=4, j=4}"
+FAR_WITH_RULE = f"{FAR} {{sdy.sharding_rule = #sdy.op_sharding_rule<{RULE}>}}"
 CALL = f"%7 = call @double(%6) : ({TYPE}) -> {TYPE}"
 CALLED = f"""
 func.func private @double(%x: {TYPE}) -> {TYPE} {{
@@ -34,9 +37,13 @@ func.func private @double(%x: {TYPE}) -> {TYPE} {{
 }}"""
 
 
+@pytest.mark.parametrize("rules", [False, True])
 @pytest.mark.parametrize("calls", [False, True])
-def test_constants_of_edited_programs(calls: bool) -> None:
+def test_constants_of_edited_programs(calls: bool, rules: bool) -> None:
     lines = [*LINES, *[CALL] * calls]
+    if rules:
+        # The rule that such an op has anyway.
+        lines = [line.replace(FAR, FAR_WITH_RULE) for line in lines]
     body = "\n".join(f"  {line}" for line in lines)
     module = Module.parse(f"""
 sdy.mesh @mesh = <["a"=2, "b"=2]>

@@ -219,7 +219,8 @@ impl Prepared {
     fn find_constants(&self) -> Option<Arc<AlikeOps>> {
         // Before constants are merged calls and what they call are exported; functions that nobody calls may be erased.
         let calls = [OpKind::Call, OpKind::NamedComputation, OpKind::FuncDataFlowEdge];
-        let is_left = !self.imported.has_any(&calls);
+        // Propagation gives ops rules, by which ops with rules of their own may be alike.
+        let is_left = !self.imported.has_any(&calls) && self.imported.op_rules().is_empty();
         is_left.then(|| Arc::new(constant_or_scalar_merger::find(&self.imported)))
     }
 }
