@@ -303,7 +303,7 @@ func.func @main() {
         "#vhlo.nope<1>",
         "#llvm.nope",
         "#gpu<nope>",
-        "#sdy.mesh<1>",
+        "#sdy.axis_ref<1>",
         "affine_map<(d0) -> (d1)>",
     ],
 )

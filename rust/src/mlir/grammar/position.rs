@@ -23,7 +23,7 @@ impl<'c, 'a> Grammar<'c, 'a> {
     pub fn new(cursor: &'c mut Cursor<'a>, program: Option<&'c Program>) -> Self {
         Self { cursor, program, depth: 0, typed: None, reads_shardy: false }
     }
-    /// The same, where nobody reads attributes of Shardy later.
+    /// Reads attributes of Shardy here, since nobody does later.
     pub fn reading_shardy(self) -> Self {
         Self { reads_shardy: true, ..self }
     }
