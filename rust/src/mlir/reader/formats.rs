@@ -6,7 +6,7 @@ use super::format_table::Part::{
     OperandsThen, Optional, Precision, PrecisionAndAlgorithm, Slices, Str, Symbol, Window,
 };
 use super::parser::Parser;
-use crate::error::{Result, Span};
+use crate::error::{Diagnostic, Result, Span};
 use crate::index::StrId;
 use crate::mlir::attributes::{AttrValue, OwnKind};
 use crate::mlir::cursor::syntax;
@@ -91,8 +91,9 @@ impl Parser<'_> {
                 let ints = self.attribute_or(op, OwnKind::Ints, |mut grammar| grammar.ints());
                 ints.map_err(|error| {
                     let mut error = in_own_syntax(self.program.str(op), error);
-                    let first = &error.diagnostics[0];
-                    if first.message.contains("expected integer value") {
+                    let is_of_ints =
+                        |first: &&Diagnostic| first.message.contains("expected integer value");
+                    if let Some(first) = error.diagnostics.first().filter(is_of_ints) {
                         // MLIR goes on at the end of the list.
                         let end = syntax(first.span.unwrap_or(Span::EMPTY), "expected ']'");
                         error.diagnostics.push(end);
