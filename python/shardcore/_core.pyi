@@ -1792,6 +1792,10 @@ class SessionProgram:
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> AnnotatedProgram:
         """The program with edits on it: target, name in errors, and sharding or ``None``."""
+    def are_plain(
+        self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
+    ) -> bool:
+        """Whether it is clear of each of these that it is valid, whatever other edits there are."""
 
 @final
 class AnnotatedProgram:

@@ -21,6 +21,7 @@ from shardcore import (
     TensorSharding,
     VerificationError,
 )
+from shardcore.session.edits import MOST_UNDOS
 
 TEXT = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -269,6 +270,41 @@ def test_what_a_session_gave_stays(session: Session) -> None:
     session.set("x", "P('model')")
     assert str(before.module) == text != str(session.result.module)
     assert session.result is session.result
+
+
+def test_an_edit_is_worth_what_it_edits_whatever_was_edited_before(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("all edits were looked at")
+
+    session.set("x", "P('data')")
+    with monkeypatch.context() as context:
+        context.setattr(Session, "_with", refuse)
+        for number in range(2000):
+            session.set(f"params/{'ab'[number % 2]}/w", "P('data')" if number % 3 else "P()")
+        session.unset("x")
+        with pytest.raises(VerificationError):
+            session.set("x", "P('data', 'data')")
+        session.undo()
+    assert sum(len(before) for before, _ in session._edits.steps) == MOST_UNDOS - 1
+    new = Module.parse(str(session.module)).propagate()
+    assert str(session.result.module) == str(new.module)
+
+
+def test_an_edit_that_needs_the_mesh_of_another_is_checked_with_it(session: Session) -> None:
+    own = TensorSharding(Mesh({"i": 2}), [["i"], []], mesh_name="own")
+    session.set("x", own)
+    session.set(W, TensorSharding("own", [["i"], []]))
+    text = str(session.module)
+    with pytest.raises(VerificationError, match="no mesh @own"):
+        session.set("x", "P('data')")
+    assert str(session.module) == text
+    session.undo()
+    session.set("x", "P('data')")
+    session.undo()
+    session.set(W, TensorSharding("own", [["i"], []]))
+    assert str(session.module) == text
 
 
 @pytest.mark.parametrize(

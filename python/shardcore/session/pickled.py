@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Result, TensorSharding
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 def pickled(session: Session) -> tuple[Any, ...]:
     """What makes ``session`` again, with what can be undone, as ``__reduce__`` returns it."""
     _, text, options = session._snapshot()
-    steps = [session._by_exact_names(each) for each in (*session._history, session._edits)]
-    return _unpickled, (text, session.module.filename, session._wrap, options, steps)
+    edits, named = session._edits, session._by_exact_names
+    steps = [(named(before), are_plain) for before, are_plain in edits.steps]
+    now = (named(edits.now), edits.are_plain)
+    return _unpickled, (text, session.module.filename, session._wrap, options, steps, now)
 
 
 def _unpickled(
@@ -23,11 +26,18 @@ def _unpickled(
     filename: str,
     wrap: Callable[[Result], Any] | None,
     options: dict[str, Any],
-    steps: list[dict[str, TensorSharding | None]],
+    steps: list[tuple[dict[str, TensorSharding | EllipsisType | None], bool]],
+    now: tuple[dict[str, TensorSharding | None], bool],
 ) -> Session:
     from shardcore.session.session import Session
 
     session = Session(Module.parse(text, filename=filename), wrap=wrap, **options)
-    *session._history, now = (session._read(each) for each in steps)
-    session._move_to(now)
+    edits = session._edits
+    for before, are_plain in steps:
+        absent = [session._targets.find(name)[0] for name, each in before.items() if each is ...]
+        given = session._read({name: each for name, each in before.items() if each is not ...})
+        edits.steps.append(({**dict.fromkeys(absent, ...), **given}, are_plain))
+    named, edits.are_plain = now
+    edits.now = session._read(named)
+    edits.version += 1
     return session

@@ -6,7 +6,7 @@ import copy
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardcore._core import (
     AnnotatedProgram,
@@ -19,6 +19,7 @@ from shardcore._core import (
 )
 from shardcore.bounded import shown
 from shardcore.errors import ShardcoreError
+from shardcore.session.edits import Edited, Edits
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.pickled import pickled
 from shardcore.session.remembered import Remembered
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
-
-MOST_UNDOS = 1000
-"""The number of edits that can be undone."""
 
 _OPTIONS = {
     "up_to_priority",
@@ -50,6 +48,8 @@ _MOST_KNOWN = 4096
 
 _MOST_KNOWN_TARGETS = 1 << 16
 """The number of targets of names and patterns whose edits are remembered."""
+
+V = TypeVar("V")
 
 Edit = Mapping[str, object]
 """Shardings by target; ``None`` removes the annotation."""
@@ -101,13 +101,12 @@ class Session:
         self._options = options
         self._wrap = wrap
         self._key = uuid.uuid4().hex
-        self._edits: dict[Target, TensorSharding | None] = {}
-        self._history: list[dict[Target, TensorSharding | None]] = []
-        self._annotated = self._with(self._edits)
-        self._result: Result | None = None
-        self._version = 0
-        """The version of the registered rules that the result was made by."""
-        self._meshes = self._annotated.module().meshes
+        self._edits = Edits()
+        self._made: tuple[int, AnnotatedProgram] | None = None
+        """The program as it was annotated at a version of the edits."""
+        self._completed: tuple[AnnotatedProgram, int, Result] | None = None
+        """What came of an annotated program by a version of the registered rules."""
+        self._meshes = self._annotated().module().meshes
         self._known: dict[tuple[str, int | None], TensorSharding] = {}
         self._known_edits: dict[tuple[str, str], dict[Target, TensorSharding]] = {}
         self._num_known_targets = 0
@@ -143,27 +142,27 @@ class Session:
 
     def reset(self) -> None:
         """Restore the annotations that the program came with; can be undone."""
-        self._change_to({})
+        self._edits.clear()
 
     def undo(self) -> None:
         """Take back the last :meth:`set`, :meth:`unset` or :meth:`reset`.
 
         Raises:
-            ValueError: there is none, or more than :data:`MOST_UNDOS` were taken back.
+            ValueError: there is none, or more were taken back than are kept
+                (:data:`~shardcore.session.edits.MOST_UNDOS`).
         """
-        if not self._history:
+        if not self._edits.steps:
             raise ValueError("there is nothing to undo")
-        self._move_to(self._history[-1])
-        self._history.pop()
+        self._edits.undo()
 
     @property
     def annotations(self) -> dict[str, TensorSharding]:
         """What is annotated now: the shardings of arguments, results and values by target."""
         found: dict[str, TensorSharding] = {}
         for target, sharding in self._targets.annotated():
-            if target not in self._edits:
+            if target not in self._edits.now:
                 found[self._targets.name(target)] = sharding
-        for target, edit in self._edits.items():
+        for target, edit in self._edits.now.items():
             if edit is not None:
                 found[self._targets.name(target)] = edit
         return found
@@ -171,7 +170,7 @@ class Session:
     @property
     def module(self) -> Module:
         """The program as it is annotated now, before propagation."""
-        return self._annotated.module()
+        return self._annotated().module()
 
     @property
     def result(self) -> Any:
@@ -192,7 +191,7 @@ class Session:
             ShardcoreError: as for :func:`shardcore.cost`.
         """
         found = self._remembered.cost(
-            self._edits,
+            self._edits.now,
             hardware,
             options,
             lambda: self._propagated().cost(hardware, **options),
@@ -232,7 +231,7 @@ class Session:
 
     def __repr__(self) -> str:
         annotations = plural(len(self.annotations), "annotation")
-        return f"<shardcore.Session: {annotations}, {plural(len(self._edits), 'edit')}>"
+        return f"<shardcore.Session: {annotations}, {plural(len(self._edits.now), 'edit')}>"
 
     def check_targets(self, targets: Iterable[str]) -> None:
         """Check that each of ``targets`` denotes something.
@@ -255,8 +254,7 @@ class Session:
         """A session for the same program, with the same annotations, edited on its own."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        # The edits themselves are never changed.
-        twin._history = list(self._history)
+        twin._edits = self._edits.copy()
         return twin
 
     def __deepcopy__(self, memo: object) -> Session:
@@ -267,10 +265,10 @@ class Session:
 
     def _before(self) -> Session | None:
         """The session before the last edit that holds."""
-        if not self._history:
+        if not self._edits.steps:
             return None
-        twin = self._copy()
-        twin._move_to(self._history[-1])
+        twin = copy.copy(self)
+        twin.undo()
         return twin
 
     # For evaluate(), whose work others may do.
@@ -278,20 +276,19 @@ class Session:
     def _copy(self, edits: Edit | None = None) -> Session:
         """A session for the same program, with its own edits from now on; or with ``edits``."""
         twin = copy.copy(self)
-        twin._history = []
         if edits is not None:
-            twin._move_to(twin._read(edits))
+            twin.reset()
+            twin.set(edits)
+        twin._edits.steps.clear()
         return twin
 
     def _edits_by_name(self) -> dict[str, TensorSharding | None]:
         """The edits by names that hold in every session for the same text."""
-        return self._by_exact_names(self._edits)
+        return self._by_exact_names(self._edits.now)
 
-    def _by_exact_names(
-        self, edits: dict[Target, TensorSharding | None]
-    ) -> dict[str, TensorSharding | None]:
+    def _by_exact_names(self, of: Mapping[Target, V]) -> dict[str, V]:
         exact = self._targets.exact_name
-        return {exact(target): sharding for target, sharding in edits.items()}
+        return {exact(target): each for target, each in of.items()}
 
     def _is_new_to(self, executor: Executor) -> bool:
         """Whether ``executor`` has not been sent the program yet; it is now."""
@@ -308,26 +305,34 @@ class Session:
         """A key of the program, its text, and the options of the session."""
         return self._key, str(self._program.annotated([]).module()), self._options
 
-    def _merged(self, edit: Edit) -> dict[Target, TensorSharding | None]:
-        return {**self._edits, **self._read(edit)}
+    def _merged(self, edit: Edit) -> Edited:
+        return {**self._edits.now, **self._read(edit)}
 
-    def _propagate(self, edits: dict[Target, TensorSharding | None]) -> Result:
+    def _propagate(self, edits: Edited) -> Result:
         return self._with(edits).propagate(**self._options)
 
-    def _propagated(self) -> Result:
-        version = registry_version()
-        if self._result is None or self._version != version:
-            self._result, self._version = self._annotated.propagate(**self._options), version
-        return self._result
+    def _annotated(self) -> AnnotatedProgram:
+        """The program with the annotations of now."""
+        made, version = self._made, self._edits.version
+        if made is None or made[0] != version:
+            made = self._made = (version, self._with(self._edits.now))
+        return made[1]
 
-    def _with(self, edits: dict[Target, TensorSharding | None]) -> AnnotatedProgram:
+    def _propagated(self) -> Result:
+        annotated, version, completed = self._annotated(), registry_version(), self._completed
+        if completed is None or completed[0] is not annotated or completed[1] != version:
+            result = annotated.propagate(**self._options)
+            completed = self._completed = (annotated, version, result)
+        return completed[2]
+
+    def _with(self, edits: Edited) -> AnnotatedProgram:
         return self._program.annotated(self._listed(edits))
 
-    def _read(self, edit: Edit) -> dict[Target, TensorSharding | None]:
+    def _read(self, edit: Edit) -> Edited:
         """The targets of ``edit``, with their shardings; a later one has precedence."""
         if not isinstance(edit, Mapping):
             raise TypeError(f"an edit is a mapping, not a {type(edit).__name__}")
-        found: dict[Target, TensorSharding | None] = {}
+        found: Edited = {}
         for name, sharding in edit.items():
             if type(name) is str and type(sharding) is str:
                 known = self._known_edits.get((name, sharding))
@@ -364,7 +369,7 @@ class Session:
         try:
             found = read_for(name, sharding, rank, mesh, self._meshes)
         except ShardcoreError as error:
-            edits = (edit for edit in self._edits.values() if edit is not None)
+            edits = (edit for edit in self._edits.now.values() if edit is not None)
             added = {edit.mesh_name: edit.mesh for edit in edits if edit.mesh and edit.mesh_name}
             if error.code != "unknown-mesh" or not added:
                 raise
@@ -377,22 +382,18 @@ class Session:
             self._known[sharding, rank] = found
         return found
 
-    def _listed(
-        self, edits: dict[Target, TensorSharding | None]
-    ) -> list[tuple[Target, str, TensorSharding | None]]:
+    def _listed(self, edits: Edited) -> list[tuple[Target, str, TensorSharding | None]]:
         name = self._targets.name
-        return [(target, name(target), sharding) for target, sharding in edits.items()]
+        # Another thread may edit meanwhile.
+        return [(target, name(target), sharding) for target, sharding in tuple(edits.items())]
 
-    def _change(self, edits: dict[Target, TensorSharding | None]) -> None:
-        self._change_to({**self._edits, **edits})
-
-    def _change_to(self, edits: dict[Target, TensorSharding | None]) -> None:
-        before = self._edits
-        self._move_to(edits)
-        self._history.append(before)
-        del self._history[:-MOST_UNDOS]
-
-    def _move_to(self, edits: dict[Target, TensorSharding | None]) -> None:
-        """Make ``edits`` those of now; if they are refused, nothing changes."""
-        self._annotated = self._with(edits)
-        self._edits, self._result = edits, None
+    def _change(self, edited: Edited) -> None:
+        """Apply ``edited``; if it is refused, nothing changes."""
+        edits = self._edits
+        if edits.are_plain and self._program.are_plain(self._listed(edited)):
+            # The program with all edits is made when somebody asks for it.
+            edits.apply(edited, are_plain=True)
+            return
+        annotated = self._with({**edits.now, **edited})
+        edits.apply(edited, are_plain=False)
+        self._made = (edits.version, annotated)

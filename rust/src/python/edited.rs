@@ -50,7 +50,7 @@ impl Edited {
         checked: &CheckedValues,
     ) -> PyResult<Self> {
         let edited = Self { program, filename, edits, made: OnceLock::new() };
-        let are_plain = edited.are_plain();
+        let are_plain = are_plain(&edited.program, &edited.edits);
         if !are_plain || !checked.has(&edited.edits) {
             edited.program(py)?;
             if are_plain {
@@ -88,34 +88,40 @@ impl Edited {
     }
     /// `sharding` over a mesh of the program, if its mesh is one of those with a name.
     pub fn resolved(&self, sharding: &PyTensorSharding) -> Option<TensorSharding> {
-        let program = &*self.program;
-        let symbol = sharding.symbol.as_deref()?;
-        let id = program.strings().find(symbol).and_then(|name| program.mesh_by_symbol(name))?;
-        if sharding.is_mesh_known && *program.mesh(id) == *sharding.mesh {
-            return Some(TensorSharding { mesh: id, ..(*sharding.sharding).clone() });
-        }
-        None
+        resolved(&self.program, sharding)
     }
-    /// Whether it is clear, without making the program, that the edits of arguments and results are valid.
-    fn are_plain(&self) -> bool {
-        let is_valid = |ty: &Type, sharding: &PyTensorSharding| {
-            let (Type::RankedTensor { shape, .. }, Some(found)) = (ty, self.resolved(sharding))
-            else {
-                return false;
-            };
-            verify_sharding(&found, self.program.mesh(found.mesh), Some(shape)).is_empty()
+}
+
+/// `sharding` over a mesh of `program`, if its mesh is one of those with a name.
+fn resolved(program: &Program, sharding: &PyTensorSharding) -> Option<TensorSharding> {
+    let symbol = sharding.symbol.as_deref()?;
+    let id = program.strings().find(symbol).and_then(|name| program.mesh_by_symbol(name))?;
+    if sharding.is_mesh_known && *program.mesh(id) == *sharding.mesh {
+        return Some(TensorSharding { mesh: id, ..(*sharding.sharding).clone() });
+    }
+    None
+}
+
+/// Whether it is clear, without making `program` with them, that those of `edits` are valid that are of arguments and results;
+/// other edits do not matter for that.
+pub(super) fn are_plain(program: &Program, edits: &[Edit]) -> bool {
+    let is_valid = |ty: &Type, sharding: &PyTensorSharding| {
+        let (Type::RankedTensor { shape, .. }, Some(found)) = (ty, resolved(program, sharding))
+        else {
+            return false;
         };
-        let of_ports = self.edits.iter().filter(|edit| !edit.is_of_value());
-        let mut set = of_ports.filter_map(|edit| Some((edit.target, edit.sharding.as_ref()?)));
-        // Most edits are those of a role: of one type, with one sharding.
-        let mut last: Option<(&Type, &PyTensorSharding)> = None;
-        set.all(|(target, sharding)| {
-            let now = (type_of(&self.program, target), sharding);
-            let is_last = last.is_some_and(|last| std::ptr::eq(last.0, now.0) && last.1 == now.1);
-            last = Some(now);
-            is_last || is_valid(now.0, now.1)
-        })
-    }
+        verify_sharding(&found, program.mesh(found.mesh), Some(shape)).is_empty()
+    };
+    let of_ports = edits.iter().filter(|edit| !edit.is_of_value());
+    let mut set = of_ports.filter_map(|edit| Some((edit.target, edit.sharding.as_ref()?)));
+    // Most edits are those of a role: of one type, with one sharding.
+    let mut last: Option<(&Type, &PyTensorSharding)> = None;
+    set.all(|(target, sharding)| {
+        let now = (type_of(program, target), sharding);
+        let is_last = last.is_some_and(|last| std::ptr::eq(last.0, now.0) && last.1 == now.1);
+        last = Some(now);
+        is_last || is_valid(now.0, now.1)
+    })
 }
 
 /// The type of `target`.

@@ -2,7 +2,7 @@
 
 use super::annotated::PyAnnotatedProgram;
 use super::arguments::{Int, Items};
-use super::edited::{type_of, Edit};
+use super::edited::{are_plain, type_of, Edit};
 use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
 use super::module::PyModule;
@@ -54,6 +54,11 @@ impl PySessionProgram {
             _ => return Err(PyIndexError::new_err("no such target")),
         };
         Ok(target)
+    }
+    fn edits(&self, edits: Items<PyEdit>) -> PyResult<Vec<Edit>> {
+        let edit =
+            |(target, name, sharding)| Ok(Edit { target: self.target(target)?, name, sharding });
+        edits.0.into_iter().map(edit).collect()
     }
 }
 
@@ -124,10 +129,13 @@ impl PySessionProgram {
     }
     /// The program with `edits` on it.
     fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyAnnotatedProgram> {
-        let edit =
-            |(target, name, sharding)| Ok(Edit { target: self.target(target)?, name, sharding });
-        let edits = edits.0.into_iter().map(edit).collect::<PyResult<Vec<Edit>>>()?;
+        let edits = self.edits(edits)?;
         let (program, filename) = (self.program.clone(), self.filename.clone());
         PyAnnotatedProgram::new(py, program, filename, edits, self.runs.clone())
+    }
+    /// Whether it is clear of each of `edits` that it is valid, whatever other edits there are.
+    fn are_plain(&self, edits: Items<PyEdit>) -> PyResult<bool> {
+        let edits = self.edits(edits)?;
+        Ok(!edits.iter().any(Edit::is_of_value) && are_plain(&self.program, &edits))
     }
 }

@@ -1,0 +1,74 @@
+"""The edits of a session, the last of which can be taken back."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import EllipsisType
+from typing import TYPE_CHECKING, TypeAlias
+
+from shardcore.session.targets import Target
+
+if TYPE_CHECKING:
+    from shardcore._core import TensorSharding
+
+MOST_UNDOS = 1000
+"""The number of edits that can be undone."""
+
+Edited: TypeAlias = "dict[Target, TensorSharding | None]"
+"""The shardings that targets got, ``None`` where an annotation was removed."""
+
+Step: TypeAlias = "tuple[dict[Target, TensorSharding | EllipsisType | None], bool]"
+"""What the targets of an edit had before it, ``...`` where that is what the program came with; and
+:attr:`Edits.are_plain`."""
+
+
+class Edits:
+    """What is edited now, and the steps back.
+
+    An edit takes time and memory for what it edits, not for what was edited before.
+    """
+
+    def __init__(self) -> None:
+        self.now: Edited = {}
+        self.are_plain = True
+        """Whether each edit is valid by itself, whatever the others are."""
+        self.version = 0
+        """Another number after each change."""
+        self.steps: deque[Step] = deque(maxlen=MOST_UNDOS)
+
+    def apply(self, edited: Edited, *, are_plain: bool) -> None:
+        """Edit the targets of ``edited``."""
+        # If this is interrupted, a step back still leads to what was before.
+        self.steps.append(
+            ({target: self.now.get(target, ...) for target in edited}, self.are_plain)
+        )
+        self.are_plain = self.are_plain and are_plain
+        self.now.update(edited)
+        self.version += 1
+
+    def clear(self) -> None:
+        """Take back all edits, which is a step that can be taken back too."""
+        self.steps.append(({**self.now}, self.are_plain))
+        self.now, self.are_plain = {}, True
+        self.version += 1
+
+    def undo(self) -> None:
+        """Take back the last step.
+
+        Raises:
+            IndexError: there is none, or more than :data:`MOST_UNDOS` were taken back.
+        """
+        before, self.are_plain = self.steps.pop()
+        for target, sharding in before.items():
+            if sharding is ...:
+                self.now.pop(target, None)
+            else:
+                self.now[target] = sharding
+        self.version += 1
+
+    def copy(self) -> Edits:
+        """Edits equal to these, with the same steps, which are changed on their own."""
+        twin = Edits()
+        twin.now, twin.are_plain, twin.version = {**self.now}, self.are_plain, self.version
+        twin.steps.extend(self.steps)
+        return twin
