@@ -362,3 +362,70 @@ def test_very_many_constraints_in_a_row() -> None:
     result = Module.parse(text).propagate()
     # 0.2 s; what looks ahead to the end at each of them takes 8.
     assert seconds_of(lambda: result.partition("least")) < 4
+
+
+def test_why_an_axis_is_not_there_beside_an_op_of_very_many_tensors() -> None:
+    count, ty = 6_000, "tensor<8x16xf32>"
+    types, scalars = ", ".join([ty] * count), "tensor<f32>, tensor<f32>"
+    pairs = ", ".join(f"%p{i}: tensor<f32>, %q{i}: tensor<f32>" for i in range(count))
+    text = f"""sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> {ty} {{
+  %0:{count} = "stablehlo.sort"({", ".join(["%a"] * count)}) <{{dimension = 1 : i64}}> ({{
+    ^bb0({pairs}):
+      %c = stablehlo.compare LT, %p0, %q0 : ({scalars}) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+  }}) : ({types}) -> ({types})
+  return %0#{count - 1} : {ty}
+}}"""
+    result = Module.parse(text).propagate()
+    # 0.05 s; to look at all tensors of the op from each of them takes 15.
+    assert seconds_of(lambda: result.why_not("result 0", 0, "y")) < 3
+
+
+def test_a_plan_of_very_many_arguments_that_have_nothing_in_common() -> None:
+    count, ty = 6_000, "tensor<8x16xf32>"
+    names = [f"%a{i}" for i in range(count)]
+    text = f"""sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main({", ".join(f"{name}: {ty}" for name in names)}) -> {ty} {{
+  %0:{count} = stablehlo.optimization_barrier {", ".join(names)} : {", ".join([ty] * count)}
+  %1 = stablehlo.add %0#0, %0#{count - 1} : {ty}
+  return %1 : {ty}
+}}"""
+    module = Module.parse(text)
+    # 1.5 s; where each class is looked for in all arguments 25.
+    assert seconds_of(lambda: plan(module, hardware="tpu-v5p", seconds=0.1)) < 12
+
+
+def test_the_page_of_a_program_that_is_too_large_to_draw(tmp_path: Path) -> None:
+    count, ty = 2_100, "tensor<8x16xf32>"
+    meshes = "".join(f'sdy.mesh @m{i} = <["x{i}"=2]>\n' for i in range(count))
+    arguments = ", ".join(
+        f'%a{i}: {ty} {{sdy.sharding = #sdy.sharding<@m{i}, [{{"x{i}"}}, {{}}]>}}'
+        for i in range(count)
+    )
+    ops = "".join(f"%{i} = stablehlo.tanh %a{i} : {ty}\n" for i in range(count))
+    returned = f"return {', '.join(f'%{i}' for i in range(count))} : {', '.join([ty] * count)}"
+    types = ", ".join([ty] * count)
+    text = f"{meshes}func.func @main({arguments}) -> ({types}) {{\n{ops}{returned}\n}}"
+    page = tmp_path / "out.html"
+    Module.parse(text).propagate().report(page)
+    assert "is too large" in page.read_text()
+
+
+def test_the_page_of_call_stacks_as_deep_as_the_program_is_long(tmp_path: Path) -> None:
+    count, ty = 3_000, "tensor<8xf32>"
+    ops = "".join(f"%{i + 1} = stablehlo.sine %{i} : {ty} loc(#l{i})\n" for i in range(count))
+    places = "".join(
+        f'#l{i + 1} = loc(callsite("n"("m.py":{i}:1) at #l{i}))\n' for i in range(count)
+    )
+    text = f"""sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: {ty}) -> {ty} {{
+  %0 = stablehlo.tanh %a : {ty}
+  {ops} return %{count} : {ty}
+}}
+#l0 = loc("m.py":1:1)
+{places}"""
+    page = tmp_path / "out.html"
+    Module.parse(text).propagate().report(page)
+    # With all frames of all stacks it has 50 MB.
+    assert page.stat().st_size < 12_000_000

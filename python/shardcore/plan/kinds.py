@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from shardcore.plan.classes import NO_CLASS, Work, class_bytes
@@ -170,18 +171,33 @@ def _widths(weights: Sequence[Role]) -> set[int]:
     """Classes that all of ``weights`` of two dims or more have one of, each time the one that most
     bytes of those have that have none yet, of equals the one that most roles have. Biases have the
     class of what they are added to, hidden dims too, and say nothing."""
+    of_roles = [(set(role.classes) - {NO_CLASS}, role.bytes) for role in weights]
+    left = [(numbers, num_bytes) for numbers, num_bytes in of_roles if len(numbers) > 1]
+    having: dict[int, set[int]] = defaultdict(set)
+    held: dict[int, int] = defaultdict(int)
+    for place, (numbers, num_bytes) in enumerate(left):
+        for number in numbers:
+            having[number].add(place)
+            held[number] += num_bytes
     found: set[int] = set()
-    left = [role for role in weights if len(set(role.classes) - {NO_CLASS}) > 1]
-    while True:
-        held: dict[int, tuple[int, int]] = {}
-        for role in left:
-            for number in set(role.classes) - {NO_CLASS}:
-                num_bytes, count = held.get(number, (0, 0))
-                held[number] = num_bytes + role.bytes, count + 1
-        if not held:
-            return found
-        found.add(max(held, key=lambda number: (held[number], -number)))
-        left = [role for role in left if found.isdisjoint(role.classes)]
+    ranked = [(-held[number], -len(having[number]), number) for number in having]
+    heapify(ranked)
+    while ranked:
+        was = heappop(ranked)
+        number = was[2]
+        now = (-held[number], -len(having[number]), number)
+        if was != now:
+            # Some of the roles that had it have another one of those found.
+            if having[number]:
+                heappush(ranked, now)
+            continue
+        found.add(number)
+        for place in list(having[number]):
+            numbers, num_bytes = left[place]
+            for other in numbers:
+                having[other].discard(place)
+                held[other] -= num_bytes
+    return found
 
 
 def _batches_of_weights(work: Mapping[Work, int], batch: int) -> set[int]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 SAME = -2
 """The number of a sharding that is the same in both results, or is not in the other one."""
 
+MAX_FRAMES = 100
+"""Outer frames of a call stack are not in a page: stacks that are all as deep as the program is
+long would make it grow with the square of that."""
+
 _Key = tuple[Any, ...]
 
 
@@ -47,7 +51,7 @@ class Values:
             if before is not None:
                 is_there, other = before.of_value((function, value.name), value.op, value.type)
                 was = _was(is_there, other, number, tables)
-            stack = value.traceback or _lone(value.location)
+            stack = value.traceback[:MAX_FRAMES] or _lone(value.location)
             place = tables.stacks.number(stack or None)
             key = (function, value.op, value.type, number, place, was)
             row = known.setdefault(key, len(firsts))

@@ -7,7 +7,7 @@
 use super::order::Link;
 use super::reason::{Absence, Code, Place};
 use super::steps::{holder_slot, in_mesh_of, is_free, name_of, part_in, AxisName, Explanation};
-use crate::index::{OpId, ShardingId, ValueId};
+use crate::index::{FactorId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::propagation::observe::Slot;
 use crate::rule::{OpShardingRule, TensorMapping};
@@ -15,21 +15,29 @@ use crate::sharding::DimSharding;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
-/// The ops that each tensor is a tensor of, by their positions.
+/// The ops that each tensor is a tensor of, by their positions, with its numbers there.
 #[derive(Default)]
-pub struct Neighbours(FxHashMap<Slot, Vec<u32>>);
+pub struct Neighbours(FxHashMap<Slot, Vec<(u32, usize)>>);
+
+/// A tensor of an op that has an axis: its number, its slot and the dim.
+type Having = (usize, Slot, usize);
+
+/// What a search for an axis has looked at already.
+#[derive(Default)]
+struct Searched {
+    /// The factors of ops, by their positions, whose dims are all known.
+    factors: FxHashSet<(u32, FactorId)>,
+    /// By the positions of ops, the first tensor that has the axis, and the first of another slot.
+    having: FxHashMap<u32, [Option<Having>; 2]>,
+}
 
 impl Explanation {
     /// The ops around each tensor.
     pub fn neighbours(&self) -> Neighbours {
         let mut found = Neighbours::default();
         for position in 0..self.plan.order().len() as u32 {
-            for &tensor in self.plan.row(position).tensors {
-                let Some(slot) = holder_slot(&self.plan.edges, tensor) else { continue };
-                let known = found.0.entry(slot).or_default();
-                if known.last() != Some(&position) {
-                    known.push(position);
-                }
+            for (index, slot) in self.slots(position) {
+                found.0.entry(slot).or_default().push((position, index));
             }
         }
         found
@@ -49,9 +57,12 @@ impl Explanation {
         let mut seen: FxHashSet<Place> = std::iter::once(place).collect();
         let mut todo: VecDeque<Place> = seen.iter().copied().collect();
         let mut beside = None;
+        let mut searched = Searched::default();
         while let Some(near) = todo.pop_front() {
-            beside = beside.or_else(|| self.on_other_factor(program, around, near, axis));
-            for link in self.links(program, around, near) {
+            let ops = around.0.get(&near.slot).map_or(&[][..], Vec::as_slice);
+            beside = beside
+                .or_else(|| self.on_other_factor(program, ops, (near, axis), &mut searched.having));
+            for link in self.links(program, ops, near, &mut searched.factors) {
                 if self.has(program, link.place, axis) {
                     return self.between(program, near, &link, axis);
                 }
@@ -68,40 +79,48 @@ impl Explanation {
         beside.unwrap_or(none)
     }
 
-    /// The reason why no op around the tensor of `near` passes `axis` on, if one of them has it on another factor.
+    /// The reason why none of `ops`, those around the tensor of `near`, passes `axis` on, if one of them has it on another factor.
     fn on_other_factor(
         &self,
         program: &Program,
-        around: &Neighbours,
-        near: Place,
-        axis: &AxisName,
+        ops: &[(u32, usize)],
+        (near, axis): (Place, &AxisName),
+        having: &mut FxHashMap<u32, [Option<Having>; 2]>,
     ) -> Option<Absence> {
-        around.0.get(&near.slot).into_iter().flatten().find_map(|&position| {
+        ops.chunk_by(|one, next| one.0 == next.0).find_map(|own| {
+            let position = own[0].0;
             let rule = &program.rules()[self.plan.spec(position)?.rule];
-            let slots = self.slots(position);
-            let dim_of = |slot| part_in(program, self.now(program, slot), axis);
-            let mut have = slots.iter().filter(|&&(_, slot)| slot != near.slot);
-            let (index, slot, dim) =
-                have.find_map(|&(index, slot)| Some((index, slot, dim_of(slot)?.0)))?;
+            let having =
+                having.entry(position).or_insert_with(|| self.having(program, position, axis));
+            let mut others = having.iter().flatten().filter(|(_, slot, _)| *slot != near.slot);
+            let &(index, slot, dim) = others.next()?;
             let factors = mapping(rule, index)?.dims.get(dim)?;
-            let mut own = slots.iter().filter(|&&(_, slot)| slot == near.slot);
-            let has_factor = |&(index, _): &(usize, Slot)| {
+            let has_factor = |&(_, index): &(u32, usize)| {
                 mapping(rule, index)
                     .is_some_and(|own| own.dims.iter().flatten().any(|one| factors.contains(one)))
             };
-            let code = if own.any(has_factor) { Code::OtherFactor } else { Code::NoFactor };
+            let is_on_own = own.iter().any(has_factor);
+            let code = if is_on_own { Code::OtherFactor } else { Code::NoFactor };
             let place = Place { slot, dim };
             let instead = Some((place, self.axes(program, place)));
             Some(Absence { code, at: near, op: Some(self.plan.op(position)), instead })
         })
     }
 
+    /// The first tensor of the op at `position` that has `axis`, and the first one of another slot.
+    fn having(&self, program: &Program, position: u32, axis: &AxisName) -> [Option<Having>; 2] {
+        let dim_of = |slot| part_in(program, self.now(program, slot), axis);
+        let mut having =
+            self.slots(position).filter_map(|(index, slot)| Some((index, slot, dim_of(slot)?.0)));
+        let first = having.next();
+        let other = having.find(|&(_, slot, _)| first.is_some_and(|first| first.1 != slot));
+        [first, other]
+    }
+
     /// The tensors of the op at `position` that have shardings, by their numbers.
-    fn slots(&self, position: u32) -> Vec<(usize, Slot)> {
+    fn slots(&self, position: u32) -> impl Iterator<Item = (usize, Slot)> + '_ {
         let tensors = self.plan.row(position).tensors.iter().enumerate();
-        tensors
-            .filter_map(|(index, &tensor)| Some((index, holder_slot(&self.plan.edges, tensor)?)))
-            .collect()
+        tensors.filter_map(|(index, &tensor)| Some((index, holder_slot(&self.plan.edges, tensor)?)))
     }
 
     /// An op with neither a sharding rule nor data-flow edges, and no call, that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
@@ -147,32 +166,33 @@ impl Explanation {
         is_closed.then(|| (Code::Closed, (place, self.axes(program, place))))
     }
 
-    /// The dims that are one factor with that at `near`, op by op.
-    fn links(&self, program: &Program, around: &Neighbours, near: Place) -> Vec<Link> {
+    /// The dims that are one factor with that at `near` of one of `ops`, those around its tensor, but for factors that are `known`.
+    fn links(
+        &self,
+        program: &Program,
+        ops: &[(u32, usize)],
+        near: Place,
+        known: &mut FxHashSet<(u32, FactorId)>,
+    ) -> Vec<Link> {
         let mut links = Vec::new();
-        for &position in around.0.get(&near.slot).into_iter().flatten() {
+        for &(position, index) in ops {
             let Some(spec) = self.plan.spec(position) else { continue };
             let rule = &program.rules()[spec.rule];
-            let tensors = self.plan.row(position).tensors;
-            let slots: Vec<Option<Slot>> =
-                tensors.iter().map(|&tensor| holder_slot(&self.plan.edges, tensor)).collect();
-            for (index, _) in slots.iter().enumerate().filter(|(_, slot)| **slot == Some(near.slot))
-            {
-                let factors = mapping(rule, index).and_then(|mapping| mapping.dims.get(near.dim));
-                for &factor in factors.into_iter().flatten() {
-                    for (far, slot) in slots.iter().enumerate() {
-                        let (Some(slot), Some(mapping)) = (*slot, mapping(rule, far)) else {
-                            continue;
-                        };
-                        let dims = mapping.dims.iter().enumerate();
-                        let dims = dims.filter(|(_, dim)| far != index && dim.contains(&factor));
-                        links.extend(dims.map(|(dim, _)| Link {
-                            position,
-                            near: index,
-                            factor,
-                            place: Place { slot, dim },
-                        }));
-                    }
+            let factors = mapping(rule, index).and_then(|mapping| mapping.dims.get(near.dim));
+            for &factor in factors.into_iter().flatten() {
+                // Dims of a factor are looked at once: those of one that is known are known, and do not have the axis.
+                if !known.insert((position, factor)) {
+                    continue;
+                }
+                for (far, slot) in self.slots(position).filter(|&(far, _)| far != index) {
+                    let dims = mapping(rule, far).into_iter().flat_map(|it| it.dims.iter());
+                    let dims = dims.enumerate().filter(|(_, dim)| dim.contains(&factor));
+                    links.extend(dims.map(|(dim, _)| Link {
+                        position,
+                        near: index,
+                        factor,
+                        place: Place { slot, dim },
+                    }));
                 }
             }
         }
@@ -194,7 +214,7 @@ impl Explanation {
         if link.first_step(program, spec).is_none() {
             return of(Code::Direction, None);
         }
-        let slots = self.slots(link.position);
+        let slots: Vec<(usize, Slot)> = self.slots(link.position).collect();
         let mesh = |slot| program.mesh_of(self.now(program, slot));
         let far = mesh(link.place.slot);
         let other = slots.iter().find(|&&(_, slot)| {
