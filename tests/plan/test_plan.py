@@ -157,6 +157,29 @@ func.func @main(%x: {x} loc("x"), %w: {w} loc("w")) -> tensor<512x128xf32> {{
     assert (plan.kind, plan.specs) == ("data", {"x": "P('a')"})
 
 
+def test_a_loop_that_carries_one_tensor_is_planned() -> None:
+    module = Module.parse("""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<4096x512xf32> loc("x"), %arg1: tensor<512x512xf32> loc("w"))
+    -> tensor<4096x512xf32> {
+  %0 = stablehlo.while(%iterArg = %arg0) : tensor<4096x512xf32> cond {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.reduce(%iterArg init: %zero) applies stablehlo.add across dimensions = [0, 1]
+      : (tensor<4096x512xf32>, tensor<f32>) -> tensor<f32>
+    %2 = stablehlo.compare LT, %1, %zero : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %1 = stablehlo.dot_general %iterArg, %arg1, contracting_dims = [1] x [0]
+      : (tensor<4096x512xf32>, tensor<512x512xf32>) -> tensor<4096x512xf32>
+    stablehlo.return %1 : tensor<4096x512xf32>
+  }
+  return %0 : tensor<4096x512xf32>
+}
+""")
+    plan = shardcore.plan(module, hardware="tpu-v5p", seconds=2)
+    assert plan.result.arguments()[0].sharding.dims[0].axes
+
+
 def test_manual_computations_are_planned_over_their_own_mesh() -> None:
     """Operands and results inside have the classes of those outside, and pair up with no others."""
     x, local = "tensor<4096x512xbf16>", "tensor<1024x512xbf16>"

@@ -195,16 +195,19 @@ class DimClasses:
         return self._rules[signature]
 
     def _merge_regions(self, op: Op) -> None:
-        for region in op.regions:
+        is_loop = op.name == "stablehlo.while"
+        for number, region in enumerate(op.regions):
+            # The first region of a loop returns whether it goes on.
+            returns_results = not is_loop or number > 0
             for block in region:
                 if op.name in _TAKES_OPERANDS:
                     for value, argument in zip(op.operands, block.arguments, strict=False):
                         self._merge_dims(value, argument)
-                last = block.ops[-1] if block.ops else None
+                last = block.ops[-1] if block.ops and returns_results else None
                 if last is not None and len(last.operands) == len(op.results):
                     for value, result in zip(last.operands, op.results, strict=True):
                         self._merge_dims(value, result)
-        if op.name == "stablehlo.while":
+        if is_loop:
             for value, result in zip(op.operands, op.results, strict=False):
                 self._merge_dims(value, result)
 
