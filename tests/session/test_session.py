@@ -264,6 +264,31 @@ def test_cost_is_that_of_a_new_run(session: Session) -> None:
     assert session.cost("tpu-v5e").record() == new.record()
 
 
+def test_a_program_that_export_refuses_has_no_cost_either() -> None:
+    text = """
+sdy.mesh @mesh = <["w"=2, "z"=6, "model"=4]>
+func.func @main(
+    %arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z"}]>}, %arg1: tensor<2xf32>)
+    -> tensor<4xf32> {
+  %0 = sdy.sharding_constraint %arg0 <@mesh, [{?}], unreduced={"z":(1)3, "model"}> : tensor<4xf32>
+  %1 = stablehlo.constant dense<2> : tensor<i32>
+  %2 = stablehlo.dynamic_update_slice %0, %arg1, %1
+    : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+"""
+    with pytest.raises(VerificationError) as new:
+        Module.parse(text).propagate()
+    session = Module.parse(text).session()
+    with pytest.raises(VerificationError) as caught:
+        session.cost("tpu-v5e")
+    assert str(caught.value) == str(new.value)
+    [row] = session.evaluate([{"%arg1": "P('w')"}], "tpu-v5e")
+    assert row.error is not None
+    session.unset("%0")
+    assert session.cost("tpu-v5e").argument_bytes > 0
+
+
 def test_what_a_session_gave_stays(session: Session) -> None:
     before = session.result
     text = str(before.module)

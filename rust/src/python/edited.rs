@@ -10,8 +10,9 @@ use crate::error::{Code, Diagnostic, Error};
 use crate::index::ShardingId;
 use crate::ir::{Program, Type};
 use crate::mlir::{print, read, Parsed};
+use crate::pipeline::Completion;
 use crate::propagation::replay::has_priority;
-use crate::session::{annotate, annotation, mesh_for, Target};
+use crate::session::{annotate, annotation, is_surely_exported, mesh_for, Target};
 use crate::sharding::TensorSharding;
 use crate::verify::verify_read;
 use pyo3::prelude::*;
@@ -69,6 +70,12 @@ impl Edited {
             let sharding = edit.sharding.as_ref();
             !edit.is_of_value() && !sharding.is_some_and(|it| has_priority(&it.sharding))
         })
+    }
+    /// Whether export cannot refuse the program, whatever propagation leads to.
+    pub fn is_surely_exported(&self, how: Completion) -> bool {
+        let mut given = self.edits.iter().filter_map(|edit| edit.sharding.as_ref());
+        is_surely_exported(&self.program, self.program.shardings(), how)
+            && given.all(|given| given.sharding.unreduced.is_empty())
     }
     /// The annotation that the program came with at `target`.
     pub fn original(&self, target: Target) -> Option<PyTensorSharding> {

@@ -82,6 +82,10 @@ impl Replay {
     /// results are placed as in this result.
     pub fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Option<Py<PyTuple>>> {
         let (edited, runs) = (&self.edited, &self.runs.as_xla);
+        if !edited.is_surely_exported(self.options.how) {
+            // It may be refused as it is given, whatever becomes of it in XLA's form.
+            self.module(py)?;
+        }
         let options = RunOptions { legalize_chlo: true, ..self.options.clone() };
         let program = || {
             let given = edited.program(py)?;

@@ -17,4 +17,4 @@ mod tests;
 pub use annotate::{annotate, annotated_values, annotation, Target};
 pub use completed::placements;
 pub use meshes::{mesh_for, with_mesh};
-pub use prepared::{Course, Preparation, Prepared};
+pub use prepared::{is_surely_exported, Course, Preparation, Prepared};

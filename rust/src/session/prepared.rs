@@ -95,7 +95,7 @@ impl Prepared {
         if imported.main_function().ok() != Some(main) {
             return Ok(Preparation::NotCovered);
         }
-        let is_readable = is_readable(program, imported.shardings(), how);
+        let is_readable = is_surely_exported(program, imported.shardings(), how);
         let (shardings, imported) = (imported.shardings().clone(), Arc::new(imported));
         let prepared = Self {
             how,
@@ -225,9 +225,10 @@ impl Prepared {
     }
 }
 
-/// Whether the shardings of arguments and results are worked out as [`super::completed`] says once `program` is imported,
-/// with `shardings`: unreduced axes are checked and reduced by export, functions that are merged may be mistyped.
-fn is_readable(program: &Program, shardings: &ShardingTable, how: Completion) -> bool {
+/// Whether export cannot refuse `program` with `shardings` once it is imported, and the shardings of arguments and results are
+/// worked out as [`super::completed`] says: unreduced axes are checked and reduced by export, functions that are merged may be
+/// mistyped.
+pub fn is_surely_exported(program: &Program, shardings: &ShardingTable, how: Completion) -> bool {
     !how.dedup_functions_fully
         && !program.has_any(&[OpKind::NamedComputation])
         && are_reduced(shardings)
