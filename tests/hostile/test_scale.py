@@ -429,3 +429,41 @@ func.func @main(%a: {ty}) -> {ty} {{
     Module.parse(text).propagate().report(page)
     # With all frames of all stacks it has 50 MB.
     assert page.stat().st_size < 12_000_000
+
+
+def test_the_cost_of_calls_within_calls() -> None:
+    count, ty = 20_000, "tensor<8x16xf32>"
+    functions = "".join(
+        f"func.func private @f{i}(%a: {ty}) -> {ty} {{\n%0 = stablehlo.sine %a : {ty}\n"
+        f"%1 = call @f{i + 1}(%0) : ({ty}) -> {ty}\nreturn %1 : {ty}\n}}\n"
+        for i in range(count)
+    )
+    text = f"""sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> {ty} {{
+  %0 = call @f0(%a) : ({ty}) -> {ty}
+  return %0 : {ty}
+}}
+{functions}func.func private @f{count}(%a: {ty}) -> {ty} {{
+  return %a : {ty}
+}}"""
+    # Functions within functions took the stack, and the process with it.
+    cost = Module.parse(text).propagate().cost("tpu-v5p")
+    points = cost.memory_timeline().points
+    assert max(point.bytes for point in points) == cost.peak_bytes
+    assert cost.live_at_peak
+
+
+def test_the_collectives_of_an_op_of_very_many_operands() -> None:
+    count, ty = 16_000, "tensor<8x16xf32>"
+    operands, types = ", ".join(["%a", "%b"] * (count // 2)), ", ".join([ty] * count)
+    text = f"""sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}},
+                %b: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"y"}}]>}})
+    -> tensor<{8 * count}x16xf32> {{
+  %0 = stablehlo.concatenate {operands}, dim = 0 : ({types}) -> tensor<{8 * count}x16xf32>
+  return %0 : tensor<{8 * count}x16xf32>
+}}"""
+    cost = Module.parse(text).propagate().cost("tpu-v5p", policy="shardy")
+    # 0.3 s; where what each of them sends is looked for among all operands 5.
+    assert seconds_of(lambda: cost.collectives) < 2
+    assert len(cost.collectives) > count // 4

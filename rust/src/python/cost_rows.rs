@@ -34,6 +34,8 @@ pub(super) struct Tables<'a, 'py> {
     /// By text and function.
     locations: FxHashMap<(&'a str, FuncId), Option<Bound<'py, PyString>>>,
     shardings: FxHashMap<TensorSharding, Bound<'py, PyString>>,
+    /// Of ops of the source that required collectives: their operands, by what these are before reshards.
+    operands: FxHashMap<OpId, FxHashMap<ValueId, ValueId>>,
     entry: Option<FuncId>,
 }
 
@@ -61,6 +63,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             calls: CallSites::new(source),
             locations: FxHashMap::default(),
             shardings: FxHashMap::default(),
+            operands: FxHashMap::default(),
             entry: source.entry_function(),
         }
     }
@@ -86,6 +89,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     ) -> PyResult<Bound<'py, PyDict>> {
         let source = self.local.source;
         let [operand, result] = self.shardings_of(row);
+        let moved = self.moved(row);
         record!(self.py, {
             op: self.op_value_name(row.op),
             kind: kind,
@@ -93,7 +97,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             location: self.location(row.loc, row.op),
             cause: row.cause.map(|cause| source.op_name(cause)),
             cause_op: row.cause.map(Id::index),
-            moved: self.moved(row).map(Id::index),
+            moved: moved.map(Id::index),
             cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
             operand_sharding: operand.map(|sharding| self.sharding(&sharding)),
             result_sharding: result.map(|sharding| self.sharding(&sharding)),
@@ -102,7 +106,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
     /// The value of the source that a collective sends: as it is, or as earlier steps of its reshard left it. It is the
     /// operand of the op that required it, if that is the same value by reshards alone.
-    fn moved(&self, row: &Collective) -> Option<ValueId> {
+    fn moved(&mut self, row: &Collective) -> Option<ValueId> {
         let (program, source) = (self.local.program, self.local.source);
         let mut sent = program.operands(row.op).next()?;
         let known = loop {
@@ -112,8 +116,13 @@ impl<'a, 'py> Tables<'a, 'py> {
             let made_by = program.defining_op(sent).filter(|&op| self.steps.has(op))?;
             sent = program.operands(made_by).next()?;
         };
-        let mut needed = row.cause.into_iter().flat_map(|cause| source.operands(cause));
-        Some(needed.find(|&operand| before_reshards(source, operand) == known).unwrap_or(known))
+        let Some(cause) = row.cause else { return Some(known) };
+        let operands = self.operands.entry(cause).or_insert_with(|| {
+            // Of equal ones the first.
+            let operands: Vec<ValueId> = source.operands(cause).collect();
+            operands.into_iter().rev().map(|it| (before_reshards(source, it), it)).collect()
+        });
+        Some(operands.get(&known).copied().unwrap_or(known))
     }
     /// The shardings of operand and result of a collective: of a reshard, those between which its step moves the value; of
     /// others, those of the first operand and result of the op that required it.

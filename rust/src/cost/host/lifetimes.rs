@@ -72,7 +72,7 @@ pub fn lifetimes(
     let mut blocks = Blocks::new(program, works, execution, entry, false);
     let Entry { graph, liveness, num_arguments, outputs } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
-    let late = walk.unroll(&mut blocks, &graph, &liveness);
+    let (graph, late) = walk.unroll(&mut blocks, graph, liveness);
     if walk.found.moments.is_empty() {
         walk.found.moments.extend(program.last_op(body).get().map(|op| (op, program.loc(op))));
     }
@@ -109,13 +109,35 @@ pub fn allocated(
     let mut blocks = Blocks::new(program, works, execution, entry, true);
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
-    let _ = walk.unroll(&mut blocks, &graph, &liveness);
+    let (graph, _) = walk.unroll(&mut blocks, graph, liveness);
     let outputs = outputs.into_iter().map(|item| graph.items[item as usize].bytes);
     outputs.fold(heap_size(&walk.heap), u128::saturating_add)
 }
 
 /// Kernels whose results the blocks inside their ops make: the first of the moments of these, and the one after the last.
 type MadeInside = FxHashMap<u32, (u32, u32)>;
+
+/// A block whose moments are being added.
+struct Open {
+    graph: Graph,
+    liveness: Liveness,
+    /// The first moment of each position so far, and of the end.
+    starts: Vec<u32>,
+    late: MadeInside,
+    /// The kernel whose moments are being added; none before the first.
+    kernel: Option<u32>,
+    /// The blocks inside its op that are yet to be added, and whether there are any at all.
+    inside: std::vec::IntoIter<BlockId>,
+    has_inside: bool,
+}
+
+impl Open {
+    fn new(graph: Graph, liveness: Liveness) -> Self {
+        let starts = Vec::with_capacity(liveness.order.len() + 1);
+        let (late, inside) = (MadeInside::default(), Vec::new().into_iter());
+        Self { graph, liveness, starts, late, kernel: None, inside, has_inside: false }
+    }
+}
 
 /// A walk over a program.
 struct Walk<'p> {
@@ -131,29 +153,69 @@ impl<'p> Walk<'p> {
         let (entered, found) = (FxHashSet::default(), Lifetimes::default());
         Self { program, entered, found, heap: Vec::new() }
     }
-    /// Adds the moments of a block and the values in its memory, besides arguments and outputs.
+    /// Adds the moments of the entry function and of the blocks inside its ops, and the values in their memory, besides
+    /// arguments and outputs; returns the graph. Iterative, since calls may be deep.
     fn unroll(
         &mut self,
         blocks: &mut Blocks<'_, '_, '_>,
-        graph: &Graph,
-        liveness: &Liveness,
-    ) -> MadeInside {
-        let mut late = MadeInside::default();
-        // The first moment of each position, and the end.
-        let mut starts = Vec::with_capacity(liveness.order.len() + 1);
-        for &kernel in &liveness.order {
-            let first = self.found.moments.len() as u32;
-            starts.push(first);
-            let what = graph.kernels[kernel as usize];
-            let is_loop = self.program.kind(what.op) == OpKind::While;
-            let made = if is_loop { 0 } else { made(graph, liveness, kernel) };
-            if what.is_op && self.enter(blocks, what.op, made) && !is_loop {
-                late.insert(kernel, (first, self.found.moments.len() as u32));
+        graph: Graph,
+        liveness: Liveness,
+    ) -> (Graph, MadeInside) {
+        let mut around: Vec<Open> = Vec::new();
+        let mut open = Open::new(graph, liveness);
+        loop {
+            if let Some(block) = open.inside.next() {
+                if self.entered.insert(block) {
+                    let (graph, liveness) = blocks.liveness_of(block);
+                    around.push(std::mem::replace(&mut open, Open::new(graph, liveness)));
+                } else if let Some(kernel) = open.kernel {
+                    self.add_again(blocks, open.graph.kernels[kernel as usize].op, block);
+                }
+                continue;
             }
-            if self.found.moments.len() as u32 == first {
-                self.found.moments.push((what.op, self.program.loc(what.op)));
+            self.leave(&mut open);
+            if let Some(&kernel) = open.liveness.order.get(open.starts.len()) {
+                open.starts.push(self.found.moments.len() as u32);
+                self.enter(blocks, &mut open, kernel);
+                continue;
+            }
+            self.close(&mut open);
+            match around.pop() {
+                Some(outer) => open = outer,
+                None => return (open.graph, open.late),
             }
         }
+    }
+    /// Begins the moments of `kernel`: those of the blocks inside its op, unless they need less than its results.
+    fn enter(&self, blocks: &mut Blocks<'_, '_, '_>, open: &mut Open, kernel: u32) {
+        let what = open.graph.kernels[kernel as usize];
+        (open.kernel, open.has_inside) = (Some(kernel), false);
+        if !what.is_op {
+            return;
+        }
+        let is_loop = self.program.kind(what.op) == OpKind::While;
+        let made = if is_loop { 0 } else { made(&open.graph, &open.liveness, kernel) };
+        let peak = blocks.peak_inside(what.op);
+        if peak.inner.is_some() && peak.bytes > made {
+            open.inside = blocks.blocks_inside(what.op).into_iter();
+            open.has_inside = true;
+        }
+    }
+    /// Ends the moments of the kernel that was entered, which has at least one.
+    fn leave(&mut self, open: &mut Open) {
+        let (Some(kernel), Some(&first)) = (open.kernel.take(), open.starts.last()) else { return };
+        let op = open.graph.kernels[kernel as usize].op;
+        let now = self.found.moments.len() as u32;
+        if open.has_inside && self.program.kind(op) != OpKind::While {
+            open.late.insert(kernel, (first, now));
+        }
+        if now == first {
+            self.found.moments.push((op, self.program.loc(op)));
+        }
+    }
+    /// Adds the values of a block whose moments are all there.
+    fn close(&mut self, open: &mut Open) {
+        let Open { graph, liveness, starts, late, .. } = open;
         starts.push(self.found.moments.len() as u32);
         let last = liveness.order.len().saturating_sub(1);
         let mut places = vec![None; graph.items.len()];
@@ -171,31 +233,17 @@ impl<'p> Walk<'p> {
                 self.heap.push(Temporary { bytes: item.bytes, span, shares });
             }
         }
-        late
     }
-    /// Adds the moments of the blocks inside `op`, unless they need less than the `made` bytes of its results; whether it did.
-    fn enter(&mut self, blocks: &mut Blocks<'_, '_, '_>, op: OpId, made: u128) -> bool {
-        let inside = blocks.peak_inside(op);
-        if inside.inner.is_none() || inside.bytes <= made {
-            return false;
-        }
-        for block in blocks.blocks_inside(op) {
-            if self.entered.insert(block) {
-                let (graph, liveness) = blocks.liveness_of(block);
-                let _ = self.unroll(blocks, &graph, &liveness);
-                continue;
-            }
-            // A function whose body stands at another call.
-            let at = self.found.moments.len() as u32;
-            let loc = self.program.loc(op);
-            self.found.moments.push((op, loc));
-            let bytes = blocks.peak_of(block).bytes;
-            let live = self.program.op_results(op).next().map(|value| Live { value, bytes });
-            let row = |live| Lifetime { live, loc, role: Role::Temporary, span: (at, at) };
-            self.found.values.extend(live.map(row));
-            self.heap.push(Temporary { bytes, span: (at, at), shares: None });
-        }
-        true
+    /// Adds a moment for `block`, the body of a function, which stands at another call than `op`.
+    fn add_again(&mut self, blocks: &mut Blocks<'_, '_, '_>, op: OpId, block: BlockId) {
+        let at = self.found.moments.len() as u32;
+        let loc = self.program.loc(op);
+        self.found.moments.push((op, loc));
+        let bytes = blocks.peak_of(block).bytes;
+        let live = self.program.op_results(op).next().map(|value| Live { value, bytes });
+        let row = |live| Lifetime { live, loc, role: Role::Temporary, span: (at, at) };
+        self.found.values.extend(live.map(row));
+        self.heap.push(Temporary { bytes, span: (at, at), shares: None });
     }
     /// Adds `item` from the first of `moments` to the one before the second, if there is one.
     fn add_between(&mut self, item: &Item, role: Role, moments: (u32, u32)) {

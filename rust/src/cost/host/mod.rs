@@ -189,7 +189,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
                 live.push(as_live(item));
             }
         }
-        self.collect(graph, liveness, peak, &[], &mut live);
+        self.collect(graph, liveness, peak, &mut live);
         live.retain(|live| live.bytes > 0);
         let op = self.innermost(peak);
         for bytes in &mut taken {
@@ -319,15 +319,31 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let kernel = graph.kernels.get(by as usize);
         peak.inner.is_some() && kernel.is_some_and(|kernel| Some(kernel.op) == op)
     }
-    /// Adds what is in memory at `peak`, and in the blocks inside, but for the values `shared`, in memory that is counted outside.
+    /// Adds what is in memory at `peak` of the entry function, and in the blocks inside, from the outermost on: calls may be deep.
+    /// What is shared with memory that is counted outside is not added again.
     fn collect(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        mut peak: Peak,
+        live: &mut Vec<Live>,
+    ) {
+        let mut shared = self.collect_here(graph, liveness, peak, &[], live);
+        while let Some(inner) = peak.inner {
+            let (graph, liveness) = self.liveness_of(inner);
+            peak = self.peak_of(inner);
+            shared = self.collect_here(&graph, &liveness, peak, &shared, live);
+        }
+    }
+    /// Adds what is in memory at `peak` of one block, but for the values `shared`; returns those that the block inside shares with it.
+    fn collect_here(
         &mut self,
         graph: &Graph,
         liveness: &Liveness,
         peak: Peak,
         shared: &[ValueId],
         live: &mut Vec<Live>,
-    ) {
+    ) -> Vec<ValueId> {
         for (item, &span) in graph.items.iter().zip(&liveness.spans) {
             if is_live(span, peak.at)
                 && !shared.contains(&item.value)
@@ -336,16 +352,14 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
                 live.push(Live { value: item.value, bytes: item.bytes });
             }
         }
-        let Some(inner) = peak.inner else { return };
+        let Some(inner) = peak.inner else { return Vec::new() };
+        if peak.op.is_some_and(|op| self.builder.program.kind(op) == OpKind::While) {
+            return Vec::new();
+        }
         let inside = Peak { inner: Some(inner), ..self.peak_of(inner) };
         let kernel = liveness.order[peak.at as usize];
-        let is_loop = peak.op.is_some_and(|op| self.builder.program.kind(op) == OpKind::While);
-        let shared =
-            if is_loop { Vec::new() } else { self.shared_with(graph, liveness, kernel, inside) };
-        let shared: Vec<ValueId> = shared.iter().map(|item| item.value).collect();
-        let (graph, liveness) = self.liveness_of(inner);
-        let peak = self.peak_of(inner);
-        self.collect(&graph, &liveness, peak, &shared, live);
+        let shared = self.shared_with(graph, liveness, kernel, inside);
+        shared.iter().map(|item| item.value).collect()
     }
 }
 
