@@ -665,6 +665,10 @@ class Module:
         """Number of ops, nested ones and the module itself included."""
 
     @property
+    def entry(self) -> str | None:
+        """The name of the entry function: ``main``, else the first public one, else the first."""
+
+    @property
     def meshes(self) -> dict[str, Mesh]:
         """The meshes by symbol, without ``@``, in program order; not those inlined in shardings."""
 

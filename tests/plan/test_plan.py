@@ -180,6 +180,36 @@ func.func @main(%arg0: tensor<4096x512xf32> loc("x"), %arg1: tensor<512x512xf32>
     assert plan.result.arguments()[0].sharding.dims[0].axes
 
 
+def test_the_entry_function_is_planned_wherever_it_stands() -> None:
+    first = Module.parse(HELPER_FIRST)
+    assert first.entry == "main"
+    helper, main_function = HELPER_FIRST.split("// main")
+    mesh, helper = helper.split("// helper")
+    last = Module.parse(mesh + main_function + helper)
+    plans = [shardcore.plan(module, hardware="tpu-v5p", seconds=1) for module in (first, last)]
+    assert plans[0].annotations == plans[1].annotations
+    assert plans[0].cost.step_seconds == plans[1].cost.step_seconds
+
+
+HELPER_FIRST = """
+sdy.mesh @mesh = <["x"=4]>
+// helper
+func.func @helper(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.sine %arg0 : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// main
+func.func public @main(
+    %arg0: tensor<4096x512xf32> loc("x"), %arg1: tensor<512x512xf32> loc("w"),
+    %arg2: tensor<8xf32> loc("b")) -> (tensor<4096x512xf32>, tensor<8xf32>) {
+  %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+    : (tensor<4096x512xf32>, tensor<512x512xf32>) -> tensor<4096x512xf32>
+  %1 = call @helper(%arg2) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0, %1 : tensor<4096x512xf32>, tensor<8xf32>
+}
+"""
+
+
 def test_manual_computations_are_planned_over_their_own_mesh() -> None:
     """Operands and results inside have the classes of those outside, and pair up with no others."""
     x, local = "tensor<4096x512xbf16>", "tensor<1024x512xbf16>"

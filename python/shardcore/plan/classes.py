@@ -97,12 +97,11 @@ class DimClasses:
         self._trips = iter(trips)
         entry: tuple[Value, ...] = ()
         returned: tuple[Value, ...] = ()
-        for op in self._module.ops():
-            if op.name == "func.func" and op.regions:
-                self._visit_blocks(op, 1)
-                if not entry and not returned:
-                    [block] = op.regions[0]
-                    entry, returned = block.arguments, block.ops[-1].operands
+        for op in functions(self._module):
+            self._visit_blocks(op, 1)
+            if op.function == self._module.entry:
+                [block] = op.regions[0]
+                entry, returned = block.arguments, block.ops[-1].operands
         for group in tied:
             layers = [entry[number] for number in group]
             step = 2 if self._would_join(layers) else 1
@@ -284,6 +283,17 @@ class DimClasses:
                 work = known[key] = _work(op, rule, classes)
             found[work] = found.get(work, 0) + runs
         return found
+
+
+def functions(module: Module) -> list[Op]:
+    """Return the functions of ``module``, a program as XLA propagates it, that run: all of them if
+    there are calls that are not inlined, else the entry function.
+    """
+    ops = module.ops()
+    every = [op for op in ops if op.name == "func.func" and op.regions and op.regions[0]]
+    if any(op.name in ("func.call", "stablehlo.composite") for op in ops):
+        return every
+    return [op for op in every if op.function == module.entry]
 
 
 def inside(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from shardcore._core import Module, Op, Value
 from shardcore.errors import ShardcoreError
-from shardcore.plan.classes import inside
+from shardcore.plan.classes import functions, inside
 
 BATCH, ROWS, COLUMNS, SUMMED = range(4)
 """The groups of the dims of a product."""
@@ -105,19 +105,19 @@ def products(module: Module, trips: Sequence[int]) -> Products:
     listed: list[tuple[Op, int]] = []
     entry: tuple[Value, ...] = ()
     left = iter(trips)
-    for function in module.ops():
-        if function.name == "func.func" and function.regions:
-            [block] = function.regions[0]
-            entry = entry or block.arguments
-            for op, runs in _ops(function, 1, left):
-                for place, value in enumerate(op.results):
-                    made[value] = (op, place)
-                product = _product(module, op, runs)
-                if product is not None:
-                    numbers[op.results[0]] = len(found.products)
-                    found.products.append(product)
-                    listed.append((op, len(listed)))
-            break
+    for function in functions(module):
+        if function.function != module.entry:
+            continue
+        [block] = function.regions[0]
+        entry = block.arguments
+        for op, runs in _ops(function, 1, left):
+            for place, value in enumerate(op.results):
+                made[value] = (op, place)
+            product = _product(module, op, runs)
+            if product is not None:
+                numbers[op.results[0]] = len(found.products)
+                found.products.append(product)
+                listed.append((op, len(listed)))
     arguments = {value: number for number, value in enumerate(entry)}
     for op, number in listed:
         for place, value in enumerate(op.operands):

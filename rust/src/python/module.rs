@@ -182,7 +182,11 @@ impl PyModule {
     fn num_ops(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.program(py)?.num_ops())
     }
-
+    #[getter]
+    fn entry(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let program = self.program(py)?;
+        Ok(program.entry_function().map(|func| program.str(program.func_name(func)).to_owned()))
+    }
     fn values(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
         room_for_objects(py, program.num_value_ids(), "listing the values")?;

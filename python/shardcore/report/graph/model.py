@@ -14,7 +14,6 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore.bounded import items, shown
-from shardcore.report.entry import entry_function
 from shardcore.report.table import format_shape, format_sharding
 from shardcore.units import plural
 
@@ -189,7 +188,7 @@ def build(result: Result) -> Graph:
 class _Builder:
     def __init__(self, result: Result) -> None:
         self._result = result
-        self._entry = entry_function(result)
+        self._entry = result.module.entry
         self._nodes: list[Node] = []
         self._edges: list[tuple[int, int]] = []
         self._numbers: dict[Value, int] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from shardcore.report.entry import entry_function
 from shardcore.report.labels import folded
 from shardcore.report.page.tables import ABSENT, Tables
 from shardcore.report.page.whys import Whys
@@ -36,7 +35,7 @@ class Values:
         self.rows: list[dict[str, Any]] = []
         self.row_of: dict[tuple[str, str], int] = {}
         """The row of each value, by function and name."""
-        self.entry = entry_function(result)
+        self.entry = result.module.entry
         known: dict[_Key, int] = {}
         firsts: list[Value] = []
         arguments = {port.name for port in result.arguments()}
