@@ -10,7 +10,7 @@ use super::super::works::Works;
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
 /// The block, the name, the signature, the type of the result, the elements of a constant, and the function of a reduction.
@@ -20,63 +20,54 @@ type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>, Option<S
 pub struct Equal(Vec<ValueId>);
 
 impl Equal {
-    /// Of the values of `functions`, given by their ops. `drops_barriers` says whether barriers are dropped, as on hosts.
+    /// Of the values of functions, given by the ops of each, in pre-order. `drops_barriers` says whether barriers are dropped, as
+    /// on hosts.
     pub fn new(
         program: &Program,
         works: &mut Works<'_>,
-        functions: &[OpId],
+        functions: &[impl AsRef<[OpId]>],
         drops_barriers: bool,
     ) -> Self {
-        let mut this = Self(program.value_ids().collect());
-        // By a hash of what they are made by.
-        let mut known: FxHashMap<u64, ValueId> = FxHashMap::default();
-        known.reserve(functions.iter().map(|&func| works.ops_inside(func).len()).sum());
+        let mut this = Self((0..program.num_value_ids()).map(ValueId::from_index).collect());
+        let count = functions.iter().map(|ops| ops.as_ref().len()).sum();
+        let mut known = Known::with_capacity(count);
         let rounding = program.strings().find("stablehlo.reduce_precision");
-        for &func in functions {
-            for &op in works.ops_inside(func).iter() {
-                let is_dropped = drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
-                let is_rounded = Some(program.op_name_id(op)) == rounding;
-                if is_dropped || is_rounded && keeps_precision(program, works, op) {
-                    for (operand, result) in program.operands(op).zip(program.op_results(op)) {
-                        this.0[result.index()] = this.first(operand);
-                    }
-                    continue;
+        for &op in functions.iter().flat_map(|ops| ops.as_ref()) {
+            let kind = program.kind(op);
+            let is_dropped = drops_barriers && kind == OpKind::OptimizationBarrier;
+            let is_rounded = Some(program.op_name_id(op)) == rounding;
+            if is_dropped || is_rounded && keeps_precision(program, works, op) {
+                for (operand, result) in program.operands(op).zip(program.op_results(op)) {
+                    this.0[result.index()] = this.first(operand);
                 }
-                let kind = program.kind(op);
-                let is_constant = kind == OpKind::Constant;
-                if program.num_results(op) != 1 || (program.signature(op).is_none() && !is_constant)
-                {
-                    continue;
-                }
-                let function = if kind == OpKind::Reduce { function(program, op) } else { None };
-                let is_pure = function.is_some()
-                    || program.num_regions(op) == 0
-                        && (matches!(kind, OpKind::DotGeneral | OpKind::Convolution)
-                            || is_constant
-                            || is_moved(works.movement(op)));
-                let needs_nothing = program.num_operands(op) == 0
-                    && !is_constant
-                    && program.op_name(op) != "stablehlo.iota";
-                if !is_pure || needs_nothing {
-                    continue;
-                }
-                let result = program.result(op, 0);
-                let makes = makes(program, op, function);
-                let mut hash = this.hash(program, op, &makes);
-                loop {
-                    let first = *known.entry(hash).or_insert(result);
-                    if first == result || this.are_made_alike(program, first, (op, &makes)) {
-                        this.0[result.index()] = first;
-                        break;
-                    }
-                    // Another value with the same hash: try the next.
-                    hash = hash.wrapping_add(1);
-                }
+                continue;
             }
+            let is_constant = kind == OpKind::Constant;
+            if program.num_results(op) != 1 || (program.signature(op).is_none() && !is_constant) {
+                continue;
+            }
+            let function = if kind == OpKind::Reduce { function(program, op) } else { None };
+            let is_pure = function.is_some()
+                || program.num_regions(op) == 0
+                    && (matches!(kind, OpKind::DotGeneral | OpKind::Convolution)
+                        || is_constant
+                        || is_moved(works.movement(op)));
+            let needs_nothing = program.num_operands(op) == 0
+                && !is_constant
+                && program.op_name(op) != "stablehlo.iota";
+            if !is_pure || needs_nothing {
+                continue;
+            }
+            let result = program.result(op, 0);
+            let makes = makes(program, op, function);
+            let hash = this.hash(program, op, &makes);
+            let is_equal = |first| this.are_made_alike(program, first, (op, &makes));
+            this.0[result.index()] = known.first(hash, result, is_equal);
         }
         this
     }
     /// A hash of what [`Equal::are_made_alike`] compares.
+    #[inline]
     fn hash(&self, program: &Program, op: OpId, makes: &Makes<'_>) -> u64 {
         let mut hasher = FxHasher::default();
         // Two ids at once: most of the time is spent here.
@@ -113,6 +104,36 @@ impl Equal {
     #[inline]
     pub fn is_repeated(&self, program: &Program, op: OpId) -> bool {
         program.op_results(op).next().is_some_and(|result| self.first(result) != result)
+    }
+}
+
+/// The first values of each kind, by a hash of what they are made by.
+struct Known {
+    /// The upper half of the hash, with the value. Searches begin where the lower bits of a hash say; half of the places are free.
+    places: Vec<(u32, ValueId)>,
+}
+
+impl Known {
+    /// Of at most so many values.
+    fn with_capacity(count: usize) -> Self {
+        Self { places: vec![(0, ValueId::NONE); (2 * count).next_power_of_two()] }
+    }
+    /// The first value with this hash of which `is_equal` says that it is `value`, which is added if there is none.
+    #[inline]
+    fn first(&mut self, hash: u64, value: ValueId, is_equal: impl Fn(ValueId) -> bool) -> ValueId {
+        let (tag, last) = ((hash >> 32) as u32, self.places.len() - 1);
+        let mut at = hash as usize & last;
+        loop {
+            let place = &mut self.places[at];
+            if place.1.is_none() {
+                *place = (tag, value);
+                return value;
+            }
+            if place.0 == tag && is_equal(place.1) {
+                return place.1;
+            }
+            at = (at + 1) & last;
+        }
     }
 }
 

@@ -1,4 +1,7 @@
 //! What is known of each op and of each type by themselves, whatever is made of values: worked out once, since it is asked for often.
+//!
+//! The ops in the function of a reduction and the like, and others that are no part of what runs, are left out, unless they read what
+//! is outside.
 
 use super::super::fusion::is_splat;
 use super::super::work::Movement;
@@ -6,12 +9,12 @@ use super::super::works::Works;
 use super::fused::{fuses, is_apart, is_expensive, is_for_sums, is_sum};
 use super::layouts::Layouts;
 use super::names::{Expense, Named, Names};
-use crate::index::{Id, OpId, SignatureId, StrId, TypeId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program};
+use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
 /// What is known of an op, as a set of bits.
 #[derive(Clone, Copy)]
-pub struct Fact(u16);
+pub struct Fact(u32);
 
 impl Fact {
     /// It fuses with the ops that make its operands.
@@ -36,6 +39,20 @@ impl Fact {
     pub const GATHER: Self = Self(1 << 9);
     /// It is elementwise or moves data, and is not needed but for its result.
     pub const PURE: Self = Self(1 << 10);
+    /// It is elementwise.
+    pub const POINTWISE: Self = Self(1 << 11);
+    /// It is a slice or a permutation.
+    pub const WINDOW: Self = Self(1 << 12);
+    /// It is a broadcast or the like.
+    pub const EXPAND: Self = Self(1 << 13);
+    /// It is a constant.
+    pub const CONSTANT: Self = Self(1 << 14);
+    /// It is a product.
+    pub const PRODUCT: Self = Self(1 << 15);
+    /// It has one result.
+    pub const SINGLE: Self = Self(1 << 16);
+    /// An op inside it reads what is outside.
+    pub const CAPTURES: Self = Self(1 << 17);
     /// None of them.
     pub const NONE: Self = Self(0);
 
@@ -43,6 +60,15 @@ impl Fact {
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+    /// Whether any of `other` is so.
+    #[inline]
+    pub const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// These and those.
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
     /// `self` and, where `is_so`, `other`.
     pub const fn with(self, other: Self, is_so: bool) -> Self {
@@ -54,8 +80,8 @@ impl Fact {
     }
 }
 
-/// What the facts of most ops follow from: name, signature, number of operands, and the types of the first of these and of the
-/// only result.
+/// What the facts of most ops follow from: name, signature, number of operands, the types of the first of these and of the
+/// only result, and the name of the first op inside.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Like {
     name: StrId,
@@ -63,6 +89,7 @@ struct Like {
     num_operands: usize,
     operand: TypeId,
     result: TypeId,
+    inner: StrId,
 }
 
 /// What is known of the ops of a program.
@@ -73,53 +100,44 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of the ops of `functions`, given by their ops.
+    /// Of the ops of `functions`, given by their ops; with the ops of each, in pre-order.
     pub fn new(
         program: &Program,
         works: &mut Works<'_>,
         layouts: &mut Layouts,
         functions: &[OpId],
-    ) -> Self {
-        let mut names = Names::new(program);
+    ) -> (Self, Vec<Vec<OpId>>) {
+        let mut finder = Finder {
+            program,
+            names: Names::new(program),
+            known: vec![None; program.signatures().len() + program.types().len()],
+        };
         let mut ops = vec![Fact::NONE; program.num_op_ids()];
-        // The last ones of each signature, and, for constants, of each type.
-        let num_signatures = program.signatures().len();
-        let mut known: Vec<Option<(Like, Fact)>> =
-            vec![None; num_signatures + program.types().len()];
+        let mut inside = Vec::with_capacity(functions.len());
         for &func in functions {
-            for &op in works.ops_inside(func).iter() {
-                let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
-                let like = like(program, op, is_constant);
-                let mut unknown = None;
-                let mut found = None;
-                if let Some(like) = like {
-                    let of_type = num_signatures + like.result.index();
-                    let at = like.signature.get().map_or(of_type, SignatureId::index);
-                    match known[at] {
-                        Some((other, fact)) if other == like => found = Some(fact),
-                        _ => unknown = Some((at, like)),
-                    }
-                }
-                let fact = found.unwrap_or_else(|| {
-                    let named = names.of(program, works, op);
-                    let fact = of_op(program, works, layouts, (op, &named));
-                    // Of a division it matters what makes the divisor.
-                    let is_alike = !matches!(named.expense, Expense::Division | Expense::Remainder);
-                    if let Some((at, like)) = unknown.filter(|_| is_alike) {
-                        known[at] = Some((like, fact));
-                    }
-                    fact
-                });
-                let is_equal = is_constant && is_splat(program, op);
-                ops[op.index()] = fact.with(Fact::OF_NOTHING, is_equal);
+            let mut found = Vec::with_capacity(program.num_op_ids());
+            let mut next = program.next_in_pre_order(func, func);
+            while let Some(op) = next {
+                let fact = finder.of(works, layouts, op);
+                ops[op.index()] = fact;
+                found.push(op);
+                let is_closed = program.num_regions(op) > 0
+                    && works.movement(op) != Movement::Inside
+                    && !fact.has(Fact::CAPTURES);
+                next = if is_closed {
+                    program.next_outside(op, func)
+                } else {
+                    program.next_in_pre_order(op, func)
+                };
             }
+            inside.push(found);
         }
         let rank = |row| {
             let dims = works.tensors.row(row).dims.as_deref().unwrap_or_default();
             dims.iter().filter(|&&size| size > 1).count() as u32
         };
         let ranks = (0..program.types().len() as u32).map(rank).collect();
-        Self { ops, ranks }
+        (Self { ops, ranks }, inside)
     }
     /// What is known of `op`.
     #[inline]
@@ -158,21 +176,98 @@ impl Facts {
     }
 }
 
-/// What the facts of `op` follow from, but for the elements of a constant; `None` if they depend on more. Constants have no signature.
+/// Finds what is known of ops, of those that are alike once.
+struct Finder<'p> {
+    program: &'p Program,
+    names: Names,
+    /// The last ones of each signature, and, for constants, of each type.
+    known: Vec<Option<(Like, Fact)>>,
+}
+
+impl Finder<'_> {
+    /// What is known of `op`.
+    fn of(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> Fact {
+        let program = self.program;
+        let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
+        let fact = match like(program, op, is_constant) {
+            Some(like) => self.of_alike(works, layouts, (op, like)),
+            None => self.of_op(works, layouts, op).0,
+        };
+        let is_equal = is_constant && is_splat(program, op);
+        let captures = program.num_regions(op) > 0 && captures(program, op);
+        fact.with(Fact::OF_NOTHING, is_equal).with(Fact::CAPTURES, captures)
+    }
+    /// What is known of `op` as it is `like` others.
+    #[inline]
+    fn of_alike(
+        &mut self,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        (op, like): (OpId, Like),
+    ) -> Fact {
+        let of_type = self.program.signatures().len() + like.result.index();
+        let at = like.signature.get().map_or(of_type, SignatureId::index);
+        match self.known[at] {
+            Some((other, fact)) if other == like => fact,
+            _ => {
+                let (fact, expense) = self.of_op(works, layouts, op);
+                // Of a division it matters what makes the divisor.
+                if !matches!(expense, Expense::Division | Expense::Remainder) {
+                    self.known[at] = Some((like, fact));
+                }
+                fact
+            }
+        }
+    }
+    /// What is known of `op`, but for the elements of a constant and for what is inside.
+    fn of_op(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> (Fact, Expense) {
+        let named = self.names.of(self.program, works, op);
+        (of_op(self.program, works, layouts, (op, &named)), named.expense)
+    }
+}
+
+/// What the facts of `op` follow from, but for the elements of a constant and for what is inside; `None` if they depend on more.
+/// Constants have no signature.
 #[inline]
 fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
     let signature = program.signature(op);
-    if signature.is_none() != is_constant
-        || program.num_results(op) != 1
-        || program.num_regions(op) > 0
-    {
+    if signature.is_none() != is_constant || program.num_results(op) != 1 {
         return None;
     }
     let mut operands = program.operands(op);
     let num_operands = operands.len();
     let operand = operands.next().map_or(TypeId::NONE, |value| program.type_of(value));
     let result = program.type_of(program.result(op, 0));
-    Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result })
+    let inner = if program.num_regions(op) > 0 { first_inside(program, op) } else { OpId::NONE };
+    let inner = inner.get().map_or(StrId::NONE, |inner| program.op_name_id(inner));
+    Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result, inner })
+}
+
+/// The first op of the first region of `op`.
+fn first_inside(program: &Program, op: OpId) -> OpId {
+    let block = program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
+    block.map_or(OpId::NONE, |block| program.first_op(block))
+}
+
+/// Whether some op inside `op` reads what is outside.
+fn captures(program: &Program, op: OpId) -> bool {
+    let is_inside = |mut block: BlockId| loop {
+        let owner = program.block_parent_op(block);
+        if owner == op {
+            return true;
+        }
+        match program.parent_block(owner).get() {
+            Some(outer) => block = outer,
+            None => return false,
+        }
+    };
+    program.pre_order(op).skip(1).any(|inner| {
+        let home = |value| match program.def(value) {
+            ValueDef::Result(def) => program.parent_block(def),
+            ValueDef::Arg(block) => block,
+        };
+        program.operands(inner).any(|value| !is_inside(home(value)))
+    })
 }
 
 /// What is known of `op`, but for the elements of a constant.
@@ -200,4 +295,10 @@ fn of_op(
         .with(Fact::OPAQUE, movement == Movement::Opaque)
         .with(Fact::GATHER, named.is_gather)
         .with(Fact::PURE, is_pure)
+        .with(Fact::POINTWISE, movement == Movement::Pointwise)
+        .with(Fact::WINDOW, movement == Movement::Window)
+        .with(Fact::EXPAND, movement == Movement::Expand)
+        .with(Fact::CONSTANT, program.has_traits(op, OpTraits::CONSTANT_LIKE))
+        .with(Fact::PRODUCT, program.kind(op) == OpKind::DotGeneral)
+        .with(Fact::SINGLE, program.num_results(op) == 1)
 }

@@ -1,19 +1,17 @@
 //! What kernels read: the operands of their ops, or what these are computed of.
 
-use super::super::work::Movement;
 use super::builder::Builder;
 use super::facts::Fact;
 use super::graph::{Read, NONE};
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::OpKind;
 
 impl Builder<'_, '_, '_> {
     pub(super) fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
         let program = self.program;
         let facts = self.storage.facts.of(op);
         let (fuses, is_sum) = (facts.has(Fact::FUSES), facts.has(Fact::SUM));
-        let is_pointwise = self.works.movement(op) == Movement::Pointwise;
-        let is_product = program.kind(op) == OpKind::DotGeneral;
+        let is_pointwise = facts.has(Fact::POINTWISE);
+        let is_product = facts.has(Fact::PRODUCT);
         self.num_walks += 1;
         for (index, value) in program.operands(op).enumerate() {
             let copy = copies.get(index).copied().unwrap_or(NONE);
@@ -33,7 +31,7 @@ impl Builder<'_, '_, '_> {
                 }
             }
         }
-        if program.num_regions(op) > 0 {
+        if facts.has(Fact::CAPTURES) {
             for inner in program.pre_order(op).skip(1) {
                 for value in program.operands(inner) {
                     let item = self.item(value);

@@ -15,7 +15,6 @@
 //! Which ops fuse says [`super::fused`].
 
 use super::super::fusion::is_only_read;
-use super::super::work::Movement;
 use super::super::works::Works;
 use super::combined::is_scatter;
 use super::equal::Equal;
@@ -23,8 +22,9 @@ use super::facts::{Fact, Facts};
 use super::invariant::Invariant;
 use super::layouts::Layouts;
 use super::paths::Paths;
-use crate::index::{Id, OpId, ValueId};
+use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use rustc_hash::FxHashMap;
 
 /// The most values in a row that several uses compute anew: the fusions of XLA are bounded, too.
 const MAX_DEPTH: u8 = 15;
@@ -36,6 +36,8 @@ pub struct Storage {
     pub facts: Facts,
     pub(super) invariant: Invariant,
     pub(super) rows: Vec<Row>,
+    /// Of what XLA computes in the dims of matrices and reshapes for its uses: how it is reshaped.
+    reshaped: FxHashMap<ValueId, (u32, u32)>,
 }
 
 /// How a value is stored.
@@ -49,8 +51,6 @@ pub(super) struct Row {
     pub sums: u32,
     /// The reduction whose uses these are, counted from 1; [`u32::MAX`] of several.
     pub sum_of: u32,
-    /// Of what XLA computes in the dims of matrices and reshapes for its uses: how it is reshaped.
-    reshaped_as: Option<(u32, u32)>,
     depth: u8,
     /// Whether it is computed of a product that a reduction takes in.
     holds_product: bool,
@@ -73,23 +73,21 @@ impl Storage {
         layouts: &mut Layouts,
         functions: &[OpId],
     ) -> Self {
+        let (facts, inside) = Facts::new(program, works, layouts, functions);
         let mut this = Self {
-            equal: Equal::new(program, works, functions, false),
-            facts: Facts::new(program, works, layouts, functions),
+            equal: Equal::new(program, works, &inside, false),
+            facts,
             invariant: Invariant::new(program, works, functions),
             rows: vec![Row::default(); program.num_value_ids()],
+            reshaped: FxHashMap::default(),
         };
         let mut paths = Paths::new(program);
-        for &func in functions {
-            let all = works.ops_inside(func);
-            let mut ops = Vec::with_capacity(all.len());
-            for &op in all.iter() {
-                if !this.equal.is_repeated(program, op) {
-                    ops.push(op);
-                }
-            }
+        for mut ops in inside {
+            ops.retain(|&op| !this.equal.is_repeated(program, op));
+            let block = ops.first().map_or(BlockId::NONE, |&op| program.parent_block(op));
+            let is_flat = ops.iter().all(|&op| program.parent_block(op) == block);
             for &op in ops.iter().rev() {
-                this.count_uses(program, works, layouts, op);
+                this.count_uses(program, works, layouts, (op, is_flat));
             }
             paths.enter(&ops);
             for &op in &ops {
@@ -140,28 +138,29 @@ impl Storage {
     pub fn uses(&self, value: ValueId) -> u32 {
         self.rows[value.index()].uses
     }
+    /// Counts the uses of the operands of `op`; `is_flat` says that all ops of its function are in one block.
     fn count_uses(
         &mut self,
         program: &Program,
         works: &mut Works<'_>,
         layouts: &mut Layouts,
-        op: OpId,
+        (op, is_flat): (OpId, bool),
     ) {
         let own = program.op_results(op).next().map(|result| self.rows[result.index()]);
         let own = own.unwrap_or_default();
         let facts = self.facts.of(op);
-        if is_unused(program, op, facts, own.uses) {
+        if is_unused(facts, own.uses) {
             return;
         }
         let (fuses, is_opaque) = (facts.has(Fact::FUSES), facts.has(Fact::OPAQUE));
         let (is_sum, is_name) = (facts.has(Fact::SUM), facts.has(Fact::NAME));
-        let is_product = program.kind(op) == OpKind::DotGeneral;
+        let is_product = facts.has(Fact::PRODUCT);
         let has_loops = self.invariant.has_loops();
         let block = program.parent_block(op);
         let ends = ended_branch(program, op);
         let times = self.times_made(program, works, (op, facts), own.reads);
         let is_taken_in = own.sums > 0
-            && program.num_results(op) == 1
+            && facts.has(Fact::SINGLE)
             && self.is_taken_in(program, works, layouts, op);
         let mut first = ValueId::NONE;
         for (index, operand) in program.operands(op).enumerate() {
@@ -183,10 +182,11 @@ impl Storage {
             }
             let at = used.index();
             let is_carried = has_loops && self.invariant.is_carried_to(program, used, op);
-            let is_near = match program.def(used) {
-                ValueDef::Result(def) => program.parent_block(def) == block,
-                ValueDef::Arg(owner) => owner == block,
-            };
+            let is_near = is_flat
+                || match program.def(used) {
+                    ValueDef::Result(def) => program.parent_block(def) == block,
+                    ValueDef::Arg(owner) => owner == block,
+                };
             let row = &mut self.rows[at];
             row.is_carried |= is_carried;
             row.is_read_whole |= is_carried;
@@ -233,9 +233,9 @@ impl Storage {
         reads: u32,
     ) -> u32 {
         let is_anew = reads > 1
-            && program.num_results(op) == 1
+            && facts.has(Fact::SINGLE)
             && !facts.has(Fact::EXPENSIVE)
-            && matches!(works.movement(op), Movement::Pointwise | Movement::Window)
+            && facts.has_any(Fact::POINTWISE.or(Fact::WINDOW))
             && self.facts.reads_little(program, works, op);
         if is_anew {
             reads
@@ -250,7 +250,8 @@ impl Storage {
         layouts: &mut Layouts,
         (op, paths): (OpId, &mut Paths),
     ) {
-        if program.num_results(op) != 1 {
+        let facts = self.facts.of(op);
+        if !facts.has(Fact::SINGLE) {
             for (index, result) in program.op_results(op).enumerate() {
                 let is_carried =
                     program.kind(op) == OpKind::While && is_only_read(program, op, index);
@@ -262,24 +263,22 @@ impl Storage {
         }
         let at = program.result(op, 0).index();
         let mut row = self.rows[at];
-        let facts = self.facts.of(op);
-        if is_unused(program, op, facts, row.uses) {
+        if is_unused(facts, row.uses) {
             self.rows[at].is_inlined = true;
             return;
         }
-        let movement = works.movement(op);
         let is_taken_in = row.sums > 0 && self.is_taken_in(program, works, layouts, op);
         row.is_read_whole |= row.sums > 0 && !is_taken_in;
         let has = |fact: Fact| facts.has(fact);
-        if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
+        if has(Fact::CONSTANT) {
             // Others are part of the executable.
             row.is_inlined = true;
             row.is_written = has(Fact::OF_NOTHING) && row.is_read_whole;
         } else if has(Fact::NAME) {
             row.is_inlined = true;
-        } else if movement == Movement::Expand {
+        } else if has(Fact::EXPAND) {
             (row.is_inlined, row.is_written) = (true, row.is_read_whole);
-        } else if matches!(movement, Movement::Pointwise | Movement::Window) && !has(Fact::APART) {
+        } else if facts.has_any(Fact::POINTWISE.or(Fact::WINDOW)) && !has(Fact::APART) {
             let mut depth = 0;
             for value in program.operands(op) {
                 let operand = self.rows[self.equal.first(value).index()];
@@ -298,13 +297,16 @@ impl Storage {
                 self.rows[at] = row;
                 return;
             }
-            row.reshaped_as = self.matrices(program, layouts, op);
+            let reshaped = self.matrices(program, layouts, op);
+            if let Some(reshaped) = reshaped {
+                self.reshaped.insert(program.result(op, 0), reshaped);
+            }
             let is_repeated = row.uses > 1
                 && !row.is_carried
                 && depth <= MAX_DEPTH
                 && !is_expensive
                 && (self.facts.reads_little(program, works, op)
-                    || row.reshaped_as.is_some()
+                    || reshaped.is_some()
                     || self.is_used_as_name(program, op)
                     || !row.is_read_whole && paths.all_fuse(program, works, &self.facts, op));
             row.depth = if is_repeated || is_single { depth } else { 0 };
@@ -312,8 +314,8 @@ impl Storage {
             row.is_written = !row.is_inlined || row.is_read_whole;
         } else if is_taken_in {
             let mut operands = program.operands(op).map(|value| self.equal.first(value).index());
-            row.holds_product = movement == Movement::Opaque
-                || operands.any(|operand| self.rows[operand].holds_product);
+            row.holds_product =
+                has(Fact::OPAQUE) || operands.any(|operand| self.rows[operand].holds_product);
             (row.is_inlined, row.depth) = (true, 1);
         } else if has_tail(program, works, layouts, op) {
             let is_wide = layouts.widens(program, works, op, program.result(op, 0));
@@ -345,7 +347,7 @@ impl Storage {
             if self.rows[value.index()].uses != 1 {
                 return None;
             }
-            let known = self.rows[value.index()].reshaped_as;
+            let known = self.reshaped.get(&value).copied();
             known.or_else(|| layouts.reshapes_result(program, program.defining_op(value)?))
         });
         let (first, second) = (reshaped.next()??, reshaped.next()??);
@@ -353,12 +355,9 @@ impl Storage {
     }
 }
 
-/// Whether `op`, of which all users are known, makes something that no op needs, as its result has so many `uses`.
-fn is_unused(program: &Program, op: OpId, facts: Fact, uses: u32) -> bool {
-    uses == 0
-        && facts.has(Fact::PURE)
-        && program.num_results(op) == 1
-        && !program.has_traits(op, OpTraits::CONSTANT_LIKE)
+/// Whether an op of which this and all users are known makes something that no op needs, as its result has so many `uses`.
+fn is_unused(facts: Fact, uses: u32) -> bool {
+    uses == 0 && facts.has(Fact::PURE.or(Fact::SINGLE)) && !facts.has(Fact::CONSTANT)
 }
 
 /// The op whose results `op` ends a branch with.
