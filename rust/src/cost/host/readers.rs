@@ -1,7 +1,8 @@
 //! Whether all that read an item have run before a kernel writes over it, in whatever order kernels run.
 //!
-//! That is so if the kernel needs them. Most answers follow from the depths of kernels, from a few kernels that many paths lead
-//! through ([`hubs`]), or from a search of a few steps; for what is left there is a walk over the block for each [`CHUNK`] writes.
+//! That is so if the kernel needs them. There is a walk over the block for each [`CHUNK`] writes. Where that would be many, most
+//! answers follow from the depths of kernels, from a few kernels that many paths lead through ([`hubs`]), or from a search of a few
+//! steps before.
 
 use super::graph::{Graph, Read, NONE};
 use super::order::{breadth_first, order, Order};
@@ -9,6 +10,9 @@ use super::rows::Rows;
 
 /// How many writes are looked at in one walk, and the most kernels that are [`hubs`].
 const CHUNK: usize = u128::BITS as usize;
+
+/// The most writes that are looked at in walks only.
+const FEW: usize = 8 * CHUNK;
 
 /// The most kernels that a search visits.
 const MAX_VISITED: usize = 64;
@@ -33,26 +37,30 @@ pub fn are_read_apart(
     }
     let mut are_apart = vec![false; writes.len()];
     let readers = Readers::of(graph, writes);
-    // Many writes are over what nothing else reads: they need no search.
-    let mut needs: Option<Needs<'_>> = None;
+    // Many writes are over what nothing else reads.
     let mut left = Vec::new();
-    let mut kernels: Vec<u32> = Vec::new();
     for (at, write) in writes.iter().enumerate() {
-        kernels.clear();
+        let mut is_read = false;
         for &(kernel, read) in readers.of_item(write.over) {
-            if kernel != write.kernel {
-                kernels.push(kernel);
-            } else if !is_in_place(at, read) {
-                are_apart[at] = true;
-            }
+            is_read |= kernel != write.kernel;
+            are_apart[at] |= kernel == write.kernel && !is_in_place(at, read);
         }
-        if are_apart[at] || kernels.is_empty() {
-            continue;
+        if is_read && !are_apart[at] {
+            left.push(at);
         }
-        match needs.get_or_insert_with(|| Needs::new(graph)).all(write.kernel, &mut kernels) {
-            Some(are_needed) => are_apart[at] = !are_needed,
-            None => left.push(at),
-        }
+    }
+    if left.len() > FEW {
+        let mut needs = Needs::new(graph);
+        let mut kernels: Vec<u32> = Vec::new();
+        left.retain(|&at| {
+            let Write { kernel, over } = writes[at];
+            kernels.clear();
+            let others = readers.of_item(over).iter().map(|reader| reader.0);
+            kernels.extend(others.filter(|&other| other != kernel));
+            let are_needed = needs.all(kernel, &mut kernels);
+            are_apart[at] = are_needed == Some(false);
+            are_needed.is_none()
+        });
     }
     for chunk in left.chunks(CHUNK) {
         let kernels = chunk.iter().map(|&at| writes[at].kernel);
@@ -263,10 +271,12 @@ mod tests {
         let mut next = numbers(7);
         let (mut apart, mut total) = (0, 0);
         for round in 0..60 {
+            // Many writes and few.
+            let num_writes = if round % 6 == 0 { FEW as u32 + 200 } else { 200 };
             let count = 2 + next(if round % 3 == 0 { 900 } else { 60 });
             let graph = random(count, 1 + next(40), 1 + next(3), &mut next);
             let write = |_| Write { kernel: next(count), over: next(count) };
-            let writes: Vec<Write> = (0..200).map(write).collect();
+            let writes: Vec<Write> = (0..num_writes).map(write).collect();
             let found = are_read_apart(&graph, &writes, |at, _| at % 2 == 0);
             let order = breadth_first(&graph);
             for (at, write) in writes.iter().enumerate() {
