@@ -313,6 +313,7 @@ impl<'a> Count<'a> {
     fn finish(mut self, entry: FuncId) -> ProgramCost {
         let donated = donated_of_entry(self.program, &mut self.works.tensors, entry);
         self.cost.memory = Memory::of_ports(self.program, &mut self.works, entry, &donated);
+        self.cost.donated = donated;
         self.cost.loops = std::mem::take(&mut self.execution.loops);
         let rows = self.cost.ops.iter();
         let mut figures =

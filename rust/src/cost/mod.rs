@@ -49,7 +49,7 @@ pub mod works;
 mod tests;
 
 use crate::error::Span;
-use crate::index::{OpId, StrId};
+use crate::index::{OpId, StrId, ValueId};
 use collectives::Collective;
 use count::Count;
 use dataflow::Dataflow;
@@ -131,6 +131,8 @@ pub struct ProgramCost {
     pub memory: Memory,
     /// How often the blocks of the program run, in which calls are inlined; the peak of memory is computed from it.
     pub execution: Execution,
+    /// Pairs of the index of a result of the entry function and the argument whose memory it takes, likewise.
+    pub donated: Vec<(usize, ValueId)>,
     /// Which ops need which, for schedules.
     pub flow: Dataflow,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
@@ -184,27 +186,25 @@ fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) 
     cost
 }
 
-/// The most memory that the program of `local` takes at once, given the execution of its [`local_cost`]. It is not a part of
-/// the cost because it takes longer than all of that, and not all ask for it.
-pub fn local_peak(local: Local<'_>, execution: &Execution) -> Peak {
-    inlined_peak(&Inlined::new(local.program), execution)
+/// The most memory that the program of `local` takes at once, given its [`local_cost`]. It is not a part of the cost because it
+/// takes longer than all of that, and not all ask for it.
+pub fn local_peak(local: Local<'_>, cost: &ProgramCost) -> Peak {
+    inlined_peak(&Inlined::new(local.program), cost)
 }
 
-fn inlined_peak(inlined: &Inlined<'_>, execution: &Execution) -> Peak {
+fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost) -> Peak {
     let (program, originals) = (&*inlined.program, &inlined.originals);
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let donated = donated_of_entry(program, &mut works.tensors, entry);
-    let arguments = Memory::of_ports(program, &mut works, entry, &[]).argument_bytes;
-    let host = host_peak(program, &mut works, execution, entry, &donated);
+    let host = host_peak(program, &mut works, &cost.execution, entry, &cost.donated);
     let mut live = host.live;
     for live in &mut live {
         live.value = originals.value(live.value);
     }
     let loc = host.op.map_or(Span::EMPTY, |op| program.loc(op));
     let op = host.op.map(|op| originals.op(op));
-    Peak { bytes: arguments.saturating_add(host.bytes), op, loc, live }
+    Peak { bytes: cost.memory.argument_bytes.saturating_add(host.bytes), op, loc, live }
 }
 
 /// The bytes that XLA allocates for the program of `local` where it runs on hosts.

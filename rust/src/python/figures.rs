@@ -139,7 +139,7 @@ impl PyFigures {
     }
     /// The most memory that is taken at once.
     fn peak(&self, py: Python<'_>) -> &Peak {
-        let make = || local_peak(self.local(), &self.cost.execution);
+        let make = || local_peak(self.local(), &self.cost);
         py.detach(|| self.peak.get_or_init(make))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
