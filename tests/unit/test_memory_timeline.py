@@ -111,6 +111,25 @@ def test_a_loop_stands_for_one_trip() -> None:
     assert rows["%r#1"].first <= rows["%t"].first == product == timeline.peak
 
 
+@pytest.mark.parametrize(
+    ("scaled_by", "moments"), [("x", ["%1", "%4"]), ("scale", ["%scale", "%1", "%4"])]
+)
+def test_what_a_comparator_reads_outside_is_written(scaled_by: str, moments: list[str]) -> None:
+    text = f"""
+func.func @main(%a: {ROW}, %b: tensor<f32>) -> {ROW} {{
+  %scale = stablehlo.exponential %b : tensor<f32>
+  %1 = "stablehlo.sort"(%a) ({{
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %2 = stablehlo.multiply %x, %{scaled_by} : tensor<f32>
+    %3 = stablehlo.compare LT, %2, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  }}) {{dimension = 0 : i64}} : ({ROW}) -> {ROW}
+  %4 = stablehlo.reverse %1, dims = [0] : {ROW}
+  return %4 : {ROW}
+}}"""
+    assert [point.value for point in timeline_of(text).points] == moments
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_groups_add_up(group: str) -> None:
     timeline = timeline_of()

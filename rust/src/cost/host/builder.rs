@@ -45,7 +45,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         functions: &[OpId],
         widens: bool,
     ) -> Self {
-        let mut layouts = Layouts::new(widens);
+        let mut layouts = Layouts::new(program, widens);
         let storage = Storage::new(program, works, &mut layouts, functions);
         let count = program.num_value_ids();
         Self {
@@ -72,9 +72,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             let bytes = self.works.tensors.bytes(value);
             self.make(value, bytes, NONE);
         }
-        let sets = combined(program, block);
+        let ops: Vec<OpId> = program.block_ops(block).collect();
+        self.graph.kernels.reserve(ops.len());
+        self.graph.items.reserve(ops.len());
+        self.reads.reserve(2 * ops.len());
+        let sets = combined(program, &self.storage.facts, &ops);
         let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
-        for op in program.block_ops(block) {
+        for op in ops {
             if program.has_traits(op, OpTraits::TERMINATOR) {
                 let returned = program.operands(op).map(|value| self.item(value));
                 self.graph.returned = returned.collect();

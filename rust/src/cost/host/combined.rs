@@ -6,8 +6,9 @@
 //!
 //! Source: XLA's `AllReduceCombiner`; that of hosts has no limit in bytes, and takes at most 256.
 
-use crate::index::{BlockId, Id, OpId, StrId};
-use crate::ir::{Program, ValueDef};
+use super::facts::{Fact, Facts};
+use crate::index::{Id, OpId, StrId};
+use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
 /// The most all-reduces that run as one.
@@ -22,21 +23,16 @@ const NONE: u32 = u32::MAX;
 /// What has to be equal: element type, reduction, groups of devices.
 type Key<'a> = (&'a str, StrId, &'a str);
 
-/// The sets of all-reduces of one block, by op. Those that run alone are in sets of one.
-pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
-    let names = [SUM, SCATTER].map(|name| program.strings().find(name));
-    if names == [None, None] {
-        return FxHashMap::default();
-    }
-    let [sum, scatter] = names.map(|name| name.unwrap_or(StrId::NONE));
+/// The sets of all-reduces among the ops of a block, by op. Those that run alone are in sets of one.
+pub fn combined(program: &Program, facts: &Facts, ops: &[OpId]) -> FxHashMap<OpId, u32> {
     let mut sums: Vec<(OpId, u32)> = Vec::new();
     let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
     let mut counts: Vec<usize> = Vec::new();
-    for op in program.block_ops(block) {
-        let name = program.op_name_id(op);
-        if name != sum && name != scatter {
-            continue;
-        }
+    let is_sum = |op: &OpId| facts.has(*op, Fact::REDUCES);
+    let Some(first) = ops.iter().position(is_sum) else { return FxHashMap::default() };
+    // What comes before all of them needs none.
+    let ops = &ops[first..];
+    for &op in ops.iter().filter(|op| is_sum(op)) {
         if let Some(key) = key(program, op) {
             let next = kinds.len() as u32;
             let kind = *kinds.entry(key).or_insert(next);
@@ -48,7 +44,7 @@ pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
     if kinds.is_empty() {
         return FxHashMap::default();
     }
-    let mut sets = Sets::new(program, block, &sums);
+    let mut sets = Sets::new(program, facts, ops, &sums);
     sets.combine(counts);
     let sums = sets.ops.iter().zip(&sets.kinds).zip(&sets.first);
     sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
@@ -75,20 +71,21 @@ struct Sets {
 }
 
 impl Sets {
-    /// Of `block`, whose all-reduces are `sums`, with their kinds and in order.
-    fn new(program: &Program, block: BlockId, mut sums: &[(OpId, u32)]) -> Self {
-        // What each op of the block so far is visited as.
-        let mut visited_as = vec![NONE; program.num_op_ids()];
+    /// Of the ops of a block from the first all-reduce on; those that may be combined are `sums`, with
+    /// their kinds and in order.
+    fn new(program: &Program, facts: &Facts, all: &[OpId], mut sums: &[(OpId, u32)]) -> Self {
+        // What makes each value so far is visited as; values that come before need nothing.
+        let mut visited_as = vec![NONE; program.num_value_ids()];
+        let mut root = NONE;
         let (mut ops, mut kinds): (Vec<OpId>, Vec<u32>) = (Vec::new(), Vec::new());
         // The last op that needs each, so that it is listed once.
         let mut needed_by: Vec<OpId> = Vec::new();
         let (mut needs, mut starts): (Vec<u32>, Vec<u32>) = (Vec::new(), vec![0]);
-        for op in program.block_ops(block) {
+        for &op in all {
             let first = needs.len();
             let mut add = |inner: OpId| {
                 for value in program.operands(inner) {
-                    let ValueDef::Result(def) = program.def(value) else { continue };
-                    let need = visited_as[def.index()];
+                    let need = visited_as[value.index()];
                     if need != NONE && needed_by[need as usize] != op {
                         needed_by[need as usize] = op;
                         needs.push(need);
@@ -96,26 +93,29 @@ impl Sets {
                 }
             };
             add(op);
-            if program.num_regions(op) > 0 {
+            if facts.has(op, Fact::CAPTURES) {
                 program.pre_order(op).skip(1).for_each(add);
             }
             let mut kind = NONE;
             if let Some((&(_, own), rest)) = sums.split_first().filter(|(sum, _)| sum.0 == op) {
                 (kind, sums) = (own, rest);
             }
+            root = ops.len() as u32;
             if needs.len() < first + 2 && kind == NONE {
-                visited_as[op.index()] = needs.get(first).copied().unwrap_or(NONE);
+                root = needs.get(first).copied().unwrap_or(NONE);
                 needs.truncate(first);
-                continue;
+            } else {
+                ops.push(op);
+                kinds.push(kind);
+                needed_by.push(OpId::NONE);
+                starts.push(needs.len() as u32);
             }
-            visited_as[op.index()] = ops.len() as u32;
-            ops.push(op);
-            kinds.push(kind);
-            needed_by.push(OpId::NONE);
-            starts.push(needs.len() as u32);
+            if root != NONE {
+                for value in program.op_results(op) {
+                    visited_as[value.index()] = root;
+                }
+            }
         }
-        let last = program.last_op(block).get();
-        let root = last.map_or(NONE, |last| visited_as[last.index()]);
         let (first, next) = ((0..ops.len() as u32).collect(), vec![NONE; ops.len()]);
         Self { ops, kinds, root, needs, starts, first, next }
     }

@@ -55,7 +55,8 @@ fn is_in_place(graph: &Graph, pair: Pair, read: Read) -> bool {
 
 /// `graph` with copies of arguments, each before the first kernel that reads it: `before` has pairs of these, in order.
 fn add_copies(graph: &Graph, before: &[(u32, u32)]) -> Graph {
-    let mut items = graph.items.clone();
+    let mut items = Vec::with_capacity(graph.items.len() + before.len());
+    items.extend_from_slice(&graph.items);
     let mut copy_of = vec![NONE; items.len()];
     for (&(_, argument), copy) in before.iter().zip(items.len() as u32..) {
         copy_of[argument as usize] = copy;

@@ -19,52 +19,71 @@ type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>, Option<S
 /// For each value the first one in its block that is equal to it.
 pub struct Equal(Vec<ValueId>);
 
+/// Finds values that are equal, op by op.
+pub struct Search<'p> {
+    program: &'p Program,
+    known: Known,
+    /// The name of what may keep the precision of its operand.
+    rounding: Option<StrId>,
+    drops_barriers: bool,
+    equal: Equal,
+}
+
+impl<'p> Search<'p> {
+    /// Among the values of `program`. `drops_barriers` says whether barriers are dropped, as on hosts.
+    pub fn new(program: &'p Program, drops_barriers: bool) -> Self {
+        Self {
+            program,
+            known: Known::new(program.num_op_ids()),
+            rounding: program.strings().find("stablehlo.reduce_precision"),
+            drops_barriers,
+            equal: Equal((0..program.num_value_ids()).map(ValueId::from_index).collect()),
+        }
+    }
+    /// Whether what `op` makes is equal to nothing before it, in pre-order. Others than those that [`may_be_equal`], and barriers
+    /// that are dropped, need not be looked at.
+    pub fn is_new(&mut self, works: &mut Works<'_>, op: OpId) -> bool {
+        let (program, equal) = (self.program, &mut self.equal);
+        let is_dropped = self.drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
+        let is_rounded = Some(program.op_name_id(op)) == self.rounding;
+        if is_dropped || is_rounded && keeps_precision(program, works, op) {
+            for (operand, result) in program.operands(op).zip(program.op_results(op)) {
+                equal.0[result.index()] = equal.first(operand);
+            }
+            return false;
+        }
+        let makes = makes(program, op, function(program, op));
+        let hash = equal.hash(program, op, &makes);
+        let result = program.result(op, 0);
+        let is_equal = |first| equal.are_made_alike(program, first, (op, &makes));
+        let first = self.known.first(hash, result, is_equal);
+        equal.0[result.index()] = first;
+        first == result
+    }
+    /// What was found.
+    pub fn finish(self) -> Equal {
+        self.equal
+    }
+}
+
 impl Equal {
-    /// Of the values of functions, given by the ops of each, in pre-order. `drops_barriers` says whether barriers are dropped, as
-    /// on hosts.
+    /// Of the values of `functions`, given by their ops.
     pub fn new(
         program: &Program,
         works: &mut Works<'_>,
-        functions: &[impl AsRef<[OpId]>],
+        functions: &[OpId],
         drops_barriers: bool,
     ) -> Self {
-        let mut this = Self((0..program.num_value_ids()).map(ValueId::from_index).collect());
-        let count = functions.iter().map(|ops| ops.as_ref().len()).sum();
-        let mut known = Known::with_capacity(count);
-        let rounding = program.strings().find("stablehlo.reduce_precision");
-        for &op in functions.iter().flat_map(|ops| ops.as_ref()) {
-            let kind = program.kind(op);
-            let is_dropped = drops_barriers && kind == OpKind::OptimizationBarrier;
-            let is_rounded = Some(program.op_name_id(op)) == rounding;
-            if is_dropped || is_rounded && keeps_precision(program, works, op) {
-                for (operand, result) in program.operands(op).zip(program.op_results(op)) {
-                    this.0[result.index()] = this.first(operand);
+        let mut search = Search::new(program, drops_barriers);
+        for &func in functions {
+            for &op in works.ops_inside(func).iter() {
+                let is_dropped = drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
+                if is_dropped || may_be_equal(program, works, op) {
+                    let _ = search.is_new(works, op);
                 }
-                continue;
             }
-            let is_constant = kind == OpKind::Constant;
-            if program.num_results(op) != 1 || (program.signature(op).is_none() && !is_constant) {
-                continue;
-            }
-            let function = if kind == OpKind::Reduce { function(program, op) } else { None };
-            let is_pure = function.is_some()
-                || program.num_regions(op) == 0
-                    && (matches!(kind, OpKind::DotGeneral | OpKind::Convolution)
-                        || is_constant
-                        || is_moved(works.movement(op)));
-            let needs_nothing = program.num_operands(op) == 0
-                && !is_constant
-                && program.op_name(op) != "stablehlo.iota";
-            if !is_pure || needs_nothing {
-                continue;
-            }
-            let result = program.result(op, 0);
-            let makes = makes(program, op, function);
-            let hash = this.hash(program, op, &makes);
-            let is_equal = |first| this.are_made_alike(program, first, (op, &makes));
-            this.0[result.index()] = known.first(hash, result, is_equal);
         }
-        this
+        search.finish()
     }
     /// A hash of what [`Equal::are_made_alike`] compares.
     #[inline]
@@ -109,14 +128,15 @@ impl Equal {
 
 /// The first values of each kind, by a hash of what they are made by.
 struct Known {
-    /// The upper half of the hash, with the value. Searches begin where the lower bits of a hash say; half of the places are free.
+    /// The upper half of the hash, with the value. Searches begin where the lower bits of a hash say.
     places: Vec<(u32, ValueId)>,
 }
 
 impl Known {
     /// Of at most so many values.
-    fn with_capacity(count: usize) -> Self {
-        Self { places: vec![(0, ValueId::NONE); (2 * count).next_power_of_two()] }
+    /// For values of at most so many ops, so that at least half of the places are free.
+    fn new(num_ops: usize) -> Self {
+        Self { places: vec![(0, ValueId::NONE); (2 * num_ops).next_power_of_two()] }
     }
     /// The first value with this hash of which `is_equal` says that it is `value`, which is added if there is none.
     #[inline]
@@ -135,6 +155,23 @@ impl Known {
             at = (at + 1) & last;
         }
     }
+}
+
+/// Whether `op` makes what another op like it makes of equal things.
+pub fn may_be_equal(program: &Program, works: &Works<'_>, op: OpId) -> bool {
+    let kind = program.kind(op);
+    let is_constant = kind == OpKind::Constant;
+    if program.num_results(op) != 1 || program.signature(op).is_none() && !is_constant {
+        return false;
+    }
+    let is_pure = function(program, op).is_some()
+        || program.num_regions(op) == 0
+            && (matches!(kind, OpKind::DotGeneral | OpKind::Convolution)
+                || is_constant
+                || is_moved(works.movement(op)));
+    let needs_something =
+        program.num_operands(op) > 0 || is_constant || program.op_name(op) == "stablehlo.iota";
+    is_pure && needs_something
 }
 
 /// Whether ops that move data like this are equal if they read equal things.

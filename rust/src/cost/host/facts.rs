@@ -6,7 +6,8 @@
 use super::super::fusion::is_splat;
 use super::super::work::Movement;
 use super::super::works::Works;
-use super::fused::{fuses, is_apart, is_expensive, is_for_sums, is_sum};
+use super::equal::may_be_equal;
+use super::fused::{fuses, has_tail, is_apart, is_expensive, is_for_sums, is_sum};
 use super::layouts::Layouts;
 use super::names::{Expense, Named, Names};
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
@@ -53,6 +54,14 @@ impl Fact {
     pub const SINGLE: Self = Self(1 << 16);
     /// An op inside it reads what is outside.
     pub const CAPTURES: Self = Self(1 << 17);
+    /// Its result is taken from something else that it writes: `f32` of which it is the `bf16`, or the same in another order of dims.
+    pub const TAIL: Self = Self(1 << 18);
+    /// It is an all-reduce or a reduce-scatter.
+    pub const REDUCES: Self = Self(1 << 19);
+    /// It has the movement of the ops inside it.
+    pub const INSIDE: Self = Self(1 << 20);
+    /// It makes what another op like it makes of equal things.
+    pub const ALIKE: Self = Self(1 << 21);
     /// None of them.
     pub const NONE: Self = Self(0);
 
@@ -86,10 +95,18 @@ impl Fact {
 struct Like {
     name: StrId,
     signature: SignatureId,
-    num_operands: usize,
+    num_operands: u32,
     operand: TypeId,
     result: TypeId,
     inner: StrId,
+}
+
+/// The ops inside a function that are left.
+pub struct Inside {
+    /// In pre-order.
+    pub ops: Vec<OpId>,
+    /// Whether all are in one block.
+    pub is_flat: bool,
 }
 
 /// What is known of the ops of a program.
@@ -100,13 +117,14 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of the ops of `functions`, given by their ops; with the ops of each, in pre-order.
+    /// Of the ops of `functions`, given by their ops; with those of each that `is_left` says are left.
     pub fn new(
         program: &Program,
         works: &mut Works<'_>,
         layouts: &mut Layouts,
         functions: &[OpId],
-    ) -> (Self, Vec<Vec<OpId>>) {
+        mut is_left: impl FnMut(&mut Works<'_>, OpId, Fact) -> bool,
+    ) -> (Self, Vec<Inside>) {
         let mut finder = Finder {
             program,
             names: Names::new(program),
@@ -115,22 +133,23 @@ impl Facts {
         let mut ops = vec![Fact::NONE; program.num_op_ids()];
         let mut inside = Vec::with_capacity(functions.len());
         for &func in functions {
-            let mut found = Vec::with_capacity(program.num_op_ids());
+            let (mut found, mut is_flat) = (Vec::new(), true);
             let mut next = program.next_in_pre_order(func, func);
             while let Some(op) = next {
                 let fact = finder.of(works, layouts, op);
                 ops[op.index()] = fact;
-                found.push(op);
-                let is_closed = program.num_regions(op) > 0
-                    && works.movement(op) != Movement::Inside
-                    && !fact.has(Fact::CAPTURES);
+                if is_left(works, op, fact) {
+                    found.push(op);
+                }
+                let is_closed = !fact.has_any(Fact::CAPTURES.or(Fact::INSIDE));
+                is_flat &= is_closed;
                 next = if is_closed {
                     program.next_outside(op, func)
                 } else {
                     program.next_in_pre_order(op, func)
                 };
             }
-            inside.push(found);
+            inside.push(Inside { ops: found, is_flat });
         }
         let rank = |row| {
             let dims = works.tensors.row(row).dims.as_deref().unwrap_or_default();
@@ -193,9 +212,14 @@ impl Finder<'_> {
             Some(like) => self.of_alike(works, layouts, (op, like)),
             None => self.of_op(works, layouts, op).0,
         };
-        let is_equal = is_constant && is_splat(program, op);
-        let captures = program.num_regions(op) > 0 && captures(program, op);
-        fact.with(Fact::OF_NOTHING, is_equal).with(Fact::CAPTURES, captures)
+        if is_constant {
+            return fact.with(Fact::OF_NOTHING, is_splat(program, op));
+        }
+        if program.num_regions(op) == 0 {
+            return fact;
+        }
+        fact.with(Fact::CAPTURES, captures(program, op))
+            .with(Fact::ALIKE, may_be_equal(program, works, op))
     }
     /// What is known of `op` as it is `like` others.
     #[inline]
@@ -235,7 +259,7 @@ fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
         return None;
     }
     let mut operands = program.operands(op);
-    let num_operands = operands.len();
+    let num_operands = operands.len() as u32;
     let operand = operands.next().map_or(TypeId::NONE, |value| program.type_of(value));
     let result = program.type_of(program.result(op, 0));
     let inner = if program.num_regions(op) > 0 { first_inside(program, op) } else { OpId::NONE };
@@ -261,13 +285,27 @@ fn captures(program: &Program, op: OpId) -> bool {
             None => return false,
         }
     };
-    program.pre_order(op).skip(1).any(|inner| {
-        let home = |value| match program.def(value) {
-            ValueDef::Result(def) => program.parent_block(def),
-            ValueDef::Arg(block) => block,
-        };
-        program.operands(inner).any(|value| !is_inside(home(value)))
-    })
+    let home = |value| match program.def(value) {
+        ValueDef::Result(def) => program.parent_block(def),
+        ValueDef::Arg(block) => block,
+    };
+    let reads_outside = |inner: OpId| {
+        let own = program.parent_block(inner);
+        program.operands(inner).map(home).any(|block| block != own && !is_inside(block))
+    };
+    for region in program.op_regions(op) {
+        for block in program.region_blocks(region) {
+            for inner in program.block_ops(block) {
+                let mut deeper = program.pre_order(inner).skip(1);
+                if reads_outside(inner)
+                    || program.num_regions(inner) > 0 && deeper.any(reads_outside)
+                {
+                    return true;
+                }
+            }
+        }
+    }
+    false
 }
 
 /// What is known of `op`, but for the elements of a constant.
@@ -301,4 +339,8 @@ fn of_op(
         .with(Fact::CONSTANT, program.has_traits(op, OpTraits::CONSTANT_LIKE))
         .with(Fact::PRODUCT, program.kind(op) == OpKind::DotGeneral)
         .with(Fact::SINGLE, program.num_results(op) == 1)
+        .with(Fact::TAIL, movement == Movement::Opaque && has_tail(program, works, layouts, op))
+        .with(Fact::REDUCES, named.reduces)
+        .with(Fact::INSIDE, movement == Movement::Inside)
+        .with(Fact::ALIKE, program.num_regions(op) == 0 && may_be_equal(program, works, op))
 }

@@ -14,9 +14,9 @@ use super::orders::{
     gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
     Reading,
 };
-use crate::index::{Id, OpId, SignatureId, TypeId, ValueId};
+use super::signed::BySignature;
+use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
-use rustc_hash::FxHashMap;
 
 /// The fewest features, on one side or the other, of convolutions that a library computes.
 const LEAST_FEATURES: i64 = 32;
@@ -24,16 +24,17 @@ const LEAST_FEATURES: i64 = 32;
 /// The orders in which ops read their operands.
 pub struct Layouts {
     readers: Readers,
-    /// How ops read operands, by signature, place and type of the operand.
-    readings: FxHashMap<(SignatureId, usize, TypeId), Reading>,
+    /// How ops of a signature read operands, by place and type of the operand.
+    readings: BySignature<Vec<(usize, TypeId, Reading)>>,
     /// Whether `bf16` is computed as `f32`, and other things are as on hosts.
     is_wide: bool,
 }
 
 impl Layouts {
     /// `is_wide` says whether `bf16` is computed as `f32`.
-    pub fn new(is_wide: bool) -> Self {
-        Self { readers: FxHashMap::default(), readings: FxHashMap::default(), is_wide }
+    pub fn new(program: &Program, is_wide: bool) -> Self {
+        let (readers, readings) = (BySignature::new(program), BySignature::new(program));
+        Self { readers, readings, is_wide }
     }
     /// Whether things are as on hosts.
     pub fn is_on_host(&self) -> bool {
@@ -254,13 +255,17 @@ impl Layouts {
         index: usize,
     ) -> Option<&Reading> {
         let ty = program.type_of(program.operand(op, index));
-        let readers = &mut self.readers;
-        let reading = self.readings.entry((program.signature(op).get()?, index, ty));
-        Some(reading.or_insert_with(|| {
+        let known = self.readings.of(program.signature(op).get()?, Vec::new);
+        let at = known.iter().position(|&(place, of, _)| (place, of) == (index, ty));
+        let at = at.unwrap_or_else(|| {
             let sizes = works.tensors.row(ty.index() as u32).dims.as_deref();
-            let reader = reader_of(readers, program, op);
-            reader.zip(sizes).map_or(Reading::AsIs, |(reader, sizes)| reader.reads(index, sizes))
-        }))
+            let reader = reader_of(&mut self.readers, program, op).zip(sizes);
+            let reading =
+                reader.map_or(Reading::AsIs, |(reader, sizes)| reader.reads(index, sizes));
+            known.push((index, ty, reading));
+            known.len() - 1
+        });
+        Some(&known[at].2)
     }
     /// How many groups of images `op` has, if it is a convolution of hosts: these compute all pairs of them, and keep the diagonal.
     pub fn image_groups(&mut self, program: &Program, op: OpId) -> u128 {
@@ -274,8 +279,7 @@ impl Layouts {
     }
     /// Whether `op` writes its result in another order than the one that it has.
     pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-        let Some(id) = program.signature(op).get() else { return false };
-        let Some(Some(reader)) = self.readers.get(&id) else { return false };
+        let Some(reader) = reader_of(&mut self.readers, program, op) else { return false };
         let Some(sizes) = works.tensors.of(program.result(op, 0)).dims.as_deref() else {
             return false;
         };

@@ -67,13 +67,17 @@ impl Storage {
         }
         false
     }
-    /// Whether the kernel of a reduction that `op` is in has the only use of its result, too.
-    pub(super) fn continues(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-        let value = program.result(op, 0);
-        let mut users = program.users(value);
+    /// Whether the kernel of a reduction that `op` is in has the only use of its result, too, which is stored as `row` says.
+    pub(super) fn continues(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        (op, row): (OpId, &Row),
+    ) -> bool {
+        let mut users = program.users(program.result(op, 0));
         let user = users.next().filter(|_| users.next().is_none());
-        !self.rows[value.index()].is_read_whole
-            && self.rows[value.index()].uses == 1
+        !row.is_read_whole
+            && row.uses == 1
             && user.is_some_and(|user| {
                 works.movement(user) == Movement::Pointwise && self.facts.has(user, Fact::FOR_SUMS)
             })

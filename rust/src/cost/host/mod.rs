@@ -1,7 +1,7 @@
 //! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
 //!
 //! 0. [`once`]: what XLA counts there, with [`conversions`].
-//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`], [`stepwise`], for each op once: [`facts`], [`names`]); [`layouts`]: which operands are copied, as [`orders`] says of their dims.
+//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`], [`stepwise`], for each op once: [`facts`], [`names`]); [`layouts`]: which operands are copied, as [`orders`] says of their dims, by signature ([`signed`]).
 //! 2. [`graph`]: the kernels of a block, what each reads ([`reads`]) and makes, as [`builder`] finds them, and [`pools`]; [`combined`]: the all-reduces that run as one;
 //!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
 //!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops, as [`invariant`] finds it; [`widened`]: what is converted before them.
@@ -41,6 +41,7 @@ mod pools;
 mod readers;
 mod reads;
 mod rows;
+mod signed;
 pub mod simplified;
 mod spans;
 mod stepwise;

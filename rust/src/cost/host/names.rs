@@ -15,6 +15,8 @@ pub struct Named {
     pub joins: bool,
     /// It is a gather.
     pub is_gather: bool,
+    /// It is an all-reduce or a reduce-scatter.
+    pub reduces: bool,
     /// It is a select.
     pub is_select: bool,
     /// It is a broadcast, or a count along a dim.
@@ -75,6 +77,7 @@ fn named(name: &str, works: &Works<'_>, op: OpId) -> Named {
         spreads: matches!(name, "stablehlo.transpose" | "stablehlo.broadcast_in_dim"),
         joins: name == "stablehlo.concatenate",
         is_gather: name == "stablehlo.gather",
+        reduces: matches!(name, "stablehlo.all_reduce" | "stablehlo.reduce_scatter"),
         is_select: name == "stablehlo.select",
         is_of_nothing: matches!(name, "stablehlo.broadcast_in_dim" | "stablehlo.iota"),
         is_known_to_library: is_known_to_library(name),

@@ -25,12 +25,11 @@ pub fn once(program: &Program, works: &mut Works<'_>, cost: &ProgramCost) -> Onc
     let execution = &cost.execution;
     let functions = execution.functions.iter().map(|&func| program.func_op(func));
     let functions: Vec<OpId> = functions.collect();
-    let inside: Vec<_> = functions.iter().map(|&func| works.ops_inside(func)).collect();
-    let equal = Equal::new(program, works, &inside, true);
+    let equal = Equal::new(program, works, &functions, true);
     let mut runs = vec![0_u128; cost.ops.len()];
     let top_k = program.strings().find(TOP_K);
-    for inside in inside {
-        for &op in inside.iter() {
+    for &func in &functions {
+        for &op in works.ops_inside(func).iter() {
             let Some(row) = cost.rows_of[op.index()].row else { continue };
             let is_library = program.kind(op) == OpKind::CustomCall
                 || top_k.is_some_and(|name| program.op_name_id(op) == name);

@@ -30,15 +30,18 @@ fn make(graph: &Graph) -> Order {
     // The users of each kernel, the first ones first: pairs of a user and the place of the next one.
     let mut first_users = vec![NONE; count];
     let mut users: Vec<(u32, u32)> = Vec::with_capacity(graph.num_reads());
+    let mut kernels = Vec::with_capacity(count);
     for at in (0..count as u32).rev() {
         graph.for_each_need(at, |by| {
             waits[at as usize] += 1;
             let next = std::mem::replace(&mut first_users[by as usize], users.len() as u32);
             users.push((at, next));
         });
+        if waits[at as usize] == 0 {
+            kernels.push(at);
+        }
     }
-    let mut kernels = Vec::with_capacity(count);
-    kernels.extend((0..count as u32).filter(|&at| waits[at as usize] == 0));
+    kernels.reverse();
     let mut depths = vec![0; count];
     let mut done = 0;
     while let Some(&at) = kernels.get(done) {

@@ -1,11 +1,11 @@
 //! What ops say of the dims of their operands, and the orders in which they read these.
 
+use super::signed::BySignature;
 use crate::index::{OpId, SignatureId};
 use crate::ir::Program;
 use crate::mlir::AttrValue;
 use crate::rules::{Shapes, SignatureView};
 use crate::stablehlo::dims::{ConvDims, DotDims};
-use rustc_hash::FxHashMap;
 
 /// The order in which dims are read.
 pub type DimOrder = Box<[usize]>;
@@ -46,7 +46,7 @@ pub enum Reading {
 }
 
 /// What ops say of their operands, by signature.
-pub type Readers = FxHashMap<SignatureId, Option<Reader>>;
+pub type Readers = BySignature<Option<Reader>>;
 
 impl Reader {
     /// How it reads operand `index`, which has `sizes`.
@@ -82,7 +82,7 @@ impl Reader {
 /// What `op` says of the dims of its operands, found in or added to `readers`.
 pub fn reader_of<'r>(readers: &'r mut Readers, program: &Program, op: OpId) -> Option<&'r Reader> {
     let id = program.signature(op).get()?;
-    readers.entry(id).or_insert_with(|| reader(program, op, id)).as_ref()
+    readers.of(id, || reader(program, op, id)).as_ref()
 }
 
 /// What `op`, whose signature is `id`, says of the dims of its operands.

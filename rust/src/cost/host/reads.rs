@@ -55,6 +55,10 @@ impl Builder<'_, '_, '_> {
         stack.push((value, is_elementwise, is_sum));
         while let Some((value, is_elementwise, is_sum)) = stack.pop() {
             let value = self.storage.equal.first(value);
+            let row = self.storage.row(value);
+            if row.is_nothing {
+                continue;
+            }
             let stamp = self.stamps[value.index()];
             if stamp.0 == self.num_walks {
                 if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
@@ -63,10 +67,8 @@ impl Builder<'_, '_, '_> {
                 continue;
             }
             self.stamps[value.index()] = (self.num_walks, NONE);
-            let has_tail = self.storage.has_tail(value);
-            let is_inlined = self.storage.is_inlined(value)
-                && !has_tail
-                && !(is_sum && self.items[value.index()] != NONE);
+            let is_inlined =
+                row.is_inlined && !row.has_tail && !(is_sum && self.items[value.index()] != NONE);
             let made_by = program.defining_op(value).filter(|_| is_inlined);
             match made_by {
                 Some(op) => {
@@ -74,7 +76,10 @@ impl Builder<'_, '_, '_> {
                     let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
                     if !facts.has(Fact::OPAQUE) {
                         for value in program.operands(op) {
-                            stack.push((value, is_elementwise, is_sum));
+                            let value = self.storage.equal.first(value);
+                            if !self.storage.row(value).is_nothing {
+                                stack.push((value, is_elementwise, is_sum));
+                            }
                         }
                         continue;
                     }
@@ -99,7 +104,7 @@ impl Builder<'_, '_, '_> {
                     let is_gather = |op: OpId| self.storage.facts.has(op, Fact::GATHER);
                     // XLA gathers into more dims, which its users reshape: nothing is written over these.
                     let is_elementwise = is_elementwise
-                        && !(has_tail && self.storage.is_inlined(value))
+                        && !(row.has_tail && row.is_inlined)
                         && !program.defining_op(value).is_some_and(is_gather);
                     self.reads.push((kernel, Read { item, is_elementwise }));
                 }

@@ -47,13 +47,12 @@ fn replacements(program: &Program) -> (Vec<(ValueId, ValueId)>, Vec<OpId>) {
     let functions: Vec<OpId> =
         execution.functions.iter().map(|&func| program.func_op(func)).collect();
     let has_barriers = program.has_any(&[OpKind::OptimizationBarrier]);
-    let inside: Vec<_> = functions.iter().map(|&func| works.ops_inside(func)).collect();
-    let equal = Equal::new(program, &mut works, &inside, has_barriers);
+    let equal = Equal::new(program, &mut works, &functions, has_barriers);
     let (mut replaced, mut ops) = (Vec::new(), Vec::new());
     // The ops so far that find a largest or a least element of a value, with its place.
     let mut found: FxHashMap<ValueId, Vec<OpId>> = FxHashMap::default();
-    for inside in inside {
-        for &op in inside.iter() {
+    for &func in &functions {
+        for &op in works.ops_inside(func).iter() {
             let before = replaced.len();
             if has_barriers {
                 let firsts = program.op_results(op).map(|value| (value, equal.first(value)));

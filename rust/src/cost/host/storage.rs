@@ -17,12 +17,12 @@
 use super::super::fusion::is_only_read;
 use super::super::works::Works;
 use super::combined::is_scatter;
-use super::equal::Equal;
-use super::facts::{Fact, Facts};
+use super::equal::{Equal, Search};
+use super::facts::{Fact, Facts, Inside};
 use super::invariant::Invariant;
 use super::layouts::Layouts;
 use super::paths::Paths;
-use crate::index::{BlockId, Id, OpId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use rustc_hash::FxHashMap;
 
@@ -61,8 +61,11 @@ pub(super) struct Row {
     read_in_own: bool,
     read_in_others: bool,
     is_written: bool,
-    is_inlined: bool,
-    has_tail: bool,
+    /// Whether ops that fuse with their producers compute it anew.
+    pub is_inlined: bool,
+    pub has_tail: bool,
+    /// Whether these read nothing for that, and no op reads it from memory.
+    pub is_nothing: bool,
 }
 
 impl Storage {
@@ -73,19 +76,20 @@ impl Storage {
         layouts: &mut Layouts,
         functions: &[OpId],
     ) -> Self {
-        let (facts, inside) = Facts::new(program, works, layouts, functions);
+        let mut search = Search::new(program, false);
+        let is_new = |works: &mut Works<'_>, op, fact: Fact| {
+            !fact.has(Fact::ALIKE) || search.is_new(works, op)
+        };
+        let (facts, inside) = Facts::new(program, works, layouts, functions, is_new);
         let mut this = Self {
-            equal: Equal::new(program, works, &inside, false),
+            equal: search.finish(),
             facts,
             invariant: Invariant::new(program, works, functions),
             rows: vec![Row::default(); program.num_value_ids()],
             reshaped: FxHashMap::default(),
         };
         let mut paths = Paths::new(program);
-        for mut ops in inside {
-            ops.retain(|&op| !this.equal.is_repeated(program, op));
-            let block = ops.first().map_or(BlockId::NONE, |&op| program.parent_block(op));
-            let is_flat = ops.iter().all(|&op| program.parent_block(op) == block);
+        for Inside { ops, is_flat } in inside {
             for &op in ops.iter().rev() {
                 this.count_uses(program, works, layouts, (op, is_flat));
             }
@@ -96,15 +100,15 @@ impl Storage {
         }
         this
     }
+    /// How `value` is stored.
+    #[inline]
+    pub(super) fn row(&self, value: ValueId) -> &Row {
+        &self.rows[value.index()]
+    }
     /// Whether `value` is written to memory of its own.
     #[inline]
     pub fn is_written(&self, value: ValueId) -> bool {
         self.rows[value.index()].is_written
-    }
-    /// Whether ops that fuse with their producers compute `value` anew.
-    #[inline]
-    pub fn is_inlined(&self, value: ValueId) -> bool {
-        self.rows[value.index()].is_inlined
     }
     /// Whether `value` is taken from something else that its op writes.
     #[inline]
@@ -157,7 +161,7 @@ impl Storage {
         let is_product = facts.has(Fact::PRODUCT);
         let has_loops = self.invariant.has_loops();
         let block = program.parent_block(op);
-        let ends = ended_branch(program, op);
+        let ends = if facts.has(Fact::SINGLE) { None } else { ended_branch(program, op) };
         let times = self.times_made(program, works, (op, facts), own.reads);
         let is_taken_in = own.sums > 0
             && facts.has(Fact::SINGLE)
@@ -286,12 +290,10 @@ impl Storage {
                 row.holds_product |= operand.holds_product;
             }
             let depth = depth.saturating_add(1);
-            // What follows looks at the row.
-            self.rows[at] = row;
             let is_expensive = has(Fact::EXPENSIVE);
             let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
             let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
-            if row.holds_product && !is_taken_in && !self.continues(program, works, op) {
+            if row.holds_product && !is_taken_in && !self.continues(program, works, (op, &row)) {
                 // The kernel of the product and the reduction ends here.
                 (row.holds_product, row.is_written) = (false, true);
                 self.rows[at] = row;
@@ -317,7 +319,7 @@ impl Storage {
             row.holds_product =
                 has(Fact::OPAQUE) || operands.any(|operand| self.rows[operand].holds_product);
             (row.is_inlined, row.depth) = (true, 1);
-        } else if has_tail(program, works, layouts, op) {
+        } else if has(Fact::TAIL) || has(Fact::REDUCES) && is_scatter(program, op) {
             let is_wide = layouts.widens(program, works, op, program.result(op, 0));
             let uses = if is_wide { row.reads } else { row.uses.min(1) };
             let is_inlined = uses == 1 && !row.is_read_whole;
@@ -327,6 +329,9 @@ impl Storage {
             let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
             row.is_written = !is_carried;
         }
+        let is_computed = row.is_inlined && !row.is_read_whole && !has(Fact::OPAQUE);
+        row.is_nothing = is_computed
+            && program.operands(op).all(|value| self.row(self.equal.first(value)).is_nothing);
         self.rows[at] = row;
     }
     /// Whether one op reads the result of `op`, and makes another name of it. XLA looks at the uses of a value before it fuses: of
@@ -374,15 +379,4 @@ fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
 /// Whether `op` runs one of several branches.
 fn is_branching(program: &Program, op: OpId) -> bool {
     matches!(program.kind(op), OpKind::Case | OpKind::If)
-}
-
-/// Whether the result of `op` is taken from something else that it writes: a part of it, `f32` of which it is the `bf16`, or the
-/// same in another order of dims. Ops that fuse with their producers take what they need themselves.
-fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
-    if layouts.image_groups(program, op) > 1 {
-        return false;
-    }
-    is_scatter(program, op)
-        || layouts.widens(program, works, op, program.result(op, 0))
-        || layouts.moves_result(program, works, op)
 }

@@ -1,0 +1,31 @@
+//! What is known of ops by their signature, worked out when it is first asked for.
+
+use crate::index::{IdVec, SignatureId};
+use crate::ir::Program;
+
+/// The place of what nobody has asked for.
+const NONE: u32 = u32::MAX;
+
+/// For each signature that was asked for what is known of its ops.
+pub struct BySignature<T> {
+    /// Places in `known`.
+    places: IdVec<SignatureId, u32>,
+    known: Vec<T>,
+}
+
+impl<T> BySignature<T> {
+    /// For the signatures of `program`.
+    pub fn new(program: &Program) -> Self {
+        Self { places: IdVec::filled(NONE, program.signatures().len()), known: Vec::new() }
+    }
+    /// What is known of `id`, which `find` finds if nobody has asked before.
+    #[inline]
+    pub fn of(&mut self, id: SignatureId, find: impl FnOnce() -> T) -> &mut T {
+        let place = &mut self.places[id];
+        if *place == NONE {
+            *place = self.known.len() as u32;
+            self.known.push(find());
+        }
+        &mut self.known[*place as usize]
+    }
+}
