@@ -7,7 +7,7 @@
 //! Source: XLA's `AllReduceCombiner`; that of hosts has no limit in bytes, and takes at most 256.
 
 use super::facts::{Fact, Facts};
-use crate::index::{Id, OpId, StrId};
+use crate::index::{Id, OpId, StrId, ValueId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
@@ -83,18 +83,20 @@ impl Sets {
         let (mut needs, mut starts): (Vec<u32>, Vec<u32>) = (Vec::new(), vec![0]);
         for &op in all {
             let first = needs.len();
-            let mut add = |inner: OpId| {
-                for value in program.operands(inner) {
-                    let need = visited_as[value.index()];
-                    if need != NONE && needed_by[need as usize] != op {
-                        needed_by[need as usize] = op;
-                        needs.push(need);
-                    }
+            let mut add = |value: ValueId| {
+                let need = visited_as[value.index()];
+                if need != NONE && needed_by[need as usize] != op {
+                    needed_by[need as usize] = op;
+                    needs.push(need);
                 }
             };
-            add(op);
+            for value in program.operands(op) {
+                add(value);
+            }
             if facts.has(op, Fact::CAPTURES) {
-                program.pre_order(op).skip(1).for_each(add);
+                for inner in program.pre_order(op).skip(1) {
+                    program.operands(inner).for_each(&mut add);
+                }
             }
             let mut kind = NONE;
             if let Some((&(_, own), rest)) = sums.split_first().filter(|(sum, _)| sum.0 == op) {

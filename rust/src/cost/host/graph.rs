@@ -98,7 +98,11 @@ impl Graph {
     /// What kernel `at` makes.
     #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
-        let makes = self.makes.get_or_init(|| {
+        self.all_makes().row(at)
+    }
+    /// What the kernels make.
+    pub fn all_makes(&self) -> &Rows<u32> {
+        self.makes.get_or_init(|| {
             let mut made = Vec::with_capacity(self.items.len());
             for (item, at) in self.items.iter().zip(0..) {
                 if item.made_by != NONE {
@@ -106,8 +110,7 @@ impl Graph {
                 }
             }
             Rows::of(self.kernels.len(), &made)
-        });
-        makes.row(at)
+        })
     }
     /// Calls `visit` with the kernels that make what kernel `at` reads, one that makes several things once for each.
     #[inline]

@@ -80,8 +80,9 @@ impl Liveness {
             run.fill_outputs(&position_of);
         }
         run.keep(always);
+        let makes = graph.all_makes();
         for (&kernel, at) in order.iter().zip(0..) {
-            run.place_results(kernel, at);
+            run.place_results(kernel, at, makes.row(kernel));
         }
         let taken = run.taken(order.len());
         let mut is_output = run.is_output;
@@ -288,10 +289,10 @@ impl<'g> Run<'g> {
             }
         }
     }
-    /// Finds memory for what `kernel`, at position `at`, makes.
-    fn place_results(&mut self, kernel: u32, at: u32) {
+    /// Finds memory for what `kernel`, at position `at`, has `made`.
+    fn place_results(&mut self, kernel: u32, at: u32, made: &[u32]) {
         let graph = self.graph;
-        for &made in graph.makes(kernel) {
+        for &made in made {
             let item = graph.items[made as usize];
             if item.name_of != NONE
                 || item.bytes == 0

@@ -76,10 +76,7 @@ impl Builder<'_, '_, '_> {
                     let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
                     if !facts.has(Fact::OPAQUE) {
                         for value in program.operands(op) {
-                            let value = self.storage.equal.first(value);
-                            if !self.storage.row(value).is_nothing {
-                                stack.push((value, is_elementwise, is_sum));
-                            }
+                            stack.push((value, is_elementwise, is_sum));
                         }
                         continue;
                     }

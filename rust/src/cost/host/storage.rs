@@ -192,8 +192,9 @@ impl Storage {
                     ValueDef::Arg(owner) => owner == block,
                 };
             let row = &mut self.rows[at];
-            row.is_carried |= is_carried;
-            row.is_read_whole |= is_carried;
+            if is_carried {
+                (row.is_carried, row.is_read_whole) = (true, true);
+            }
             if is_near && is_name {
                 row.uses = row.uses.saturating_add(own.uses);
                 row.reads = row.reads.saturating_add(own.reads);
