@@ -133,8 +133,7 @@ struct Known {
 }
 
 impl Known {
-    /// Of at most so many values.
-    /// For values of at most so many ops, so that at least half of the places are free.
+    /// For the values of at most so many ops, so that at least half of the places are free.
     fn new(num_ops: usize) -> Self {
         Self { places: vec![(0, ValueId::NONE); (2 * num_ops).next_power_of_two()] }
     }
