@@ -62,7 +62,7 @@ pub struct Prepared {
     pub(super) recorded_bytes: OnceLock<PortBytes>,
     /// The constants and broadcasts that export may merge, once a program is completed; `None` if other passes before it change
     /// more than shardings.
-    constants: OnceLock<Option<Arc<AlikeOps>>>,
+    constants: Arc<OnceLock<Option<Arc<AlikeOps>>>>,
 }
 
 impl Prepared {
@@ -106,7 +106,7 @@ impl Prepared {
             is_readable,
             fixed,
             recorded_bytes: OnceLock::new(),
-            constants: OnceLock::new(),
+            constants: Arc::default(),
         };
         Ok(Preparation::Ready(Box::new((prepared, replayer))))
     }
@@ -168,7 +168,7 @@ impl Prepared {
         let imported = self.imported.clone();
         let recorded_bytes = OnceLock::new();
         // They are those of the imported program.
-        let constants = self.constants.clone();
+        let constants = Arc::clone(&self.constants);
         Self {
             how,
             imported,
@@ -219,9 +219,8 @@ impl Prepared {
     fn find_constants(&self) -> Option<Arc<AlikeOps>> {
         // Before constants are merged calls and what they call are exported; functions that nobody calls may be erased.
         let calls = [OpKind::Call, OpKind::NamedComputation, OpKind::FuncDataFlowEdge];
-        // Propagation gives ops rules, by which ops with rules of their own may be alike.
-        let is_left = !self.imported.has_any(&calls) && self.imported.op_rules().is_empty();
-        is_left.then(|| Arc::new(constant_or_scalar_merger::find(&self.imported)))
+        (!self.imported.has_any(&calls))
+            .then(|| Arc::new(constant_or_scalar_merger::find(&self.imported)))
     }
 }
 
