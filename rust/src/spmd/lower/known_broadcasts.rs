@@ -2,7 +2,6 @@
 
 use super::held::{Held, Shard};
 use crate::index::{Id, ValueId};
-use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// The operand of a broadcast.
@@ -16,30 +15,50 @@ pub(super) struct Broadcast {
 /// The values that are broadcasts, and of what.
 #[derive(Default)]
 pub(super) struct Broadcasts {
-    known: FxHashMap<Shard, Broadcast>,
-    /// Whether each value is a broadcast, as the shard of some tensor.
-    are: Vec<bool>,
+    known: Vec<Known>,
+    /// By value: the place of what is known last of it, as the shard of some tensor.
+    last: Vec<Option<u32>>,
+}
+
+/// A shard that is a broadcast.
+struct Known {
+    shard: Shard,
+    broadcast: Broadcast,
+    /// The place of what else is known of this value.
+    next: Option<u32>,
 }
 
 impl Broadcasts {
     pub(super) fn get(&self, shard: &Shard) -> Option<&Broadcast> {
-        if self.has(shard.0) {
-            self.known.get(shard)
-        } else {
-            None
-        }
+        self.place(shard).map(|place| &self.known[place].broadcast)
     }
-    pub(super) fn insert(&mut self, shard: Shard, new: Broadcast) {
-        let at = shard.0.index();
-        if self.are.len() <= at {
-            self.are.resize(at + 1, false);
+    fn place(&self, shard: &Shard) -> Option<usize> {
+        let mut next = self.last.get(shard.0.index()).copied().flatten();
+        while let Some(place) = next {
+            let known = &self.known[place as usize];
+            if known.shard == *shard {
+                return Some(place as usize);
+            }
+            next = known.next;
         }
-        self.are[at] = true;
-        self.known.insert(shard, new);
+        None
+    }
+    pub(super) fn insert(&mut self, shard: Shard, broadcast: Broadcast) {
+        if let Some(place) = self.place(&shard) {
+            self.known[place].broadcast = broadcast;
+            return;
+        }
+        let at = shard.0.index();
+        if self.last.len() <= at {
+            self.last.resize(at + 1, None);
+        }
+        let next = self.last[at].replace(self.known.len() as u32);
+        self.known.push(Known { shard, broadcast, next });
     }
     /// Whether `value` is a broadcast, as the shard of some tensor.
+    #[inline]
     pub(super) fn has(&self, value: ValueId) -> bool {
-        self.are.get(value.index()).copied().unwrap_or(false)
+        self.last.get(value.index()).is_some_and(Option::is_some)
     }
     /// Whether `shard` is a broadcast.
     pub(super) fn contains(&self, shard: &Shard) -> bool {
