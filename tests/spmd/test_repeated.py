@@ -67,6 +67,41 @@ func.func @main(%a: tensor<16x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"
 }}""")
 
 
+PRODUCT = """
+  %e{n} = stablehlo.exponential %{x} : tensor<6x{k}xf32>
+  %h{n} = stablehlo.dot_general %e{n}, %w, contracting_dims = [1] x [0]
+      : (tensor<6x{k}xf32>, tensor<{k}x{k}xf32>) -> tensor<6x{k}xf32>
+  %g{n} = stablehlo.tanh %h{n} : tensor<6x{k}xf32>
+  %c{n} = stablehlo.cosine %g{n}
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{sharding}]>]>}} : tensor<6x{k}xf32>
+"""
+
+
+@pytest.mark.parametrize("sharding", ['{}, {"x"}', '{"y"}, {"x"}', '{}, {"y", "x"}'])
+@pytest.mark.parametrize("size", [8, 10])
+@pytest.mark.parametrize("policy", ["xla", "least", "shardy"])
+def test_products_add_up_no_padding(policy: str, size: int, sharding: str) -> None:
+    """Shards of a dim of 10 have padding, which is masked in each of the products that are alike."""
+    text, value = "", "a"
+    for n in range(4):
+        text += PRODUCT.format(n=n, x=value, k=size, sharding=sharding)
+        value = f"c{n}"
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(
+    %a: tensor<6x{size}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{}}]>}},
+    %w: tensor<{size}x{size}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{}}]>}})
+    -> tensor<6x{size}xf32> {{
+  {text}
+  return %{value} : tensor<6x{size}xf32>
+}}""")
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=shape).astype(np.float32) for shape in ((6, size), (size, size))]
+    found = module.propagate().partition(policy).simulate(*given)
+    for mine, whole in zip(found, module.simulate(*given), strict=True):
+        np.testing.assert_allclose(mine, whole, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("policy", ["xla", "least", "shardy"])
 def test_layers_compute_what_the_global_program_does(policy: str) -> None:
     """Reducers, what is behind the border, and blocks differ from one to the next."""

@@ -14,10 +14,14 @@ const MOST_PASSED: usize = 64;
 
 impl Lowering<'_, '_, '_> {
     /// The placement to which the only user of `value` reshards it; `None` if it has other users, or that one does not.
+    #[inline]
     pub(super) fn wanted_of(&mut self, value: ValueId) -> Option<PlacementId> {
         if self.how.policy != Policy::FewestBytes || self.how.one_by_one.is_some() {
             return None;
         }
+        self.wanted_ahead(value)
+    }
+    fn wanted_ahead(&mut self, value: ValueId) -> Option<PlacementId> {
         // Reshards in a row are walked once: each hands on to the next one what was found.
         let known = self.ahead.get(&value).copied();
         let (wanted, last) = known.or_else(|| self.end_of_row(value))?;

@@ -4,13 +4,15 @@
 //! Most ops of a model are of this kind, and its layers repeat. What is remembered of one is all that its lowering read; an op
 //! of which that is the same gets its operands and types at once.
 
-use super::super::ways::{Ability, Way};
+use super::super::outcome::Outcome;
+use super::super::placement::PlacementId;
+use super::super::ways::Way;
 use super::decisions::Decision;
 use super::known_ops::KnownOp;
 use super::work::{ByRule, Tensors};
 use super::{Held, Lowering, Reducer};
-use crate::index::{Id, OpId};
-use crate::ir::OpKind;
+use crate::index::{Id, OpId, RuleId};
+use crate::ir::{OpKind, Program};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -28,19 +30,36 @@ impl Lowering<'_, '_, '_> {
             return false;
         }
         let program = &*self.emit.program;
-        let (mut operands, mut facts) = (take(&mut self.operands), take(&mut self.tensors.facts));
+        let Tensors { operands, facts, .. } = &mut self.tensors;
         operands.clear();
         facts.clear();
         let mut is_broadcast = false;
         for value in program.operands(op) {
-            let Some(held) = self.held.get(value.index()).copied().flatten() else { break };
+            let Some(&Some(held)) = self.held.get(value.index()) else { break };
             is_broadcast |= self.broadcasts.has(held.value);
             operands.push(held);
         }
         if program.kind(op) == OpKind::Reduce {
-            self.facts_of_region(op, &operands, &mut facts);
+            self.note_facts(op);
         }
-        let global = program.type_of(result);
+        let Some(place) = self.known_like(op, last, (rule, target), is_broadcast) else {
+            return false;
+        };
+        self.lower_as(op, place);
+        true
+    }
+    /// The place of what is remembered that says how to lower `op`, whose operands and facts are noted; `last` is what was
+    /// remembered last of its signature.
+    fn known_like(
+        &self,
+        op: OpId,
+        last: u32,
+        (rule, target): (RuleId, PlacementId),
+        is_broadcast: bool,
+    ) -> Option<u32> {
+        let program = &*self.emit.program;
+        let Tensors { operands, facts, .. } = &self.tensors;
+        let global = program.type_of(program.result(op, 0));
         let is_like = |known: &KnownOp| {
             (known.rule, known.result.0, known.result.1) == (rule, target, global)
                 && known.operands.len() == operands.len()
@@ -48,65 +67,87 @@ impl Lowering<'_, '_, '_> {
                     let (held, (placement, ty)) = (&operands[index], known.operands[index]);
                     placement == held.placement && ty == program.type_of(held.value)
                 })
-                && *known.facts == *facts
+                && *known.facts == **facts
                 && if is_broadcast {
-                    self.are_origins(&known.origins, &operands)
+                    self.are_origins(&known.origins, operands)
                 } else {
                     known.origins.is_empty()
                 }
         };
         let mut next = Some(last);
-        let found = loop {
-            let Some(place) = next else { break None };
+        while let Some(place) = next {
             let known = &self.alike.known[place as usize];
             if is_like(known) {
-                break Some(place);
+                return Some(place);
             }
             next = known.next;
-        };
-        if let Some(place) = found {
-            self.lower_as(op, place, &mut operands);
         }
-        (self.operands, self.tensors.facts) = (operands, facts);
-        found.is_some()
+        None
     }
-    fn lower_as(&mut self, op: OpId, place: u32, operands: &mut [Held]) {
+    /// Notes the facts of the region of `op`, whose operands are noted.
+    fn note_facts(&mut self, op: OpId) {
+        let (operands, mut facts) =
+            (take(&mut self.tensors.operands), take(&mut self.tensors.facts));
+        self.facts_of_region(op, &operands, &mut facts);
+        (self.tensors.operands, self.tensors.facts) = (operands, facts);
+    }
+    /// Lowers `op`, whose operands and facts are noted, as what is remembered at `place` says.
+    fn lower_as(&mut self, op: OpId, place: u32) {
         self.alike.ops.push((place, op));
         let known = &self.alike.known[place as usize];
-        let (kind, reason) = (known.outcome.0, Arc::clone(&known.outcome.1));
-        let ((_, global, local), (placement, target)) = (known.result, known.computed);
-        let (taken, first, terms) = (known.taken.clone(), operands.first().copied(), known.terms);
-        self.note(op, kind, reason);
-        for (held, &placement) in operands.iter_mut().zip(taken.iter().flat_map(|all| all.iter())) {
-            *held = self.reshard(*held, placement);
+        let ((kind, reason), placement) = (&known.decision.outcome, known.decision.way.results[0]);
+        self.outcomes.push(Outcome { op, kind: *kind, reason: Arc::clone(reason) });
+        let KnownOp { moves, ends, reduces, result: (_, global, local), .. } = *known;
+        if moves {
+            self.move_operands_as(op, place);
+        } else {
+            give_operands(self.emit.program, op, &self.tensors.operands);
         }
         let program = &mut *self.emit.program;
-        for (slot, held) in program.op_uses(op).zip(operands) {
-            if program.used_value(slot) != held.value {
-                program.set_operand(slot, held.value);
-            }
-        }
         let value = program.result(op, 0);
         if local != global {
             program.set_type(value, local);
         }
-        let held = Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false };
+        let reducer = reduces.unwrap_or(Reducer::Add);
+        let held = Held { value, global, placement, reducer, is_zero_padded: false };
         self.set_held(value, held);
-        if let Some(reducer) = terms {
-            self.emit.go_after(op);
-            let new = self.reshard(Held { reducer, ..held }, target);
-            self.set_held(value, new);
-        } else if placement != target {
-            self.settle_held(op, value, held, target);
+        if ends {
+            self.move_result_as(op, place, held);
         }
-        self.note_broadcast(op, first);
+        self.note_broadcast(op, self.tensors.operands.first().copied());
+    }
+    /// Reshards the operands of `op`, which are noted, as what is remembered at `place` says.
+    fn move_operands_as(&mut self, op: OpId, place: u32) {
+        let decision = Arc::clone(&self.alike.known[place as usize].decision);
+        let (given, mut taken) = (take(&mut self.tensors.operands), take(&mut self.operands));
+        self.take_operands(&decision.way, &given, &mut taken);
+        give_operands(self.emit.program, op, &taken);
+        (self.tensors.operands, self.operands) = (given, taken);
+    }
+    /// Reshards `held`, the result of `op`, as what is remembered at `place` says.
+    fn move_result_as(&mut self, op: OpId, place: u32, held: Held) {
+        let known = &self.alike.known[place as usize];
+        let (decision, reduces) = (Arc::clone(&known.decision), known.reduces.is_some());
+        let target = decision.results[0];
+        let (given, facts) = (take(&mut self.tensors.operands), take(&mut self.tensors.facts));
+        let tensors = (&given[..], &[(held.global, target)][..], &facts[..]);
+        let work = ByRule::with(&decision, op, tensors);
+        let started = self.start_as_xla(&work, &decision.way, held, target);
+        if reduces {
+            self.emit.go_after(op);
+            let new = self.reshard(started, target);
+            self.set_held(held.value, new);
+        } else {
+            self.settle_held(op, held.value, started, target);
+        }
+        (self.tensors.operands, self.tensors.facts) = (given, facts);
     }
     /// Remembers `op`, which was lowered by `decision`, if nothing but its operands and types was changed, and these were
     /// resharded at most. `num_ops` is the number of ops before that.
     pub(super) fn remember(
         &mut self,
         op: OpId,
-        (decision, tensors): (&Decision, &Tensors),
+        (decision, tensors): (&Arc<Decision>, &Tensors),
         num_ops: usize,
     ) {
         let program = &*self.emit.program;
@@ -121,9 +162,6 @@ impl Lowering<'_, '_, '_> {
             && self.dead.last() != Some(&op)
             && program.op_name_id(op) != self.reverse
             && tensors.own.is_empty()
-            && way.behind.is_empty()
-            && way.stages.iter().all(|&stage| stage == 0)
-            && way.through.iter().all(Vec::is_empty)
             && if kind == OpKind::Reduce {
                 is_neutral_reduction(&tensors.facts)
             } else {
@@ -136,15 +174,15 @@ impl Lowering<'_, '_, '_> {
             return;
         }
         let has_terms = !self.placements[way.results[0]].partial.is_empty();
-        let terms = if has_terms { self.reducer_of_terms(&work, way) } else { None };
-        if has_terms && terms.is_none() {
+        let reduces = if has_terms { self.reducer_of_terms(&work) } else { None };
+        let is_told = kind != OpKind::Reduce || reduces.is_some();
+        if has_terms && !(is_told && self.are_terms_even(&work, way)) {
             return;
         }
         let result = program.result(op, 0);
         let own = self.target(result);
         let program = &*self.emit.program;
         let Some(held) = self.held.get(result.index()).copied().flatten() else { return };
-        let Some(&target) = decision.results.first() else { return };
         let placements = tensors.operands.iter().map(|held| held.placement);
         let are_as_taken = placements.eq(way.operands.iter().copied());
         let values = tensors.operands.iter().map(|held| held.value);
@@ -162,33 +200,46 @@ impl Lowering<'_, '_, '_> {
         }
         let operands = tensors.operands.iter();
         let operands = operands.map(|held| (held.placement, program.type_of(held.value)));
+        let is_direct = are_as_taken && way.through.iter().all(Vec::is_empty);
         let known = KnownOp {
             rule: self.context.rules.rule(program, op),
             operands: operands.collect(),
-            taken: (!are_as_taken).then(|| way.operands.as_slice().into()),
             facts: tensors.facts.as_slice().into(),
             origins: tensors.origins.as_slice().into(),
             result: (own, held.global, program.type_of(result)),
-            computed: (way.results[0], target),
-            terms,
-            outcome: decision.outcome.clone(),
+            decision: Arc::clone(decision),
+            moves: !is_direct,
+            ends: has_terms || !way.behind.is_empty() || way.results[0] != decision.results[0],
+            reduces,
             next: None,
         };
         self.alike.add(op, signature, known);
     }
-    /// How the terms are reduced that `work`, a reduction that starts from an identity, computes along one factor without padding.
-    fn reducer_of_terms(&self, work: &ByRule, way: &Way) -> Option<Reducer> {
-        if self.emit.program.kind(work.op) != OpKind::Reduce {
-            return None;
+    /// How the terms are reduced that `work` computes, if it is a reduction.
+    fn reducer_of_terms(&self, work: &ByRule) -> Option<Reducer> {
+        let program = &*self.emit.program;
+        if program.kind(work.op) == OpKind::Reduce {
+            Reducer::of_region(program, work.op)
+        } else {
+            None
         }
-        let along = way.factors.iter().zip(work.abilities);
-        let along = along.filter(|(digits, &it)| it == Ability::Terms && !digits.is_empty());
-        let placement = &self.placements[way.operands[0]];
-        let mut dims = Self::dims_of_terms(work, way, 0).into_iter();
-        if along.count() > 1 || dims.any(|dim| placement.is_padded(dim, work.shapes[0][dim])) {
-            return None;
+    }
+    /// Whether no operand has padding along the dims of the terms that `work` computes.
+    fn are_terms_even(&self, work: &ByRule, way: &Way) -> bool {
+        way.operands.iter().zip(work.shapes).enumerate().all(|(index, (&placement, shape))| {
+            let placement = &self.placements[placement];
+            let mut dims = Self::dims_of_terms(work, way, index).into_iter();
+            !dims.any(|dim| placement.is_padded(dim, shape[dim]))
+        })
+    }
+}
+
+/// Gives `op` the values of `operands`.
+fn give_operands(program: &mut Program, op: OpId, operands: &[Held]) {
+    for (slot, held) in program.op_uses(op).zip(operands) {
+        if program.used_value(slot) != held.value {
+            program.set_operand(slot, held.value);
         }
-        Reducer::of_region(self.emit.program, work.op)
     }
 }
 

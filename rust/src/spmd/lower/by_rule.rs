@@ -41,16 +41,7 @@ impl Lowering<'_, '_, '_> {
         let (kind, reason) = &decision.outcome;
         self.note(op, *kind, Arc::clone(reason));
         let mut operands = std::mem::take(&mut self.operands);
-        operands.clear();
-        let way = &decision.way;
-        for (index, (&held, &placement)) in tensors.operands.iter().zip(&way.operands).enumerate() {
-            let stage = way.stages.get(index).copied().unwrap_or_default();
-            let mut held = held;
-            for &(stage, between) in way.through.get(index).into_iter().flatten() {
-                held = self.reshard_at(stage, held, between);
-            }
-            operands.push(self.reshard_at(stage, held, placement));
-        }
+        self.take_operands(&decision.way, &tensors.operands, &mut operands);
         for (result, &placement) in tensors.results.iter_mut().zip(&decision.results) {
             result.1 = placement;
         }
@@ -61,6 +52,18 @@ impl Lowering<'_, '_, '_> {
         self.remember(op, (&decision, &tensors), num_ops);
         self.tensors = tensors;
         Ok(())
+    }
+    /// Reshards operands, which are `given`, as `way` says; `taken` is what becomes of them.
+    pub(super) fn take_operands(&mut self, way: &Way, given: &[Held], taken: &mut Vec<Held>) {
+        taken.clear();
+        for (index, (&held, &placement)) in given.iter().zip(&way.operands).enumerate() {
+            let stage = way.stages.get(index).copied().unwrap_or_default();
+            let mut held = held;
+            for &(stage, between) in way.through.get(index).into_iter().flatten() {
+                held = self.reshard_at(stage, held, between);
+            }
+            taken.push(self.reshard_at(stage, held, placement));
+        }
     }
     /// Lowers `op` if its results have no elements, so that there is nothing to compute.
     fn lower_empty(&mut self, op: OpId) -> bool {

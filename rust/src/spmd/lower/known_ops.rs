@@ -1,12 +1,10 @@
 //! What is remembered of ops that keep their place, for others that are lowered like them; see [`super::alike`].
 
-use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
 use super::super::reducer::Reducer;
-use super::decisions::Origin;
+use super::decisions::{Decision, Origin};
 use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::Program;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// What is remembered of an op.
@@ -14,19 +12,19 @@ pub(super) struct KnownOp {
     pub rule: RuleId,
     /// The placements and the local types of its operands.
     pub operands: Box<[(PlacementId, TypeId)]>,
-    /// The placements to which its operands are resharded, if some are.
-    pub taken: Option<Rc<[PlacementId]>>,
     /// What else was decided by, see [`super::work::ByRule::facts`].
     pub facts: Box<[i64]>,
     /// What operands are broadcasts of.
     pub origins: Box<[Origin]>,
     /// The placement of the sharding of its only result, and the type in the source program and of a shard.
     pub result: (PlacementId, TypeId, TypeId),
-    /// The placement of the result, and that to which it is resharded.
-    pub computed: (PlacementId, PlacementId),
-    /// How terms are reduced, if the result is terms.
-    pub terms: Option<Reducer>,
-    pub outcome: (OutcomeKind, Arc<str>),
+    pub decision: Arc<Decision>,
+    /// Whether operands are resharded.
+    pub moves: bool,
+    /// Whether the result is resharded, or reduced.
+    pub ends: bool,
+    /// How terms are reduced, if it is a reduction of which the result is terms.
+    pub reduces: Option<Reducer>,
     /// Another one of this signature.
     pub next: Option<u32>,
 }

@@ -19,6 +19,7 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// The placement that `sharding` gives to a value of type `ty`.
+    #[inline]
     pub fn placement_of(&mut self, sharding: ShardingId, ty: TypeId) -> PlacementId {
         let rank = self.emit.program.types()[ty].rank().unwrap_or(0);
         match self.by_sharding.get(sharding) {
@@ -27,6 +28,7 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// The placement that the sharding of `value` gives it.
+    #[inline]
     pub fn target(&mut self, value: ValueId) -> PlacementId {
         let (sharding, ty) = (self.emit.program.sharding(value), self.emit.program.type_of(value));
         self.placement_of(sharding, ty)

@@ -34,6 +34,7 @@ pub enum Treatment {
 
 impl Treatment {
     /// How ops of `kind` are lowered.
+    #[inline]
     pub fn of(kind: OpKind) -> Self {
         match kind {
             OpKind::FuncReturn | OpKind::StablehloReturn | OpKind::SdyReturn => Self::Return,

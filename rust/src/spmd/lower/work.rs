@@ -58,14 +58,15 @@ impl Tensors {
 impl<'a> ByRule<'a> {
     /// `op`, which has these tensors, and of which this is decided.
     pub(super) fn of(decision: &'a Decision, op: OpId, tensors: &'a Tensors) -> Self {
-        Self {
-            op,
-            rule: &decision.rule,
-            operands: &tensors.operands,
-            results: &tensors.results,
-            shapes: &decision.shapes,
-            facts: &tensors.facts,
-            abilities: &decision.abilities,
-        }
+        Self::with(decision, op, (&tensors.operands, &tensors.results, &tensors.facts))
+    }
+    /// `op`, which has these operands, results and facts, and of which this is decided.
+    pub(super) fn with(
+        decision: &'a Decision,
+        op: OpId,
+        (operands, results, facts): (&'a [Held], &'a [(TypeId, PlacementId)], &'a [i64]),
+    ) -> Self {
+        let Decision { rule, shapes, abilities, .. } = decision;
+        Self { op, rule, operands, results, shapes, facts, abilities }
     }
 }
