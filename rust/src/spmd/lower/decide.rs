@@ -57,27 +57,35 @@ impl Lowering<'_, '_, '_> {
     }
     /// The facts of the region of `op`: its reducers, and whether the initial value of each is its identity. None if it has no
     /// region.
-    pub(super) fn facts_of_region(&self, op: OpId, operands: &[Held], facts: &mut Vec<i64>) {
+    pub(super) fn facts_of_region(&mut self, op: OpId, operands: &[Held], facts: &mut Vec<i64>) {
         let program = &*self.emit.program;
         facts.clear();
         if program.num_regions(op) == 0 {
             return;
         }
-        let is_identity_of = |(reducer, init): (Reducer, &Held)| {
-            let identity = reducer.identity(self.emit.element(init.global));
-            identity.is_some_and(|identity| self.is_constant(init.value, &identity))
-        };
         if let Some(reducers) = Reducer::each_of_region(program, op) {
             facts.extend(reducers.iter().map(|&reducer| reducer as i64));
-            let inits = operands.iter().rev().zip(reducers.iter().rev());
-            facts.extend(inits.map(|(init, &reducer)| i64::from(is_identity_of((reducer, init)))));
+            for (init, &reducer) in operands.iter().rev().zip(reducers.iter().rev()) {
+                facts.push(i64::from(self.is_identity_of(reducer, init)));
+            }
         } else if log_add_exp::is_region_of(program, op) {
-            let is_identity =
-                operands.last().is_some_and(|init| is_identity_of((Reducer::Max, init)));
+            let init = operands.last();
+            let is_identity = init.is_some_and(|init| self.is_identity_of(Reducer::Max, init));
             facts.extend([-2, i64::from(is_identity)]);
         } else {
             facts.extend([-1, i64::from(joined::selects(program, op))]);
         }
+    }
+    /// Whether `init` is known to be the identity of `reducer`.
+    fn is_identity_of(&mut self, reducer: Reducer, init: &Held) -> bool {
+        let key = (reducer, init.value, init.global);
+        if let Some(&known) = self.decisions.identities.get(&key) {
+            return known;
+        }
+        let identity = reducer.identity(self.emit.element(init.global));
+        let is_one = identity.is_some_and(|identity| self.is_constant(init.value, &identity));
+        self.decisions.identities.insert(key, is_one);
+        is_one
     }
     /// How `op` is computed; `None` if it has no rule for its types.
     pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Arc<Decision>> {

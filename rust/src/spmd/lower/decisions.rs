@@ -8,8 +8,9 @@
 use super::super::digits::Digit;
 use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
+use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
-use crate::index::{Id, RuleId, SignatureId, TypeId};
+use crate::index::{Id, RuleId, SignatureId, TypeId, ValueId};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -57,6 +58,8 @@ pub(super) struct Decisions {
     last: Vec<Option<(Rc<Key>, Arc<Decision>)>>,
     /// The key of the current op; a field to reuse its memory.
     pub key: Key,
+    /// Whether values, of a type in the source program, are identities of reducers, as far as that was asked.
+    pub identities: FxHashMap<(Reducer, ValueId, TypeId), bool>,
 }
 
 impl Decisions {
