@@ -19,6 +19,14 @@ impl Program {
         self.printing.flags[owner].set(OpFlags::ATTRS_CHANGED);
         true
     }
+    /// Sets the shardings of all values, in order of their ids.
+    pub fn set_shardings(&mut self, shardings: &[ShardingId]) {
+        for (value, &sharding) in self.value_shardings.ids().zip(shardings) {
+            if self.value_shardings[value] != sharding {
+                self.set_sharding(value, sharding);
+            }
+        }
+    }
     /// Replaces the sharding of `value` without marking its op as changed: for the parser, whose text has it,
     /// and for propagation, which marks all ops that it changed at its end. Returns the old one.
     #[inline]

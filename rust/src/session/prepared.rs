@@ -197,15 +197,10 @@ impl Prepared {
         for sharding in replayed.added() {
             program.intern_sharding(sharding.clone());
         }
-        for (slot, sharding) in self.recording.shardings(replayed) {
-            match slot {
-                Slot::Value(value) => {
-                    program.set_sharding(value, sharding);
-                }
-                Slot::FuncResult(func, index) => {
-                    program.set_func_result_sharding(func, index, sharding);
-                }
-            }
+        let (values, results) = self.recording.shardings(replayed);
+        program.set_shardings(&values);
+        for (index, sharding) in results.into_iter().enumerate() {
+            program.set_func_result_sharding(self.main, index, sharding);
         }
         if is_edited {
             program.mark_attrs_changed(program.func_op(self.main));

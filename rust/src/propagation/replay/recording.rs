@@ -78,18 +78,15 @@ impl Recording {
             (slots::slot(slot, self.num_values, self.main), [recorded, sharding])
         })
     }
-    /// All slots, each with the id of its sharding at the end of what `replayed` is about. The ids are those of the table of
-    /// the recorded run, once [`Replayed::added`] is appended to it.
-    pub fn shardings<'a>(
-        &'a self,
-        replayed: &'a Replayed,
-    ) -> impl Iterator<Item = (Slot, ShardingId)> + 'a {
-        let mut changes = replayed.changes.iter().peekable();
-        self.end.iter().zip(0..).map(move |(&recorded, slot)| {
-            let change = changes.next_if(|&&(changed, _)| changed == slot);
-            let sharding = change.map_or(recorded, |&(_, sharding)| sharding);
-            (slots::slot(slot, self.num_values, self.main), sharding)
-        })
+    /// The ids of the shardings at the end of what `replayed` is about: those of all values, and those of the results of the main
+    /// function. They are those of the table of the recorded run, once [`Replayed::added`] is appended to it.
+    pub fn shardings(&self, replayed: &Replayed) -> (Vec<ShardingId>, Vec<ShardingId>) {
+        let mut values = self.end.clone();
+        for &(slot, sharding) in &replayed.changes {
+            values[slot as usize] = sharding;
+        }
+        let results = values.split_off(self.num_values);
+        (values, results)
     }
 }
 
