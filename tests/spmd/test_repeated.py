@@ -81,7 +81,7 @@ PRODUCT = """
 @pytest.mark.parametrize("size", [8, 10])
 @pytest.mark.parametrize("policy", ["xla", "least", "shardy"])
 def test_products_add_up_no_padding(policy: str, size: int, sharding: str) -> None:
-    """Shards of a dim of 10 have padding, which is masked in each of the products that are alike."""
+    """Shards of a dim of 10 have padding, which each of the products that are alike masks."""
     text, value = "", "a"
     for n in range(4):
         text += PRODUCT.format(n=n, x=value, k=size, sharding=sharding)
