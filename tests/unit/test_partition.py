@@ -376,3 +376,44 @@ func.func @main(%a: tensor<8xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>
     proof = shardcore.prove(module.propagate().partition())
     assert proof.is_proven
     assert proof.tolerance == 0
+
+
+ON_ONE_DEVICE = """
+sdy.mesh @mesh = <["x"=4]>
+sdy.mesh @one = <[], device_ids=[3]>
+func.func @main(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@one, []>},
+                %arg1: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<8x16xf32>, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@one, []>}) {
+  %0 = stablehlo.tanh %arg0 : tensor<8x16xf32>
+  %1 = stablehlo.add %0, %arg1 : tensor<8x16xf32>
+  return %1, %0 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+"""
+
+
+def test_what_is_on_one_device_is_held_by_all() -> None:
+    partitioned = shardcore.Module.parse(ON_ONE_DEVICE).propagate().partition("xla")
+    assert partitioned.num_devices == 4
+    assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", ["xla", "least", "shardy"])
+def test_a_program_of_one_device_is_proven(policy: str) -> None:
+    text = ON_ONE_DEVICE.replace('@mesh, [{"x"}, {}]', "@one, []").replace(
+        'sdy.mesh @mesh = <["x"=4]>', ""
+    )
+    partitioned = shardcore.Module.parse(text).propagate().partition(policy)
+    assert shardcore.prove(partitioned).is_proven
+
+
+def test_programs_with_elements_that_numpy_lacks_are_not_proven() -> None:
+    ty = "tensor<8x4x!quant.uniform<i8:f32, 2.0>>"
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> {ty} {{
+  %0 = stablehlo.add %arg0, %arg0 : {ty}
+  return %0 : {ty}
+}}
+""")
+    with pytest.raises(shardcore.SimulationError, match="%arg0 has elements of type !quant"):
+        shardcore.prove(module.propagate().partition())

@@ -17,24 +17,35 @@ def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np
     hold the shards and others zeros.
     """
     whole = np.asarray(array)
-    if port.sharding is None:
+    sharding = _sharding(port)
+    if sharding is None:
         return whole
     shape = tuple(size or 0 for size in port.shape or ())
     if whole.shape != shape:
         raise ValueError(f"{port.name} has shape {shape}, not {whole.shape}")
-    local = port.sharding.local_shape(shape)
+    local = sharding.local_shape(shape)
     held = np.full((num_devices, *local), _filler(whole.dtype, padding), whole.dtype)
     terms = _terms(port, num_devices)
     for device in range(num_devices):
-        piece = whole[port.sharding.shard_slice(shape, device)]
+        piece = whole[sharding.shard_slice(shape, device)]
         index: Any = (device, *(slice(0, size) for size in piece.shape))
         held[index] = piece if terms[device] == 0 else 0
     return held
 
 
+def _sharding(port: Port) -> TensorSharding | None:
+    """The sharding of ``port``; ``None`` if it is on one device.
+
+    The devices of a per-device program all hold what is on one.
+    """
+    sharding = port.sharding
+    is_on_one = sharding is not None and sharding.mesh is not None and sharding.mesh.is_maximal
+    return None if is_on_one else sharding
+
+
 def _terms(port: Port, num_devices: int) -> list[int]:
     """For each device which term of the values it holds: its number along the unreduced axes."""
-    sharding = port.sharding
+    sharding = _sharding(port)
     if sharding is None or not sharding.unreduced:
         return [0] * num_devices
     assert sharding.mesh is not None
@@ -60,13 +71,14 @@ def _gathered(
 ) -> np.ndarray[Any, Any]:
     """The global array of the shards of the devices that hold ``term``."""
     shape = tuple(size or 0 for size in port.shape or ())
+    sharding = _sharding(port)
     whole = np.zeros(shape, held.dtype)
     is_known = np.zeros(shape, bool)
     for device in (device for device, own in enumerate(terms) if own == term):
         part: Any = ()
         piece = held[device]
-        if port.sharding is not None:
-            part = port.sharding.shard_slice(shape, device)
+        if sharding is not None:
+            part = sharding.shard_slice(shape, device)
             sizes = whole[part].shape
             piece = piece[tuple(slice(0, size) for size in sizes)]
         before, known = whole[part], is_known[part]

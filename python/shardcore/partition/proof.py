@@ -169,8 +169,12 @@ def _data(port: Port, random: Any) -> Any:
     import numpy as np
 
     from shardcore.simulate.dtypes import DTYPES
+    from shardcore.simulate.mistakes import OTHER_TYPES, mistake
 
-    dtype = DTYPES[port.dtype or "f32"]
+    dtype = DTYPES.get(port.dtype or "f32")
+    if dtype is None:
+        message = f"{port.name} has elements of type {port.dtype}"
+        raise mistake("unsupported-op", message, OTHER_TYPES, (), "")
     shape = tuple(size or 0 for size in port.shape or ())
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(bool)

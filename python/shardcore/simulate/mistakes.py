@@ -19,6 +19,9 @@ CODES = (
 )
 """Every code that a mistake in a simulation may have."""
 
+OTHER_TYPES = "quantized types and types of other dialects are not simulated"
+"""The hint where a tensor has elements that NumPy has no type for."""
+
 
 def mistake(
     code: str, message: str, hint: str | None, ops: tuple[Op, ...], filename: str

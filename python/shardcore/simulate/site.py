@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shardcore.simulate.dtypes import DTYPES
-from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.mistakes import OTHER_TYPES, mistake
 from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
@@ -113,9 +113,8 @@ class Site:
                 "unsupported-op", f"{self.name} has a value of type {value.type}", None
             )
         if element not in DTYPES:
-            hint = "quantized types and types of other dialects are not simulated"
             message = f"{self.name} has a value of element type {element}"
-            raise self.error("unsupported-op", message, hint)
+            raise self.error("unsupported-op", message, OTHER_TYPES)
         return TensorType(tuple(size or 0 for size in shape), DTYPES[element], element)
 
     def integers(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
