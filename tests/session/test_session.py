@@ -264,8 +264,7 @@ def test_cost_is_that_of_a_new_run(session: Session) -> None:
     assert session.cost("tpu-v5e").record() == new.record()
 
 
-def test_a_program_that_export_refuses_has_no_cost_either() -> None:
-    text = """
+UNREDUCED = """
 sdy.mesh @mesh = <["w"=2, "z"=6, "model"=4]>
 func.func @main(
     %arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z"}]>}, %arg1: tensor<2xf32>)
@@ -277,12 +276,27 @@ func.func @main(
   return %2 : tensor<4xf32>
 }
 """
+ON_ONE_DEVICE = """
+sdy.mesh @mesh = <["w"=2]>
+sdy.mesh @one = <[], device_ids=[1]>
+func.func @main(%arg0: tensor<8x4xf32>, %arg1: tensor<2xf32>)
+    -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %2:2 = stablehlo.custom_call @f(%arg0) : (tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  %0 = sdy.sharding_constraint %2#0 <@one, []> : tensor<8x4xf32>
+  return %0, %2#1 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("text", [UNREDUCED, ON_ONE_DEVICE])
+def test_a_program_that_export_refuses_has_no_cost_either(text: str) -> None:
     with pytest.raises(VerificationError) as new:
         Module.parse(text).propagate()
-    session = Module.parse(text).session()
-    with pytest.raises(VerificationError) as caught:
-        session.cost("tpu-v5e")
-    assert str(caught.value) == str(new.value)
+    for ask in (lambda it: it.cost("tpu-v5e"), lambda it: it.result.arguments()):
+        session = Module.parse(text).session()
+        with pytest.raises(VerificationError) as caught:
+            ask(session)
+        assert str(caught.value) == str(new.value)
     [row] = session.evaluate([{"%arg1": "P('w')"}], "tpu-v5e")
     assert row.error is not None
     session.unset("%0")

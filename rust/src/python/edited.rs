@@ -75,7 +75,7 @@ impl Edited {
     pub fn is_surely_exported(&self, how: Completion) -> bool {
         let mut given = self.edits.iter().filter_map(|edit| edit.sharding.as_ref());
         is_surely_exported(&self.program, self.program.shardings(), how)
-            && given.all(|given| given.sharding.unreduced.is_empty())
+            && given.all(|given| given.sharding.unreduced.is_empty() && !given.mesh.is_maximal())
     }
     /// The annotation that the program came with at `target`.
     pub fn original(&self, target: Target) -> Option<PyTensorSharding> {

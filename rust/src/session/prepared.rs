@@ -221,11 +221,32 @@ impl Prepared {
 
 /// Whether export cannot refuse `program` with `shardings` once it is imported, and the shardings of arguments and results are
 /// worked out as [`super::completed`] says: unreduced axes are checked and reduced by export, functions that are merged may be
-/// mistyped.
+/// mistyped, and what is on one device may be beside other results of its op.
 pub fn is_surely_exported(program: &Program, shardings: &ShardingTable, how: Completion) -> bool {
     !how.dedup_functions_fully
         && !program.has_any(&[OpKind::NamedComputation])
         && are_reduced(shardings)
+        && !has_maximal_beside_others(program)
+}
+
+/// Whether one of several results of an op is on one device, or constrained to be. An op has shardings for all of its results,
+/// and those on one device have no dims, so the others are refused.
+fn has_maximal_beside_others(program: &Program) -> bool {
+    if !program.meshes().iter().any(|row| row.mesh.is_maximal()) {
+        return false;
+    }
+    let is_maximal = |value: ValueId| {
+        let mesh = program.mesh_of(program.sharding(value)).get();
+        mesh.is_some_and(|mesh| program.mesh(mesh).is_maximal())
+    };
+    let is_constrained = |value: ValueId| {
+        let constraints =
+            program.users(value).filter(|&op| program.kind(op) == OpKind::ShardingConstraint);
+        constraints.into_iter().any(|op| is_maximal(program.result(op, 0)))
+    };
+    program.pre_order(program.module_op()).filter(|&op| program.num_results(op) > 1).any(|op| {
+        program.op_results(op).into_iter().any(|value| is_maximal(value) || is_constrained(value))
+    })
 }
 
 /// Whether no sharding of `table` has unreduced axes.
