@@ -1791,7 +1791,7 @@ class SessionProgram:
     def annotated_values(self) -> list[tuple[tuple[int, int], str]]:
         """The values that the program came with annotations of, with their names."""
     def mesh(self) -> tuple[str, Mesh] | None:
-        """The first mesh that has a name, after its name."""
+        """The first mesh that has a name and is not of one device, after its name."""
     def annotated(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> AnnotatedProgram:

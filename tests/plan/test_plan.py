@@ -14,6 +14,7 @@ from shardcore import Module, PlanError
 from shardcore.cli import main
 
 from tests.plan.programs import bare, mlp, mlp_step, with_small_argument
+from tests.session.test_session import CALLBACK
 
 CHIP = "tpu-v5e"
 
@@ -208,6 +209,15 @@ func.func public @main(
   return %0, %1 : tensor<4096x512xf32>, tensor<8xf32>
 }
 """
+
+
+@pytest.mark.parametrize("mesh", [None, {"data": 2, "model": 4}])
+def test_a_program_with_a_callback_is_planned(mesh: dict[str, int] | None) -> None:
+    text = CALLBACK
+    if mesh is not None:
+        text = text.replace('sdy.mesh @mesh = <["data"=2, "model"=4]>', "")
+    plan = shardcore.plan(Module.parse(text), hardware="tpu-v5p", mesh=mesh, seconds=1)
+    assert plan.result.module.meshes["mesh"] == shardcore.Mesh({"data": 2, "model": 4})
 
 
 def test_manual_computations_are_planned_over_their_own_mesh() -> None:

@@ -258,6 +258,33 @@ def test_a_program_without_a_mesh() -> None:
         other.set(W, "P('i')")
 
 
+CALLBACK = """
+sdy.mesh @maximal_mesh_0 = <[], device_ids=[0]>
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func public @main(%arg0: tensor<64x64xf32> loc("w"), %arg1: tensor<32x64xf32> loc("x"))
+    -> tensor<32x64xf32> {
+  %0 = stablehlo.slice %arg1 [0:1, 0:1] : (tensor<32x64xf32>) -> tensor<1x1xf32>
+  stablehlo.custom_call @xla_ffi_python_cpu_callback(%0) {has_side_effect = true,
+    sdy.sharding = #sdy.sharding_per_value<[<@maximal_mesh_0, []>]>} : (tensor<1x1xf32>) -> ()
+  %1 = stablehlo.dot_general %arg1, %arg0, contracting_dims = [1] x [0]
+    : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+  return %1 : tensor<32x64xf32>
+}
+"""
+
+
+def test_the_mesh_of_a_callback_is_not_that_of_the_program() -> None:
+    module = Module.parse(CALLBACK)
+    bare = Module.parse(CALLBACK.replace('sdy.mesh @mesh = <["data"=2, "model"=4]>', ""))
+    mesh = {"model": 2, "data": 2}
+    for session in (module.session(), module.session(mesh=mesh), bare.session(mesh=mesh)):
+        session.set("x", "P('data')")
+        assert str(session.result.results()[0].sharding) == '<@mesh, [{"data"}, {}]>'
+        assert session.module.meshes["maximal_mesh_0"].is_maximal
+    with pytest.raises(VerificationError, match="no mesh that the sharding could be over"):
+        bare.session().set("x", "P('data')")
+
+
 def test_cost_is_that_of_a_new_run(session: Session) -> None:
     session.set("params/**/w", "P('data')")
     new = Module.parse(str(session.module)).propagate().cost("tpu-v5e")

@@ -121,9 +121,10 @@ impl PySessionProgram {
         };
         annotated_values(program, entry).into_iter().map(name).collect()
     }
-    /// The first mesh with a name, and its name.
+    /// The first mesh with a name that is not of one device, and its name.
     fn mesh(&self) -> Option<(&str, PyMesh)> {
-        let mut named = self.program.meshes().iter().filter_map(|row| Some((row.symbol?, row)));
+        let meshes = self.program.meshes().iter().filter(|row| !row.mesh.is_maximal());
+        let mut named = meshes.filter_map(|row| Some((row.symbol?, row)));
         let (symbol, row) = named.next()?;
         Some((self.program.str(symbol), PyMesh::from_verified(row.mesh.clone())))
     }

@@ -46,12 +46,14 @@ fn first_place(program: &Program) -> Place {
 }
 
 /// The text of `program` with `mesh` in the place of its only mesh, or with `mesh` added if it has none. Shardings name
-/// the same axes as before, which the parser of the text checks.
+/// the same axes as before, which the parser of the text checks. Meshes of one device, which callbacks to the host are
+/// over, stay.
 ///
 /// # Errors
 /// The program has several meshes, or one that is written in its shardings.
 pub fn with_mesh(program: &mut Program, mesh: &Mesh) -> Result<String, Diagnostic> {
-    let rows: Vec<MeshId> = program.meshes().ids().collect();
+    let is_maximal = |id: &MeshId| program.mesh(*id).is_maximal();
+    let rows: Vec<MeshId> = program.meshes().ids().filter(|id| !is_maximal(id)).collect();
     match rows[..] {
         [] => {
             mesh_for(program, mesh, Some("mesh"))?;
