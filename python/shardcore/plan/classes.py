@@ -97,9 +97,10 @@ class DimClasses:
         self._trips = iter(trips)
         entry: tuple[Value, ...] = ()
         returned: tuple[Value, ...] = ()
+        main = self._module.entry
         for op in functions(self._module):
             self._visit_blocks(op, 1)
-            if op.function == self._module.entry:
+            if op.function == main:
                 [block] = op.regions[0]
                 entry, returned = block.arguments, block.ops[-1].operands
         for group in tied:
@@ -293,7 +294,8 @@ def functions(module: Module) -> list[Op]:
     every = [op for op in ops if op.name == "func.func" and op.regions and op.regions[0]]
     if any(op.name in ("func.call", "stablehlo.composite") for op in ops):
         return every
-    return [op for op in every if op.function == module.entry]
+    main = module.entry
+    return [op for op in every if op.function == main]
 
 
 def inside(

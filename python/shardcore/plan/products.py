@@ -105,8 +105,9 @@ def products(module: Module, trips: Sequence[int]) -> Products:
     listed: list[tuple[Op, int]] = []
     entry: tuple[Value, ...] = ()
     left = iter(trips)
+    main = module.entry
     for function in functions(module):
-        if function.function != module.entry:
+        if function.function != main:
             continue
         [block] = function.regions[0]
         entry = block.arguments
