@@ -28,6 +28,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub(super) copies: FxHashMap<(ValueId, DimOrder), u32>,
     /// The places of the elements of arrays, by type; see [`super::pools`].
     pub(super) places: FxHashMap<TypeId, Vec<u32>>,
+    /// The other names of results of products in the dims that these have; see [`super::matrices`].
+    pub(super) reshaped_results: FxHashMap<ValueId, u32>,
     /// The copies of the operands of products that reductions take in.
     pub(super) taken_in: FxHashMap<OpId, Vec<u32>>,
     pub(super) reads: Vec<(u32, Read)>,
@@ -58,6 +60,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             num_walks: 0,
             copies: FxHashMap::default(),
             places: FxHashMap::default(),
+            reshaped_results: FxHashMap::default(),
             taken_in: FxHashMap::default(),
             reads: Vec::new(),
             stack: Vec::new(),
@@ -80,7 +83,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
         for op in ops {
             if program.has_traits(op, OpTraits::TERMINATOR) {
-                let returned = program.operands(op).map(|value| self.item(value));
+                let returned = program.operands(op).map(|value| self.item_in_own_dims(value));
                 self.graph.returned = returned.collect();
                 continue;
             }
@@ -117,6 +120,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             self.items[item.value.index()] = NONE;
         }
         self.copies.clear();
+        self.reshaped_results.clear();
         self.taken_in.clear();
         self.places.clear();
         graph
@@ -132,14 +136,14 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         at
     }
     /// Makes `value` another name of `item`, as soon as `kernel` has run.
-    fn name(&mut self, value: ValueId, item: u32, kernel: u32) {
+    pub(super) fn name(&mut self, value: ValueId, item: u32, kernel: u32) {
         let name_of = self.graph.stored_as(item);
         let at = self.graph.items.len() as u32;
         self.graph.items.push(Item { value, bytes: 0, made_by: kernel, name_of, over: NONE });
         self.items[value.index()] = at;
     }
     pub(super) fn kernel(&mut self, op: OpId, is_elementwise: bool, is_op: bool) -> u32 {
-        self.graph.kernels.push(Kernel { op, is_elementwise, is_op });
+        self.graph.kernels.push(Kernel { op, is_elementwise, is_op, is_name: false });
         self.graph.kernels.len() as u32 - 1
     }
     /// A reshape and the like is something that runs only if what reads it does not fuse.
@@ -222,6 +226,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 let over = over.map_or(NONE, |value| self.item(value));
                 let item = self.make(value, bytes, kernel);
                 self.graph.items[item as usize].over = over;
+                self.reshape_result(op, value);
             }
         }
     }
@@ -316,6 +321,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                     None if reshapes && self.storage.is_reshaped_anew(value) => {
                         self.reshaped(op, value)
                     }
+                    None if reshapes => self.as_matrix(op, index, value),
                     None => NONE,
                 });
                 self.items[value.index()] = own;

@@ -204,7 +204,7 @@ pub fn function(program: &Program, op: OpId) -> Option<StrId> {
 }
 
 /// The only op of the function of `op`, which has regions.
-fn only_op(program: &Program, op: OpId) -> Option<StrId> {
+pub(super) fn only_op(program: &Program, op: OpId) -> Option<StrId> {
     let block = program.region_entry(program.op_regions(op).next()?).get()?;
     let mut inner = program.block_ops(block);
     let (first, last) = (inner.next()?, inner.next()?);

@@ -41,6 +41,8 @@ pub struct Kernel {
     pub is_elementwise: bool,
     /// Whether it is the op itself, not a copy or another name.
     pub is_op: bool,
+    /// Whether it only gives what it reads another name.
+    pub is_name: bool,
 }
 
 /// The kernels of a block.
@@ -121,6 +123,15 @@ impl Graph {
                 visit(by);
             }
         }
+    }
+    /// For each item whether it is updated in place, or made so.
+    pub fn updated_in_place(&self) -> Vec<bool> {
+        let mut found = vec![false; self.items.len()];
+        for (item, at) in self.items.iter().zip(0..).filter(|(item, _)| item.over != NONE) {
+            found[self.stored_as(item.over) as usize] = true;
+            found[at] = true;
+        }
+        found
     }
     /// The item whose memory `item` is in.
     #[inline]

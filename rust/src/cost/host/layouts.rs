@@ -147,6 +147,23 @@ impl Layouts {
         program.kind(op) == OpKind::DotGeneral
             && matches!(self.reading(program, works, op, index), Some(Reading::Reshaped))
     }
+    /// The number of dims of the batch of operand `index` of `op`, a product, and the rows of each of its matrices.
+    pub fn matrix(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<(u32, i64)> {
+        let sizes = works.tensors.of(program.operand(op, index)).dims.as_deref()?;
+        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
+        let (batch, _) = order_of_product(dims, index, sizes.len());
+        let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
+        let columns: i64 = contracting.iter().map(|&dim| sizes[dim]).product();
+        let all: i64 = sizes.get(batch..)?.iter().product();
+        let rows = if index == 0 { all.checked_div(columns)? } else { columns };
+        Some((batch as u32, rows))
+    }
     /// The number of dims of the batch of `op`, and of those of its left operand that its result has, if it is a product whose
     /// result is reshaped from that of matrices.
     #[inline]

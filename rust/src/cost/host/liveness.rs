@@ -3,7 +3,7 @@
 use super::graph::{Graph, Item, NONE};
 use super::order::breadth_first;
 use super::rows::Rows;
-use super::spans::{Span, Spans};
+use super::spans::{is_within, Span, Spans};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -55,6 +55,8 @@ struct Run<'g> {
     shares: Vec<u32>,
     /// Kernels whose results are there throughout.
     is_kept: Vec<bool>,
+    /// Items that are updated in place, and those that are made so.
+    is_updated: Vec<bool>,
 }
 
 impl Liveness {
@@ -118,6 +120,7 @@ impl<'g> Run<'g> {
             graph,
             last,
             taking_over,
+            is_updated: graph.updated_in_place(),
             outputs: Vec::new(),
             by_size: Vec::new(),
             free: Vec::new(),
@@ -365,8 +368,11 @@ impl<'g> Run<'g> {
             has_room.then_some(item)
         };
         if what.is_elementwise {
+            // XLA does not look for memory for what is updated in place, nor in that of what is.
+            let is_plain = |item: u32| !self.is_updated[graph.stored_as(item) as usize];
             let reads = graph.reads(kernel).iter().filter(|read| read.is_elementwise);
-            return reads.copied().find_map(|read| fits(read.item));
+            let mut reads = reads.filter(|read| is_plain(made) && is_plain(read.item));
+            return reads.find_map(|read| fits(read.item));
         }
         Some(graph.items[made as usize].over).filter(|&item| item != NONE).and_then(fits)
     }
@@ -388,10 +394,4 @@ impl<'g> Run<'g> {
         }
         taken
     }
-}
-
-/// Whether something that is there from the first to the last of these positions is within what is `free`.
-#[inline]
-fn is_within(free: (u32, u32), (first, last): (u32, u32)) -> bool {
-    free.0 <= first && first < free.1 && last <= free.1
 }

@@ -2,7 +2,7 @@
 //!
 //! 0. [`once`]: what XLA counts there, with [`conversions`].
 //! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion ([`fused`], [`library`], [`stepwise`], for each op once: [`facts`], [`names`]); [`layouts`]: which operands are copied, as [`orders`] says of their dims, by signature ([`signed`]).
-//! 2. [`graph`]: the kernels of a block, what each reads ([`reads`]) and makes, as [`builder`] finds them, and [`pools`]; [`combined`]: the all-reduces that run as one;
+//! 2. [`graph`]: the kernels of a block, what each reads ([`reads`]) and makes, as [`builder`] finds them, [`matrices`] and [`pools`]; [`combined`]: the all-reduces that run as one;
 //!    [`updated`]: what is copied before it is updated; [`donated`]: the arguments that are copied first, both by [`copies`], where
 //!    [`readers`] finds other reads; [`hoisted`]: what is moved out of loops, as [`invariant`] finds it; [`widened`]: what is converted before them.
 //! 3. [`order`]: the order in which the kernels run, breadth first.
@@ -30,6 +30,7 @@ mod layouts;
 mod library;
 pub mod lifetimes;
 mod liveness;
+mod matrices;
 mod names;
 pub mod once;
 mod order;
@@ -41,6 +42,7 @@ mod pools;
 mod readers;
 mod reads;
 mod rows;
+mod scattered;
 mod signed;
 pub mod simplified;
 mod spans;

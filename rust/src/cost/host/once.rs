@@ -1,10 +1,11 @@
-//! What XLA's analysis of costs counts on hosts: each loop runs its body once, equal ops of a block run once, and calls of libraries
-//! count nothing.
+//! What XLA's analysis of costs counts on hosts: each loop runs its body once, equal ops of a block run once, calls of libraries
+//! count nothing, and scatters add to what their results are added to ([`super::scattered`]).
 
 use super::super::works::Works;
 use super::super::ProgramCost;
 use super::conversions::conversions;
 use super::equal::Equal;
+use super::scattered::dropped;
 use crate::index::{Id, OpId};
 use crate::ir::{OpKind, Program};
 
@@ -27,13 +28,15 @@ pub fn once(program: &Program, works: &mut Works<'_>, cost: &ProgramCost) -> Onc
     let functions: Vec<OpId> = functions.collect();
     let equal = Equal::new(program, works, &functions, true);
     let mut runs = vec![0_u128; cost.ops.len()];
+    let dropped = dropped(program);
     let top_k = program.strings().find(TOP_K);
     for &func in &functions {
         for &op in works.ops_inside(func).iter() {
             let Some(row) = cost.rows_of[op.index()].row else { continue };
             let is_library = program.kind(op) == OpKind::CustomCall
                 || top_k.is_some_and(|name| program.op_name_id(op) == name);
-            if !is_library && !equal.is_repeated(program, op) {
+            if !is_library && !equal.is_repeated(program, op) && dropped.binary_search(&op).is_err()
+            {
                 let runs = &mut runs[row as usize];
                 *runs = runs.saturating_add(execution.times_once(program.parent_block(op)));
             }

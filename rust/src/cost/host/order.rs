@@ -31,7 +31,10 @@ fn make(graph: &Graph) -> Order {
     let mut first_users = vec![NONE; count];
     let mut users: Vec<(u32, u32)> = Vec::with_capacity(graph.num_reads());
     let mut kernels = Vec::with_capacity(count);
-    for at in (0..count as u32).rev() {
+    let names = (0..count as u32).rev().filter(|&at| graph.kernels[at as usize].is_name);
+    let others = (0..count as u32).rev().filter(|&at| !graph.kernels[at as usize].is_name);
+    // XLA makes them when all else is there: they are the last users.
+    for at in names.chain(others) {
         graph.for_each_need(at, |by| {
             waits[at as usize] += 1;
             let next = std::mem::replace(&mut first_users[by as usize], users.len() as u32);

@@ -25,7 +25,7 @@ impl Builder<'_, '_, '_> {
                     let folded = self.layouts.folded_into(program, self.works, op, (index, value));
                     value = folded.unwrap_or(value);
                 }
-                let item = self.item(value);
+                let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
                 if item != NONE {
                     self.reads.push((kernel, Read { item, is_elementwise: false }));
                 }

@@ -1,5 +1,6 @@
 //! What XLA for hosts makes of a program before it plans memory, where that changes which ops use what: barriers are dropped,
-//! of equal ops one is left, and products over nothing are multiplications ([`super::outer`]).
+//! of equal ops one is left, products over nothing are multiplications ([`super::outer`]), and scatters add to what their results
+//! are added to ([`super::scattered`]).
 //!
 //! Rematerialization asks for ops that are computed once more behind a barrier. On hosts these are equal to those before it, and
 //! what these make stays in memory; only what needs a collective is computed twice. The least or the largest of what an `argmin` or
@@ -11,6 +12,7 @@ use super::super::execution::Execution;
 use super::super::works::Works;
 use super::equal::{function, Equal};
 use super::outer::multiplied;
+use super::scattered::scattered;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
@@ -19,7 +21,7 @@ use std::borrow::Cow;
 
 /// `program` as XLA for hosts has it.
 pub fn simplified(program: Cow<'_, Program>) -> Cow<'_, Program> {
-    let program = multiplied(program);
+    let program = scattered(multiplied(program));
     if !program.has_any(&[OpKind::OptimizationBarrier, OpKind::Reduce]) {
         return program;
     }

@@ -55,6 +55,12 @@ impl Spans {
     }
 }
 
+/// Whether something that is there from the first to the last of these positions is within what is `free`.
+#[inline]
+pub fn is_within(free: (u32, u32), (first, last): (u32, u32)) -> bool {
+    free.0 <= first && first < free.1 && last <= free.1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

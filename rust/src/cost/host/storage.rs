@@ -58,7 +58,7 @@ pub(super) struct Row {
     /// Whether it is computed before the loop that it is in, and some op of the loop reads it.
     is_carried: bool,
     /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
-    read_in_own: bool,
+    pub read_in_own: bool,
     read_in_others: bool,
     is_written: bool,
     /// Whether ops that fuse with their producers compute it anew.
