@@ -68,9 +68,16 @@ def test_files_are_short() -> None:
 
 
 def test_the_calculus_knows_nothing_of_other_notations_and_tables() -> None:
-    """It stands on the value classes, errors, units, bounded reading and checks of types alone."""
-    allowed = {"_core", "bounded", "calculus", "errors", "expected", "units"}
+    """It stands on the value classes, and on files that stand on nothing but errors."""
+    allowed = {"_core", "bounded", "calculus", "errors", "expected", "units", "worked_out"}
     for path in sorted((ROOT / "python/shardcore/calculus").glob("*.py")):
         text = path.read_text(encoding="utf-8")
         used = set(re.findall(r"^\s*(?:from|import) shardcore\.(\w+)", text, re.MULTILINE))
         assert used <= allowed, path.name
+
+
+def test_no_process_waits_for_a_property_of_another() -> None:
+    """That of ``functools`` has a lock in Python 3.10 and 3.11, which a fork may copy locked."""
+    pattern = re.compile(r"from functools import .*\bcached_property\b|functools\.cached_property")
+    for path in sorted((ROOT / "python/shardcore").rglob("*.py")):
+        assert not pattern.search(path.read_text(encoding="utf-8")), path.name

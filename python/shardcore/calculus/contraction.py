@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.axes import axis_text
@@ -26,6 +25,7 @@ from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.notation_parser import Parser
 from shardcore.errors import CalculusError
 from shardcore.expected import expect, expect_all
+from shardcore.worked_out import cached_property
 
 _OPERATOR = re.compile(r"(?:\*|·|•|⋅|@|\.|\\cdot)(?:_\{?[A-Za-z][A-Za-z0-9]*\}?|_LOCAL)?")
 _FORM = "a product is written A[I, J] * B[J, K] -> C[I, K]"

@@ -17,7 +17,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.calculus.axes import Axis, axis_refs, axis_text, group_size
@@ -25,6 +24,7 @@ from shardcore.calculus.dtypes import element_bytes
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.expected import expect, expect_all
+from shardcore.worked_out import cached_property
 
 
 @dataclass(frozen=True)

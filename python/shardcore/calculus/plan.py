@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from shardcore._core import AxisRef
 from shardcore.calculus.axes import group_size
@@ -21,6 +20,7 @@ from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.reshard import Layout, Step
 from shardcore.calculus.topology import Topology
 from shardcore.expected import expect
+from shardcore.worked_out import cached_property
 
 Cut = Mapping[str, tuple[AxisRef, ...]]
 """The axes that shard each dim of a product while devices multiply."""
