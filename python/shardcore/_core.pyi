@@ -737,7 +737,9 @@ class Module:
 
         The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]`` and
         ``module["@helper %0"]`` look in another one. ``key`` may be the path of an argument in the
-        user's program, ``"params['w']"``, or of a result, which is the value that is returned.
+        user's program, ``"params['w']"``, or of a result, which is the value that is returned. Of
+        several values that are printed alike, ``"%8"`` is the first, ``"%0 do %8"`` the one in that
+        region of the op which makes ``%0``; see :attr:`Value.qualified_name`.
 
         Raises:
             KeyError: there is no such value or function.
@@ -925,8 +927,8 @@ class Value:
 
     @property
     def qualified_name(self) -> str:
-        """Its name as `why`, `check` and `Session.set` take it: ``%12``, or ``@helper %12`` of a
-        value of another function than the entry function.
+        """Its name as `why` and `Session.set` take it: ``%12``, or ``@helper %12`` of a value of
+        another function than the entry function; ``%0 do %12`` where several regions have one.
         """
 
     @property
@@ -1738,8 +1740,12 @@ class Figures:
 class Explainer:
     """What :meth:`Result.why` asks. Values are given by their numbers in the program."""
 
-    def find(self, name: str, function: str | None = None) -> int | None:
-        """The value called ``name``, ``"%12"``, in a function, by default the entry function."""
+    def find(self, name: str) -> int | None:
+        """The value called ``name``, ``"%12"`` or ``"@helper %12"``.
+
+        Raises:
+            LocationError: several values are called that (``unknown-location``).
+        """
     def number(self, value: Value) -> int | None:
         """The number of ``value``, if it is one of the program given or of the completed one."""
     def of_value(self, value: int) -> list[dict[str, Any]]:
@@ -1776,22 +1782,31 @@ class Explainer:
 class SessionProgram:
     """A program that annotations are put on: what :class:`shardcore.Session` edits.
 
-    A target is its kind (0 an argument, 1 a result of the entry function, 2 a value) and its index.
+    A target is its kind (0 an argument, 1 a result of the entry function, 2 a value; more, a result
+    of another function) and its index.
     """
 
     def __new__(cls, module: Module, mesh: Mesh | None = None) -> SessionProgram: ...
     def ports(self) -> tuple[list[Port], list[Port]]:
         """The arguments and the results of the entry function."""
-    def find(self, name: str, function: str | None = None) -> tuple[int, int] | None:
-        """The target called ``name``, ``"%12"``, in a function, by default the entry function."""
+    def find(self, name: str) -> tuple[int, int] | None:
+        """The target called ``name``, ``"%12"``, ``"@helper %0 do %12"``, ``"@helper result 0"``.
+
+        Raises:
+            LocationError: several values are called that (``unknown-location``).
+        """
+    def name(self, target: tuple[int, int]) -> str:
+        """The shortest name of ``target`` that denotes nothing else."""
     def annotation(self, target: tuple[int, int]) -> TensorSharding | None:
         """The sharding that the program came with at ``target``."""
     def rank(self, target: tuple[int, int]) -> int | None:
         """The number of dims; ``None`` if it is not a ranked tensor."""
-    def annotated_values(self) -> list[tuple[tuple[int, int], str]]:
-        """The values that the program came with annotations of, with their names."""
-    def mesh(self) -> tuple[str, Mesh] | None:
-        """The first mesh that has a name and is not of one device, after its name."""
+    def annotated_values(self) -> list[tuple[int, int]]:
+        """What came with annotations beside the arguments and results of the entry function."""
+    def mesh(self) -> tuple[str | None, Mesh] | None:
+        """The first mesh that is not of one device, after its name: of those with a name if there
+        are any, else of those that shardings write.
+        """
     def annotated(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> AnnotatedProgram:

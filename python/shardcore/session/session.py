@@ -23,7 +23,7 @@ from shardcore.session.edits import Edited, Edits
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.pickled import pickled
 from shardcore.session.remembered import Remembered
-from shardcore.session.shardings import read_for
+from shardcore.session.shardings import NamedMesh, read_for
 from shardcore.session.targets import Target, Targets
 from shardcore.units import plural
 
@@ -61,9 +61,12 @@ class Session:
     A *target* is an argument or a result by its path in the user's program,
     ``"params['layers'][3]['w']"`` or ``"params/layers/3/w"``, or by its name in the module,
     ``"%arg3"``, ``"result 0"``; a pattern of such paths, ``"params/**/w"``, in which ``*`` stands
-    for any characters of one step and ``**`` for any number of steps; or a value, ``"%12"`` or
+    for any characters of one step and ``**`` for any number of steps; an argument or a result of
+    another function, ``"@helper %arg0"``, ``"@helper result 0"``; or a value, ``"%12"`` or
     ``"@helper %12"``, which is then constrained as by ``with_sharding_constraint``. Values are
-    called as the program before propagation prints them, whatever is set later.
+    called as the program before propagation prints them, whatever is set later; of those that
+    regions beside each other call alike, ``"%0 do %12"`` is the one in that region of the op that
+    makes ``%0`` (:attr:`Value.qualified_name`).
 
     A *sharding* is ``sdy`` text with or without a mesh, ``'[{"data"}, {?}p1]'``; the text of a
     ``PartitionSpec`` or one of JAX; or a :class:`TensorSharding`.
@@ -349,7 +352,7 @@ class Session:
         found = {
             target: self._sharding(target, sharding, mesh) for target in self._targets.find(name)
         }
-        if any(each.mesh_name not in self._meshes for each in found.values()):
+        if any(each.mesh_name and each.mesh_name not in self._meshes for each in found.values()):
             return found
         self._num_known_targets += 1 + len(found)
         if self._num_known_targets > _MOST_KNOWN_TARGETS:
@@ -358,9 +361,7 @@ class Session:
         self._known_edits[name, sharding] = found
         return found
 
-    def _sharding(
-        self, target: Target, sharding: object, mesh: tuple[str, Mesh] | None
-    ) -> TensorSharding:
+    def _sharding(self, target: Target, sharding: object, mesh: NamedMesh | None) -> TensorSharding:
         rank = self._targets.rank(target)
         known = self._known.get((sharding, rank)) if isinstance(sharding, str) else None
         if known is not None:
@@ -374,7 +375,7 @@ class Session:
             if error.code != "unknown-mesh" or not added:
                 raise
             # The program has it as long as such an edit holds.
-            first = mesh or next(iter(added.items()))
+            first: NamedMesh = mesh or next(iter(added.items()))
             return read_for(name, sharding, rank, first, {**added, **self._meshes})
         if isinstance(sharding, str):
             if len(self._known) >= _MOST_KNOWN:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from shardcore._core import DimSharding, Mesh, TensorSharding
 from shardcore.errors import Diagnostic, ShardcoreError, VerificationError
+
+NamedMesh: TypeAlias = tuple[str | None, Mesh]
+"""A mesh after its name; one without is written in shardings."""
 
 _HINT = 'write [{"data"}, {?}], P("data", None), or give a TensorSharding'
 
@@ -15,20 +18,31 @@ def read_for(
     name: str,
     sharding: object,
     rank: int | None,
-    mesh: tuple[str, Mesh] | None,
+    mesh: NamedMesh | None,
     meshes: dict[str, Mesh],
 ) -> TensorSharding:
     """As :func:`read`, for the target of this name, which is in the message of errors."""
     try:
         return read(sharding, rank, mesh, meshes)
     except ShardcoreError as error:
-        raise type(error)(
-            problem._replace(message=f"{name}: {problem.message}") for problem in error.diagnostics
-        ) from None
+        problems = (
+            problem._replace(message=f"{name}: {problem.message}", hint=_hint(problem, mesh))
+            for problem in error.diagnostics
+        )
+        raise type(error)(problems) from None
+
+
+def _hint(problem: Diagnostic, mesh: NamedMesh | None) -> str | None:
+    """The hint of ``problem``; and which mesh that was over, if it is one without a name."""
+    if problem.code != "unknown-axis" or mesh is None or mesh[0] is not None:
+        return problem.hint
+    over = f"without a mesh it is over the program's first one, {mesh[1]}"
+    own = 'another one is written in front, <mesh<["x"=8]>, [{"x"}, {}]>'
+    return f"{problem.hint} {over}; {own}" if problem.hint else f"{over}; {own}"
 
 
 def read(
-    sharding: object, rank: int | None, mesh: tuple[str, Mesh] | None, meshes: dict[str, Mesh]
+    sharding: object, rank: int | None, mesh: NamedMesh | None, meshes: dict[str, Mesh]
 ) -> TensorSharding:
     """Return ``sharding`` of a tensor of ``rank`` as a :class:`TensorSharding`.
 
@@ -64,6 +78,8 @@ def read(
             return _of_spec(parsed, rank, mesh)
         if text.startswith("["):
             name, default = _known(mesh)
+            if name is None:
+                return TensorSharding.parse(f"<mesh{default}, {text}>")
             return TensorSharding.parse(f"<@{_symbol(name)}, {text}>", {name: default})
         return TensorSharding.parse(text, meshes)
     spec: Any = getattr(sharding, "spec", sharding)
@@ -74,30 +90,31 @@ def read(
     raise _mistake(f"a {type(sharding).__name__} is no sharding")
 
 
-def _over(
-    sharding: object, mesh: tuple[str, Mesh] | None, meshes: dict[str, Mesh]
-) -> tuple[str, Mesh] | None:
+def _over(sharding: object, mesh: NamedMesh | None, meshes: dict[str, Mesh]) -> NamedMesh | None:
     """The mesh of the program with the axes of that which ``sharding``, one of JAX, is over."""
     shape = getattr(getattr(sharding, "mesh", None), "shape", None)
     if not isinstance(shape, Mapping) or not shape or mesh is None:
         return mesh
     wanted = dict(shape)
-    named = [mesh, *meshes.items()]
+    named: list[NamedMesh] = [mesh, *meshes.items()]
     found = next((each for each in named if dict(each[1].shape) == wanted), None)
     if found is None:
         message = f"{sharding} is over a mesh that the program does not have"
-        hint = f"give the spec alone, {getattr(sharding, 'spec', None)}"
+        hint = (
+            f"give the spec alone, {getattr(sharding, 'spec', None)}, or a TensorSharding, which "
+            "may have a mesh of its own"
+        )
         raise VerificationError(Diagnostic("invalid-mesh", message, hint))
     return found
 
 
-def _of_hlo(text: str, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:
+def _of_hlo(text: str, rank: int | None, mesh: NamedMesh | None) -> TensorSharding:
     name, known = _known(mesh)
     found = TensorSharding.from_hlo(text, known, rank=rank)
     return TensorSharding(known, found.dims, unreduced=found.unreduced, mesh_name=name)
 
 
-def _of_spec(spec: Any, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:
+def _of_spec(spec: Any, rank: int | None, mesh: NamedMesh | None) -> TensorSharding:
     from shardcore.calculus.partition_spec import from_spec
 
     name, known = _known(mesh)
@@ -113,7 +130,7 @@ def _symbol(name: str) -> str:
     return name if name.replace("_", "a").isalnum() else f'"{name}"'
 
 
-def _known(mesh: tuple[str, Mesh] | None) -> tuple[str, Mesh]:
+def _known(mesh: NamedMesh | None) -> NamedMesh:
     if mesh is None:
         message = "the program has no mesh that the sharding could be over"
         hint = 'give the session one: module.session(mesh=shardcore.Mesh({"data": 8}))'

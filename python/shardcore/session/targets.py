@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     from shardcore._core import SessionProgram, TensorSharding
 
 Target = tuple[int, int]
-"""The kind of a target (0 an argument, 1 a result, 2 a value) and its index."""
+"""The kind of a target (0 an argument, 1 a result of the entry function, 2 a value; more, a result
+of another function) and its index."""
 
 _MAX_CLOSE = 3
-_EXACT = re.compile(r"(@[A-Za-z0-9_$.-]+ )?%[A-Za-z0-9_$.-]+(#\d+)?|result \d+")
+_FUNCTION = r"@[A-Za-z0-9_$.-]+ "
+_WAY = r"((%[A-Za-z0-9_$.-]+|[a-z_]+\.[a-z0-9_.]+)(#\d+)?( cond| do| region \d+)? )*"
+_EXACT = re.compile(rf"({_FUNCTION})?({_WAY}%[A-Za-z0-9_$.-]+(#\d+)?|result \d+)")
+"""A name in the module, ``"%12"``, ``"@helper %0 do %12"``, ``"result 0"``."""
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -53,15 +57,9 @@ class Targets:
     def annotated(self) -> list[tuple[Target, TensorSharding]]:
         """What the program came with annotations of, arguments and results first."""
         if self._annotated is None:
-            values = self._program.annotated_values()
-            for target, name in values:
-                self._names.setdefault(target, name)
-            given = ((target, self._program.annotation(target)) for target in self._exact)
+            targets = [*self._exact, *self._program.annotated_values()]
+            given = ((target, self._program.annotation(target)) for target in targets)
             self._annotated = [(target, sharding) for target, sharding in given if sharding]
-            for target, _ in values:
-                sharding = self._program.annotation(target)
-                if sharding is not None:
-                    self._annotated.append((target, sharding))
         return self._annotated
 
     def rank(self, target: Target) -> int | None:
@@ -72,7 +70,10 @@ class Targets:
 
     def name(self, target: Target) -> str:
         """The user's name of ``target``, as :meth:`find` takes it."""
-        return self._names.get(target) or f"value {target[1]}"
+        found = self._names.get(target)
+        if found is None:
+            found = self._names[target] = self._program.name(target)
+        return found
 
     def exact_name(self, target: Target) -> str:
         """The name of ``target`` in the module, which nothing else has."""
@@ -83,8 +84,8 @@ class Targets:
         with commas between them all of those; in order.
 
         Raises:
-            LocationError: nothing is called that (``unknown-location``); the hint has the nearest
-                paths.
+            LocationError: nothing is called that, or several values are (``unknown-location``); the
+                hint has the nearest paths, or names that denote one of these.
         """
         if not isinstance(text, str):
             raise TypeError(f"a target is a text, not a {type(text).__name__}")
@@ -110,19 +111,8 @@ class Targets:
             return tuple(
                 target for target, path in self._paths.items() if pattern.matches(steps(path))
             )
-        text = text.strip()
-        function, name = None, text
-        if text.startswith("@"):
-            of, _, name = text[1:].rpartition(" ")
-            function = of.strip()
-            if len(function) > 1 and function[0] == function[-1] == '"':
-                function = function[1:-1]
-        value = self._program.find(name, function) if name.startswith("%") else None
-        if value is None:
-            return ()
-        is_of_entry = function is None or self._program.find(name) == value
-        self._names.setdefault(value, name if is_of_entry else f"@{function} {name}")
-        return (value,)
+        found = self._program.find(text)
+        return () if found is None else (found,)
 
     def _unknown(self, text: str) -> tuple[str, str]:
         if text.startswith(("%", "@")):

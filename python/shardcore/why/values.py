@@ -30,7 +30,7 @@ def find(result: Result, asked: Value | str) -> Found:
     """Return what ``asked`` denotes in ``result``.
 
     Raises:
-        LocationError: nothing is called that (``unknown-location``).
+        LocationError: nothing is called that, or several values are (``unknown-location``).
         TypeError: it is neither a value nor a name, or ``result`` is none.
     """
     expect(result, Result)
@@ -43,7 +43,7 @@ def find(result: Result, asked: Value | str) -> Found:
         return value(result, asked.qualified_name, number)
     if not isinstance(asked, str):
         raise TypeError(f"a value is a Value or a name, not a {type(asked).__name__}")
-    function, name = None, asked.strip()
+    name = asked.strip()
     if not name.startswith(("%", "@")):
         port = result.module._ports.find(asked)
         number = None if port is None else explainer.find(port.name)
@@ -52,13 +52,10 @@ def find(result: Result, asked: Value | str) -> Found:
         if port is not None:
             rank = None if port.shape is None else len(port.shape)
             return Found(port.name, port.label, port.sharding, None, rank, port.index)
-    if name.startswith("@"):
-        function, _, name = name[1:].partition(" ")
-        name = name.strip()
-    number = explainer.find(name if name.startswith("%") else f"%{name}", function)
+    number = explainer.find(name)
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
-        if not name.startswith("%") and function is None:
+        if not name.startswith(("%", "@")):
             near = result.module._ports.near(name)
             hint = f"did you mean {', '.join(near)}?" if near else hint
         message = f"the completed program has no value {asked}"

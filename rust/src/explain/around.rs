@@ -1,6 +1,5 @@
 //! The tensors of an op that required a collective, and the arguments that reach it.
 
-use super::names::function_of;
 use super::source::Source;
 use super::tensors::Tensors;
 use crate::index::{OpId, ValueId};
@@ -57,7 +56,7 @@ fn arguments_before(program: &Program, values: &[ValueId]) -> Vec<usize> {
             ValueDef::Arg(block) => program.block_parent_op(block),
         };
         if program.kind(owner) == OpKind::Func {
-            if function_of(program, value) == entry {
+            if program.function_of_value(value).get() == entry {
                 found.push(program.value_index(value));
             }
             continue;

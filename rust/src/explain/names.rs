@@ -6,6 +6,7 @@
 
 use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Payload, Program, ValueDef};
+use crate::mlir::QualifiedNames;
 use rustc_hash::FxHashMap;
 
 /// The ops of the given program by the start of their text.
@@ -18,6 +19,8 @@ pub(super) struct Names {
     entry: Option<FuncId>,
     /// The copies of functions in the completed program, by their bodies.
     copies: FxHashMap<BlockId, String>,
+    /// The names of the values of the given program.
+    values: QualifiedNames,
 }
 
 impl Names {
@@ -31,7 +34,8 @@ impl Names {
         let functions =
             functions.map(|func| (given.str(given.func_name(func)).to_owned(), func)).collect();
         let (entry, copies) = (given.entry_function(), FxHashMap::default());
-        let mut names = Self { ops, by_result, functions, entry, copies };
+        let values = QualifiedNames::default();
+        let mut names = Self { ops, by_result, functions, entry, copies, values };
         for func in result.functions_in_order() {
             let name = result.str(result.func_name(func));
             if let (false, Some(body)) =
@@ -48,7 +52,8 @@ impl Names {
             return self.original(given, done, value);
         };
         let known = self.given_value(given, done, value);
-        let name = known.map_or_else(|| done.value_name(value), |known| given.value_name(known));
+        let name =
+            known.map_or_else(|| done.value_name(value), |known| self.values.name(given, known));
         format!("@{copy} {name}")
     }
     /// The copy of a function that `value` of `done` is in.
@@ -73,8 +78,8 @@ impl Names {
         let Some(known) = self.given_value(given, done, value) else {
             return done.value_name(value);
         };
-        let name = given.value_name(known);
-        match function_of(given, known) {
+        let name = self.values.name(given, known);
+        match given.function_of_value(known).get() {
             Some(func) if Some(func) != self.entry => {
                 format!("@{} {name}", given.str(given.func_name(func)))
             }
@@ -141,16 +146,4 @@ fn result_name(program: &Program, op: OpId) -> Option<u32> {
 /// Where the text of `op` starts, if it has one.
 fn start(program: &Program, op: OpId) -> Option<u32> {
     program.op_span(op).map(|span| span.start)
-}
-
-/// The function that `value` is in.
-pub(super) fn function_of(program: &Program, value: ValueId) -> Option<FuncId> {
-    let mut op = match program.def(value) {
-        ValueDef::Result(op) => op,
-        ValueDef::Arg(block) => program.block_parent_op(block),
-    };
-    while program.kind(op) != OpKind::Func {
-        op = program.parent_op(op)?;
-    }
-    Some(program.function_of(op))
 }

@@ -2,7 +2,7 @@
 
 use super::op::Attr;
 use super::port::{Port, PortRange};
-use super::{Payload, Program};
+use super::{Payload, Program, ValueDef};
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
 
@@ -34,6 +34,19 @@ impl Program {
             Some(Payload::Function(id)) => *id,
             _ => FuncId::NONE,
         }
+    }
+    /// The function that `value` is in; `NONE` if it is in none.
+    pub fn function_of_value(&self, value: ValueId) -> FuncId {
+        let inside = match self.def(value) {
+            ValueDef::Result(op) => op,
+            ValueDef::Arg(block) => self.block_parent_op(block),
+        };
+        self.function_of(self.top_level_op(inside))
+    }
+    /// How many ids of functions there are, those of erased functions included.
+    #[inline]
+    pub fn num_function_ids(&self) -> usize {
+        self.functions.len()
     }
     /// The `func.func` op of `func`.
     #[inline]

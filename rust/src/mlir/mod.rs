@@ -26,5 +26,6 @@ pub use attributes::{
 pub use grammar::field;
 pub use locations::{is_installed, CallSites, Origin};
 pub use meaning::{misfit, wrong_count, wrong_visibility};
+pub use names::{Denoted, QualifiedNames};
 pub use print::{print, print_in_pieces};
 pub use reader::{parse, parse_shared, read, Parsed};

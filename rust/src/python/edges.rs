@@ -2,6 +2,7 @@
 
 use super::arguments::Items;
 use super::factor_table::PyFactorTable;
+use super::names::Names;
 use super::rule::PyOpShardingRule;
 use super::rules::{change, function_error, registry, signature_arguments};
 use super::sharding::PyTensorSharding;
@@ -11,7 +12,6 @@ use super::work::install_edges;
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId, ValueId};
 use crate::ir::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Order, Program, Regions};
-use crate::mlir::CallSites;
 use crate::rules::UserEdges;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ pub struct PyDataFlowEdge {
     program: Arc<Program>,
     /// The program with the edges that users have given to ops, and the shardings that ops store for them.
     given: Arc<Program>,
-    calls: Arc<CallSites>,
+    names: Arc<Names>,
     filename: Arc<str>,
     function: FuncId,
     op: OpId,
@@ -36,7 +36,7 @@ impl PyDataFlowEdge {
     pub(super) fn all(
         py: Python<'_>,
         program: &Arc<Program>,
-        calls: &Arc<CallSites>,
+        names: &Arc<Names>,
         filename: &Arc<str>,
     ) -> PyResult<Vec<Self>> {
         let with_edges = with_users_edges(py, program, filename)?;
@@ -48,7 +48,7 @@ impl PyDataFlowEdge {
                 edges.extend(of_op.into_iter().flatten().map(|edge| Self {
                     program: program.clone(),
                     given: given.clone(),
-                    calls: calls.clone(),
+                    names: names.clone(),
                     filename: filename.clone(),
                     function,
                     op,
@@ -59,7 +59,7 @@ impl PyDataFlowEdge {
         Ok(edges)
     }
     fn value(&self, value: ValueId) -> PyValue {
-        PyValue::new(self.program.clone(), self.calls.clone(), value, self.function)
+        PyValue::new(self.program.clone(), self.names.clone(), value, self.function)
     }
 }
 
@@ -87,7 +87,7 @@ impl PyDataFlowEdge {
     }
     #[getter]
     fn location(&self) -> Option<String> {
-        self.calls.op_location(&self.program, self.op)
+        self.names.call_sites(&self.program).op_location(&self.program, self.op)
     }
     /// The target that represents the edge.
     #[getter]

@@ -4,11 +4,11 @@ use super::arguments::Int;
 use super::attribute::to_python;
 use super::completion::Request;
 use super::edges::PyDataFlowEdge;
-use super::errors::{raise, raise_unlocated, shown};
+use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
 use super::mesh::PyMesh;
-use super::names::{at_path, qualified, LastNames, Names};
+use super::names::{called, LastNames};
 use super::op::PyOp;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
@@ -27,7 +27,7 @@ use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
 use crate::module::{Maker, Module, Origin, Read, Ticket};
 use crate::verify::verify_read;
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use rustc_hash::FxHashSet;
@@ -121,16 +121,6 @@ impl PyModule {
         }
         imported(py, self, None)
     }
-    /// The function that `key` names, or the entry function.
-    fn function(program: &Program, names: &Names, key: Option<&str>) -> PyResult<FuncId> {
-        let Some(key) = key else {
-            let entry = names.entry(program);
-            return entry.ok_or_else(|| PyKeyError::new_err("the module has no function"));
-        };
-        let name = key.strip_prefix('@').unwrap_or(key);
-        let function = names.function(program, name);
-        function.ok_or_else(|| PyKeyError::new_err(format!("no function @{}", shown(name))))
-    }
 }
 
 #[pymethods]
@@ -190,43 +180,26 @@ impl PyModule {
     fn values(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
         room_for_objects(py, program.num_value_ids(), "listing the values")?;
-        let calls = self.names.of(&program).call_sites(&program);
+        let names = self.names.of(&program);
         let owners = py.detach(|| owners(&program)).into_iter();
         Ok(owners
-            .map(|(value, function)| PyValue::new(program.clone(), calls.clone(), value, function))
+            .map(|(value, function)| PyValue::new(program.clone(), names.clone(), value, function))
             .collect())
     }
 
     pub(super) fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyValue> {
-        let (function, name): (Option<String>, String) = match key.cast::<PyTuple>() {
-            Ok(pair) => {
-                let (function, name) = pair.extract()?;
-                (Some(function), name)
-            }
-            Err(_) => qualified(key.extract()?),
-        };
         let py = key.py();
         let program = self.program(py)?;
         let names = self.names.of(&program);
-        let is_entry = function.is_none();
-        let function = Self::function(&program, &names, function.as_deref())?;
-        let wanted = if name.starts_with('%') { name.clone() } else { format!("%{name}") };
-        let calls = names.call_sites(&program);
-        let found = match names.find(&program, function, &wanted) {
-            None if is_entry && !name.starts_with('%') => at_path(py, (&program, &names), &name)?,
-            found => found,
-        };
-        found.map(|value| PyValue::new(program.clone(), calls, value, function)).ok_or_else(|| {
-            let symbol = shown(program.str(program.func_name(function)));
-            PyKeyError::new_err(format!("no value {} in @{symbol}", shown(&wanted)))
-        })
+        let (function, value) = called(key, (&program, &names))?;
+        Ok(PyValue::new(program, names, value, function))
     }
 
     /// Every op of every function, in program order.
     fn ops(&self, py: Python<'_>) -> PyResult<Vec<PyOp>> {
         let program = self.program(py)?;
         room_for_objects(py, program.num_op_ids(), "listing the ops")?;
-        Ok(PyOp::all(&program, &self.names.of(&program).call_sites(&program)))
+        Ok(PyOp::all(&program, &self.names.of(&program)))
     }
     /// The filename in errors.
     #[getter]
@@ -288,7 +261,8 @@ impl PyModule {
     /// The values that a line of the user's program made.
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
-        let calls = self.names.of(&program).call_sites(&program);
+        let names = self.names.of(&program);
+        let calls = names.call_sites(&program);
         let found = py.detach(|| program.values_at_place(place, &calls));
         let values = found.map_err(|problem| raise_unlocated(py, vec![problem]))?;
         let of_function = owners(&program);
@@ -296,7 +270,7 @@ impl PyModule {
         Ok(of_function
             .into_iter()
             .filter(|(value, _)| wanted.contains(value))
-            .map(|(value, function)| PyValue::new(program.clone(), calls.clone(), value, function))
+            .map(|(value, function)| PyValue::new(program.clone(), names.clone(), value, function))
             .collect())
     }
 
@@ -327,8 +301,8 @@ impl PyModule {
     /// The data-flow edges of its ops.
     fn edges(&self, py: Python<'_>) -> PyResult<Vec<PyDataFlowEdge>> {
         let program = self.program(py)?;
-        let calls = self.names.of(&program).call_sites(&program);
-        PyDataFlowEdge::all(py, &program, &calls, &self.filename)
+        let names = self.names.of(&program);
+        PyDataFlowEdge::all(py, &program, &names, &self.filename)
     }
 
     /// The factor table of `target`: an edge, or the op that defines a `Value` or the value of a name.

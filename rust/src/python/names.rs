@@ -1,14 +1,17 @@
 //! Functions and values by their names, `module["%12"]`, and by paths in the user's program, `module["params['w']"]`.
 
+use super::errors::shown;
 use super::port::PyPort;
 use super::user_code::{call_own, own_function};
+use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, StrId, ValueId};
 use crate::ir::Program;
-use crate::mlir::CallSites;
+use crate::mlir::{CallSites, Denoted, QualifiedNames};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use pyo3::types::PyTuple;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The names of the program that was asked for last.
 #[derive(Default)]
@@ -33,17 +36,11 @@ impl LastNames {
 /// Belongs to one program, which stays as it is.
 #[derive(Default)]
 pub(super) struct Names {
-    tables: Mutex<NameTables>,
+    functions: OnceLock<Functions>,
+    values: QualifiedNames,
     call_sites: OnceLock<Arc<CallSites>>,
     /// `shardcore.session.paths.Ports`.
     ports: OnceLock<Py<PyAny>>,
-}
-
-#[derive(Default)]
-struct NameTables {
-    functions: Option<Functions>,
-    /// For each function that was asked for, the first value with a name of this hash.
-    values: FxHashMap<FuncId, FxHashMap<u64, ValueId>>,
 }
 
 /// The functions of a program.
@@ -53,8 +50,14 @@ struct Functions {
 }
 
 impl Names {
-    fn tables(&self) -> MutexGuard<'_, NameTables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    fn functions(&self, program: &Program) -> &Functions {
+        self.functions.get_or_init(|| {
+            let mut by_name = FxHashMap::default();
+            for function in program.functions_in_order() {
+                by_name.entry(program.func_name(function)).or_insert(function);
+            }
+            Functions { entry: program.entry_function(), by_name }
+        })
     }
     /// Where the functions of `program` are called from.
     pub fn call_sites(&self, program: &Program) -> Arc<CallSites> {
@@ -77,54 +80,105 @@ impl Names {
     }
     /// The entry function.
     pub fn entry(&self, program: &Program) -> Option<FuncId> {
-        self.tables().functions(program).entry
+        self.functions(program).entry
     }
     /// The first function called `name`.
     pub fn function(&self, program: &Program, name: &str) -> Option<FuncId> {
         let name = program.strings().find(name)?;
-        self.tables().functions(program).by_name.get(&name).copied()
+        self.functions(program).by_name.get(&name).copied()
     }
-    /// The first value in `function` that is called `name`, which starts with `%`.
-    pub fn find(&self, program: &Program, function: FuncId, name: &str) -> Option<ValueId> {
-        let mut tables = self.tables();
-        let values = tables.values.entry(function).or_insert_with(|| index(program, function));
-        let first = *values.get(&FxBuildHasher.hash_one(name))?;
-        if program.value_name(first) == name {
-            return Some(first);
+    /// What `path`, `%12` or `%0 do %8`, denotes in `function`.
+    pub fn find(&self, program: &Program, function: FuncId, path: &str) -> Denoted {
+        self.values.find(program, function, path)
+    }
+    /// The shortest name of `value`, which is in `function`, that denotes nothing else: `%12`, or `@helper %12` in another
+    /// function than the entry function.
+    pub fn name(&self, program: &Program, function: FuncId, value: ValueId) -> String {
+        let name = self.values.name(program, value);
+        self.in_function(program, function, &name)
+    }
+    /// `name`, which something in `function` has, after the name of the function unless that is the entry function.
+    pub fn in_function(&self, program: &Program, function: FuncId, name: &str) -> String {
+        if self.entry(program) == Some(function) {
+            return name.to_owned();
         }
-        // Another name has the same hash.
-        let values = program.values_of(program.func_op(function));
-        values.into_iter().find(|&value| program.value_name(value) == name)
+        format!("@{} {name}", program.str(program.func_name(function)))
     }
-}
-
-impl NameTables {
-    fn functions(&mut self, program: &Program) -> &Functions {
-        self.functions.get_or_insert_with(|| {
-            let mut by_name = FxHashMap::default();
-            for function in program.functions_in_order() {
-                by_name.entry(program.func_name(function)).or_insert(function);
+    /// The function that `text` names, by default the entry function, and what it names there: `@helper %12`, in which the
+    /// function's name may be in quotes.
+    ///
+    /// # Errors
+    /// The name of a function that there is not.
+    pub fn split<'a>(
+        &self,
+        program: &Program,
+        text: &'a str,
+    ) -> Result<(Option<FuncId>, &'a str), &'a str> {
+        let text = text.trim();
+        let Some(rest) = text.strip_prefix('@') else { return Ok((self.entry(program), text)) };
+        let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+        // The name may have blanks.
+        let ends = [" %", " result "].into_iter().filter_map(|end| rest.find(end));
+        let long = ends.min().map(|end| (rest[..end].trim(), &rest[end..]));
+        let short = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        for (name, path) in quoted.into_iter().chain(long).chain([short]) {
+            if let Some(function) = self.function(program, name) {
+                return Ok((Some(function), path.trim()));
             }
-            Functions { entry: program.entry_function(), by_name }
-        })
+        }
+        Err(quoted.or(long).unwrap_or(short).0)
     }
 }
 
-fn index(program: &Program, function: FuncId) -> FxHashMap<u64, ValueId> {
-    let mut values = FxHashMap::default();
-    for value in program.values_of(program.func_op(function)) {
-        let hash = FxBuildHasher.hash_one(&*program.value_name(value));
-        values.entry(hash).or_insert(value);
-    }
-    values
+/// The error for the name `asked`, which denotes `several` values, some of which are listed by names that denote one.
+pub(super) fn ambiguous(asked: &str, several: &[String]) -> Diagnostic {
+    let message = format!("{} denotes several values", shown(asked));
+    let listed: Vec<String> = several.iter().map(|name| format!("\"{name}\"")).collect();
+    let hint = format!("say which by the op that it is in: {}", listed.join(", "));
+    Diagnostic::new(Code::UnknownLocation, message).with_hint(hint)
 }
 
-/// The function and the name that `key` says: `@helper %12`, or a name alone.
-pub(super) fn qualified(key: String) -> (Option<String>, String) {
-    match key.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {
-        Some((function, name)) => (Some(function.to_owned()), name.trim().to_owned()),
-        None => (None, key),
+/// The value that `key` denotes, and its function: `%12`, `@helper %12`, a pair of both, or a path in the user's program.
+///
+/// # Errors
+/// `KeyError` if it denotes nothing. Of several values it denotes the first.
+pub(super) fn called(
+    key: &Bound<'_, PyAny>,
+    (program, names): (&Arc<Program>, &Names),
+) -> PyResult<(FuncId, ValueId)> {
+    let text: String;
+    let (function, path) = if let Ok(pair) = key.cast::<PyTuple>() {
+        let (function, name): (String, String) = pair.extract()?;
+        text = name;
+        let name = function.strip_prefix('@').unwrap_or(&function);
+        let function = names.function(program, name).ok_or_else(|| no_function(name))?;
+        (Some(function), text.trim())
+    } else {
+        text = key.extract()?;
+        names.split(program, &text).map_err(no_function)?
+    };
+    let no_entry = || PyKeyError::new_err("the module has no function");
+    let function = function.ok_or_else(no_entry)?;
+    let wanted = if path.starts_with('%') { path.to_owned() } else { format!("%{path}") };
+    let mut found = names.find(program, function, &wanted);
+    if found == Denoted::Nothing && !path.starts_with('%') {
+        found = names.find(program, function, path);
+        if found == Denoted::Nothing && names.entry(program) == Some(function) {
+            let value = at_path(key.py(), (program, names), path)?;
+            found = value.map_or(found, Denoted::Value);
+        }
     }
+    if let Denoted::Several(several) = found {
+        found = names.find(program, function, &several[0]);
+    }
+    found.value().map(|value| (function, value)).ok_or_else(|| {
+        let symbol = shown(program.str(program.func_name(function)));
+        PyKeyError::new_err(format!("no value {} in @{symbol}", shown(&wanted)))
+    })
+}
+
+fn no_function(name: &str) -> PyErr {
+    PyKeyError::new_err(format!("no function @{}", shown(name)))
 }
 
 /// The argument of the entry function that is called `path` in the user's program, or the value that it returns
@@ -132,7 +186,7 @@ pub(super) fn qualified(key: String) -> (Option<String>, String) {
 ///
 /// # Errors
 /// `KeyError` if `path` is near to one that there is.
-pub(super) fn at_path(
+fn at_path(
     py: Python<'_>,
     (program, names): (&Arc<Program>, &Names),
     path: &str,

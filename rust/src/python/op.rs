@@ -2,13 +2,14 @@
 
 use super::attribute::to_python;
 use super::errors::shown;
+use super::names::Names;
 use super::sharding::PyTensorSharding;
 use super::user_code::call_own;
 use super::value::PyValue;
 use crate::diagnostics::{Location, Locator};
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, ValueId};
 use crate::ir::{OpTraits, Payload, Program, Type};
-use crate::mlir::{element_bytes, op_attributes, AttrValue, CallSites};
+use crate::mlir::{element_bytes, op_attributes, AttrValue};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 #[pyclass(name = "Op", module = "shardcore", frozen)]
 pub struct PyOp {
     program: Arc<Program>,
-    calls: Arc<CallSites>,
+    names: Arc<Names>,
     op: OpId,
     function: FuncId,
 }
@@ -28,20 +29,20 @@ pub struct PyOp {
 #[pyclass(name = "Block", module = "shardcore", frozen)]
 pub struct PyBlock {
     program: Arc<Program>,
-    calls: Arc<CallSites>,
+    names: Arc<Names>,
     block: BlockId,
     function: FuncId,
 }
 
 impl PyOp {
     /// Every op of every function: each `func.func`, then the ops in it, in program order.
-    pub(super) fn all(program: &Arc<Program>, calls: &Arc<CallSites>) -> Vec<Self> {
+    pub(super) fn all(program: &Arc<Program>, names: &Arc<Names>) -> Vec<Self> {
         let mut ops = Vec::with_capacity(program.num_op_ids());
         for function in program.functions_in_order() {
             let inside = program.pre_order(program.func_op(function));
             ops.extend(inside.map(|op| Self {
                 program: program.clone(),
-                calls: calls.clone(),
+                names: names.clone(),
                 op,
                 function,
             }));
@@ -54,7 +55,7 @@ impl PyOp {
         values: impl ExactSizeIterator<Item = ValueId>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let value =
-            |value| PyValue::new(self.program.clone(), self.calls.clone(), value, self.function);
+            |value| PyValue::new(self.program.clone(), self.names.clone(), value, self.function);
         PyTuple::new(py, values.map(value))
     }
     /// Adds the attributes that the engine stores outside of the op's dictionary.
@@ -113,7 +114,7 @@ impl PyOp {
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let block = |block| PyBlock {
             program: self.program.clone(),
-            calls: self.calls.clone(),
+            names: self.names.clone(),
             block,
             function: self.function,
         };
@@ -163,7 +164,7 @@ impl PyOp {
     }
     #[getter]
     fn location(&self) -> Option<String> {
-        self.calls.op_location(&self.program, self.op)
+        self.names.call_sites(&self.program).op_location(&self.program, self.op)
     }
     /// The names around its line, as JAX stacks them.
     #[getter]
@@ -217,7 +218,7 @@ impl PyBlock {
     #[getter]
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let value =
-            |value| PyValue::new(self.program.clone(), self.calls.clone(), value, self.function);
+            |value| PyValue::new(self.program.clone(), self.names.clone(), value, self.function);
         PyTuple::new(py, self.program.block_args(self.block).map(value))
     }
     /// The ops of the block itself, in order, the terminator last.
@@ -225,7 +226,7 @@ impl PyBlock {
     fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let op = |op| PyOp {
             program: self.program.clone(),
-            calls: self.calls.clone(),
+            names: self.names.clone(),
             op,
             function: self.function,
         };

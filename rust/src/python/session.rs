@@ -6,24 +6,28 @@ use super::edited::{are_plain, type_of, Edit};
 use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
 use super::module::PyModule;
-use super::names::Names;
+use super::names::{ambiguous, Names};
 use super::port::PyPort;
 use super::room::copy;
 use super::session_runs::SessionRuns;
 use super::sharding::PyTensorSharding;
 use crate::index::{FuncId, Id, ValueId};
 use crate::ir::{Program, Source};
+use crate::mlir::Denoted;
 use crate::session::{annotated_values, annotation, with_mesh, Target};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A target as Python has it: its kind (0 argument, 1 result, 2 value) and its index; arguments and results are
-/// those of the entry function.
-type PyTarget = (u8, usize);
+/// A target as Python has it: its kind and its index. Kind 0 is an argument, 1 a result of the entry function, 2 a value;
+/// from 3 on kinds are the results of functions, each by its number.
+type PyTarget = (u32, usize);
+
+/// The kind of the results of the function with the number 0.
+const FIRST_RESULTS: u32 = 3;
 
 /// A target as an argument.
-type TargetArgument = (Int<u8>, Int<usize>);
+type TargetArgument = (Int<u32>, Int<usize>);
 
 /// An edit: a target, its name in errors, and the sharding that it gets, `None` to remove the one it has.
 type PyEdit = (TargetArgument, String, Option<PyTensorSharding>);
@@ -50,10 +54,27 @@ impl PySessionProgram {
             (1, Some(func)) if index < program.func_results(func).len() => {
                 Target::Result(func, index)
             }
-            (2, _) if index < program.num_value_ids() => Target::Value(ValueId::from_index(index)),
+            (2, _) if index < program.num_value_ids() => {
+                Target::of_value(program, ValueId::from_index(index))
+            }
+            (FIRST_RESULTS.., _) => {
+                let number = (kind - FIRST_RESULTS) as usize;
+                let known = number < program.num_function_ids();
+                let func = known.then(|| FuncId::from_index(number));
+                let func = func.filter(|&func| index < program.func_results(func).len());
+                let func = func.ok_or_else(|| PyIndexError::new_err("no such target"))?;
+                Target::Result(func, index)
+            }
             _ => return Err(PyIndexError::new_err("no such target")),
         };
         Ok(target)
+    }
+    /// The kind of the results of `func`.
+    fn kind_of_results(&self, func: FuncId) -> u32 {
+        if self.names.entry(&self.program) == Some(func) {
+            return 1;
+        }
+        u32::try_from(func.index()).map_or(u32::MAX, |number| number.saturating_add(FIRST_RESULTS))
     }
     fn edits(&self, edits: Items<PyEdit>) -> PyResult<Vec<Edit>> {
         let edit =
@@ -83,18 +104,46 @@ impl PySessionProgram {
     fn ports(&self) -> (Vec<PyPort>, Vec<PyPort>) {
         (PyPort::arguments(&self.program), PyPort::results(&self.program))
     }
-    /// The target that is called `name` in `function`, by default the entry function; `None` if there is none.
-    #[pyo3(signature = (name, function = None))]
-    fn find(&self, name: &str, function: Option<&str>) -> Option<PyTarget> {
-        let entry = self.names.entry(&self.program)?;
-        let function = match function {
-            None => entry,
-            Some(name) => self.names.function(&self.program, name)?,
+    /// The target that is called `name`, an argument, a result or a value in a function; `None` if there is none.
+    fn find(&self, py: Python<'_>, name: &str) -> PyResult<Option<PyTarget>> {
+        let (program, entry) = (&*self.program, self.names.entry(&self.program));
+        let Ok((Some(function), path)) = self.names.split(program, name) else { return Ok(None) };
+        if let Some(index) = path.strip_prefix("result ") {
+            let index = index.trim().parse().ok();
+            let index = index.filter(|&index| index < program.func_results(function).len());
+            return Ok(index.map(|index| (self.kind_of_results(function), index)));
+        }
+        let value = match self.names.find(program, function, path) {
+            Denoted::Nothing => return Ok(None),
+            Denoted::Value(value) => value,
+            Denoted::Several(several) => {
+                let several: Vec<String> = several
+                    .iter()
+                    .map(|name| self.names.in_function(program, function, name))
+                    .collect();
+                return Err(raise_unlocated(py, vec![ambiguous(name, &several)]));
+            }
         };
-        let value = self.names.find(&self.program, function, name)?;
-        Some(match Target::of_value(&self.program, value) {
-            Target::Argument(func, index) if func == entry => (0, index),
+        Ok(Some(match Target::of_value(program, value) {
+            Target::Argument(func, index) if Some(func) == entry => (0, index),
             _ => (2, value.index()),
+        }))
+    }
+    /// The name of `target` that nothing else has.
+    fn name(&self, target: TargetArgument) -> PyResult<String> {
+        let program = &*self.program;
+        Ok(match self.target(target)? {
+            Target::Argument(func, index) => match program.func_body(func).get() {
+                Some(body) => self.names.name(program, func, program.block_arg(body, index)),
+                None => self.names.in_function(program, func, &format!("%arg{index}")),
+            },
+            Target::Result(func, index) => {
+                self.names.in_function(program, func, &format!("result {index}"))
+            }
+            Target::Value(value) => {
+                let func = program.function_of_value(value);
+                self.names.name(program, func, value)
+            }
         })
     }
     /// The sharding that `target` has as an annotation.
@@ -106,27 +155,26 @@ impl PySessionProgram {
     fn rank(&self, target: TargetArgument) -> PyResult<Option<usize>> {
         Ok(type_of(&self.program, self.target(target)?).rank())
     }
-    /// The values that the program came with annotations of, with their names.
-    fn annotated_values(&self) -> Vec<(PyTarget, String)> {
+    /// What the program came with annotations of beside the arguments and results of the entry function.
+    fn annotated_values(&self) -> Vec<PyTarget> {
         let program = &*self.program;
         let Some(entry) = self.names.entry(program) else { return Vec::new() };
-        let name = |(func, value): (FuncId, ValueId)| {
-            let name = program.value_name(value);
-            let name = if func == entry {
-                name
-            } else {
-                format!("@{} {name}", program.str(program.func_name(func)))
-            };
-            ((2, value.index()), name)
+        let target = |target| match target {
+            Target::Result(func, index) => Some((self.kind_of_results(func), index)),
+            Target::Argument(func, index) => {
+                let body = program.func_body(func).get()?;
+                Some((2, program.block_arg(body, index).index()))
+            }
+            Target::Value(value) => Some((2, value.index())),
         };
-        annotated_values(program, entry).into_iter().map(name).collect()
+        annotated_values(program, entry).into_iter().filter_map(target).collect()
     }
-    /// The first mesh with a name that is not of one device, and its name.
-    fn mesh(&self) -> Option<(&str, PyMesh)> {
-        let meshes = self.program.meshes().iter().filter(|row| !row.mesh.is_maximal());
-        let mut named = meshes.filter_map(|row| Some((row.symbol?, row)));
-        let (symbol, row) = named.next()?;
-        Some((self.program.str(symbol), PyMesh::from_verified(row.mesh.clone())))
+    /// The first mesh that is not of one device, and its name: of those with a name, or else of those that shardings write.
+    fn mesh(&self) -> Option<(Option<&str>, PyMesh)> {
+        let meshes = || self.program.meshes().iter().filter(|row| !row.mesh.is_maximal());
+        let row = meshes().find(|row| row.symbol.is_some()).or_else(|| meshes().next())?;
+        let symbol = row.symbol.map(|symbol| self.program.str(symbol));
+        Some((symbol, PyMesh::from_verified(row.mesh.clone())))
     }
     /// The program with `edits` on it.
     fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyAnnotatedProgram> {

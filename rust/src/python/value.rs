@@ -1,11 +1,11 @@
 //! `shardcore.Value`: a value of a module at the time of the call.
 
+use super::names::Names;
 use super::picture::picture;
 use super::sharding::PyTensorSharding;
 use super::user_code::own_function;
-use crate::index::{FuncId, Id, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, Program, Type, ValueDef};
-use crate::mlir::CallSites;
+use crate::index::{FuncId, Id, TypeId, ValueId};
+use crate::ir::{Program, Type, ValueDef};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use std::sync::Arc;
 #[pyclass(name = "Value", module = "shardcore", frozen)]
 pub struct PyValue {
     program: Arc<Program>,
-    calls: Arc<CallSites>,
+    names: Arc<Names>,
     value: ValueId,
     function: FuncId,
 }
 
 impl PyValue {
-    /// `value` of `program`, which is in `function`; `calls` are those of `program`.
+    /// `value` of `program`, which is in `function`; `names` are those of `program`.
     pub(super) fn new(
         program: Arc<Program>,
-        calls: Arc<CallSites>,
+        names: Arc<Names>,
         value: ValueId,
         function: FuncId,
     ) -> Self {
-        Self { program, calls, value, function }
+        Self { program, names, value, function }
     }
     /// The program that it is a value of, and its id there.
     pub(super) fn parts(&self) -> (Arc<Program>, Option<ValueId>) {
@@ -48,18 +48,11 @@ impl PyValue {
     fn name(&self) -> String {
         self.program.value_name(self.value)
     }
-    /// Its name with the function that it is in, where that is not the entry function: `@helper %12`.
+    /// The shortest name that denotes nothing else: with the op that it is in, where another value has the same name, and with
+    /// its function, where that is not the entry function.
     #[getter]
     fn qualified_name(&self) -> String {
-        let program = &*self.program;
-        let is_func = |&op: &OpId| program.kind(op) == OpKind::Func;
-        let is_only = || program.block_ops(program.module_block()).filter(is_func).nth(1).is_none();
-        let function = self.function();
-        if function == "main" || is_only() {
-            self.name()
-        } else {
-            format!("@{function} {}", self.name())
-        }
+        self.names.name(&self.program, self.function, self.value)
     }
     #[getter]
     fn function(&self) -> &str {
@@ -117,7 +110,7 @@ impl PyValue {
     }
     #[getter]
     fn location(&self) -> Option<String> {
-        self.calls.value_location(&self.program, self.value)
+        self.names.call_sites(&self.program).value_location(&self.program, self.value)
     }
     /// The manual axes of the manual computations around it.
     #[getter]
@@ -128,7 +121,7 @@ impl PyValue {
     /// The call stack that made it, innermost first.
     #[getter]
     fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.calls.traceback(&self.program, self.value))
+        PyTuple::new(py, self.names.call_sites(&self.program).traceback(&self.program, self.value))
     }
     /// The names around the line of the op that makes it, as JAX stacks them; empty for an argument.
     #[getter]

@@ -2,7 +2,8 @@
 
 use super::arguments::Int;
 use super::axis::PyAxisRef;
-use super::names::Names;
+use super::errors::raise_unlocated;
+use super::names::{ambiguous, Names};
 use super::origin::PyOrigin;
 use super::sharding::PyTensorSharding;
 use super::value::PyValue;
@@ -10,6 +11,7 @@ use crate::attribute::write_free_axis;
 use crate::explain::{Around, AxisSource, Explained, Missing, Source, Step, Visit};
 use crate::index::{Id, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, Program, ValueDef};
+use crate::mlir::Denoted;
 use crate::propagation::explain::AxisName;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -36,19 +38,28 @@ impl PyExplainer {
 
 #[pymethods]
 impl PyExplainer {
-    /// The value called `name` in `function`, by default the entry function: in the program given, or else in the
-    /// completed one.
-    #[pyo3(signature = (name, function = None))]
-    fn find(&self, name: &str, function: Option<&str>) -> Option<usize> {
-        let find = |names: &Names, program: &Arc<Program>| {
-            let function = match function {
-                None => names.entry(program),
-                Some(name) => names.function(program, name),
-            };
-            names.find(program, function?, name)
+    /// The value called `name`, `%12` or `@helper %12`: in the program given, or else in the completed one.
+    fn find(&self, py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
+        let find = |names: &Names, program: &Arc<Program>| match names.split(program, name) {
+            Ok((Some(function), path)) => {
+                let path = if path.starts_with('%') { path.into() } else { format!("%{path}") };
+                (names.find(program, function, &path), Some(function))
+            }
+            _ => (Denoted::Nothing, None),
         };
-        let known = find(&self.names, &self.given).filter(|&value| self.is_left(value));
-        known.or_else(|| find(&self.result_names, &self.result)).map(Id::index)
+        let (given, function) = find(&self.names, &self.given);
+        let known = given.clone().value().filter(|&value| self.is_left(value));
+        let found = known.or_else(|| find(&self.result_names, &self.result).0.value());
+        match (found, given, function) {
+            (None, Denoted::Several(several), Some(function)) => {
+                let listed: Vec<String> = several
+                    .iter()
+                    .map(|name| self.names.in_function(&self.given, function, name))
+                    .collect();
+                Err(raise_unlocated(py, vec![ambiguous(name, &listed)]))
+            }
+            _ => Ok(found.map(Id::index)),
+        }
     }
     /// The number of `value`, if it is one of the program given or of the completed one.
     fn number(&self, value: &PyValue) -> Option<usize> {

@@ -38,16 +38,21 @@ pub fn annotation(program: &Program, target: Target) -> ShardingId {
     }
 }
 
-/// The values that the program came with annotations of: results of constraints, results that ops which are not of Shardy
-/// have shardings for, and arguments of functions other than `entry`; in order, with their functions.
-pub fn annotated_values(program: &Program, entry: FuncId) -> Vec<(FuncId, ValueId)> {
+/// What the program came with annotations of beside the arguments and results of `entry`: results of constraints, results that
+/// ops which are not of Shardy have shardings for, arguments and results of other functions; in order.
+pub fn annotated_values(program: &Program, entry: FuncId) -> Vec<Target> {
     let mut found = Vec::new();
     for func in program.functions_in_order() {
         let values = program.values_of(program.func_op(func)).into_iter();
         let annotated = values.filter(|&value| {
             program.sharding(value).is_some() && is_annotation(program, value, entry)
         });
-        found.extend(annotated.map(|value| (func, value)));
+        found.extend(annotated.map(|value| Target::of_value(program, value)));
+        if func != entry {
+            let results = program.func_results(func).iter().enumerate();
+            let annotated = results.filter(|(_, result)| result.sharding.is_some());
+            found.extend(annotated.map(|(index, _)| Target::Result(func, index)));
+        }
     }
     found
 }

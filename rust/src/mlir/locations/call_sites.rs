@@ -7,7 +7,7 @@
 use super::innermost::Origin;
 use super::installed::is_installed;
 use crate::index::{FuncId, OpId, StrId, ValueId};
-use crate::ir::{OpKind, Payload, Program, ValueDef};
+use crate::ir::{OpKind, Payload, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::collections::BTreeMap;
@@ -90,14 +90,14 @@ impl CallSites {
     }
     /// The source line of `value`.
     pub fn value_location(&self, program: &Program, value: ValueId) -> Option<String> {
-        let function = function_of_value(program, value);
+        let function = program.function_of_value(value);
         self.location(program, program.value_loc_text(value), function)
     }
     /// The call stack of `value`, as `file:line:column`, innermost first.
     pub fn traceback(&self, program: &Program, value: ValueId) -> Vec<String> {
         let own = program.stack(program.value_loc_text(value));
         if own.is_empty() {
-            return self.stack(function_of_value(program, value)).to_vec();
+            return self.stack(program.function_of_value(value)).to_vec();
         }
         own
     }
@@ -124,15 +124,6 @@ impl CallSites {
             entry.insert(stack);
         }
     }
-}
-
-/// The function that `value` is in.
-pub(super) fn function_of_value(program: &Program, value: ValueId) -> FuncId {
-    let inside = match program.def(value) {
-        ValueDef::Result(op) => op,
-        ValueDef::Arg(block) => program.block_parent_op(block),
-    };
-    function_around(program, inside)
 }
 
 /// The function that `op` is in.

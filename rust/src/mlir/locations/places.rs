@@ -5,7 +5,7 @@
 //! a line are found from the aliases that contain it, then from all that refer to those: in time linear
 //! in the text of the locations, and without recursion.
 
-use super::call_sites::{function_of_value, CallSites};
+use super::call_sites::CallSites;
 use super::installed::is_installed;
 use crate::error::{Code, Diagnostic};
 use crate::index::{OpId, ValueId};
@@ -251,7 +251,7 @@ impl Program {
             is_at(text)
                 || (!called.is_empty()
                     && !anywhere.holds(text)
-                    && called.contains(&function_of_value(self, value)))
+                    && called.contains(&self.function_of_value(value)))
         };
         values.filter(comes_from_there).collect()
     }

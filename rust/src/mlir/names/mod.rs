@@ -2,9 +2,11 @@
 
 mod binding;
 mod labels;
+mod qualified;
 mod scopes;
 mod text;
 
 pub(super) use binding::{NameUse, Names};
 pub(super) use labels::Labels;
+pub use qualified::{Denoted, QualifiedNames};
 pub(super) use text::{append_fresh, group_number, name_giver, ssa_name_at};
