@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardcore import Mesh, ShardcoreError, TensorSharding
+from shardcore import Mesh, ParseError, ShardcoreError, TensorSharding
 from shardcore.calculus import UNCONSTRAINED, NamedArray, from_spec, parse_any, parse_spec, to_spec
 from shardcore.cli import main
 
@@ -109,3 +109,28 @@ def test_shardings_become_specs_and_come_back(axes: list[str], places: list[int]
     assert from_spec(spec).to_sharding(MESH) == sharding
     assert from_spec(parse_spec(str(spec))).to_sharding(MESH) == sharding
     assert NamedArray.parse(str(from_spec(spec)), MESH).to_sharding(MESH) == sharding
+
+
+NO_SPECS = ["P('x'", "P('x'))", "P(1)", "P(x)", "P(*x)", "P(,)", "P('x',,)", "P({'x'})", "P(True)"]
+NO_SPECS += ["P(b'x')", "P('x').y", "P(reduced={'x'})", "P('x' 'y')", "P(unreduced='x')", "P(x=)"]
+NO_SPECS += ["P(" + "(" * 10_000, "P(" * 1000, "P('x', (('y',),))"]
+
+
+@pytest.mark.parametrize("text", NO_SPECS)
+def test_what_is_no_spec_is_refused(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_spec(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "dims"),
+    [
+        ("PartitionSpec( 'x' , )", ("x",)),
+        ("P(('x'), ('y',), (), ['z'])", (("x",), ("y",), (), ("z",))),
+        ("P(jax.sharding.PartitionSpec.UNCONSTRAINED)", (UNCONSTRAINED,)),
+        ("P('a\\'b', \"c\\\\\", '\\x41\\u00e9\\n', 'é')", ("a'b", "c\\", "Aé\n", "é")),
+    ],
+)
+def test_names_are_read_as_python_writes_them(text: str, dims: tuple[object, ...]) -> None:
+    assert parse_spec(text).dims == dims

@@ -9,7 +9,6 @@ Source: the documentation of ``jax.sharding.PartitionSpec``.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -37,8 +36,6 @@ class Unconstrained:
 
 UNCONSTRAINED = Unconstrained()
 
-_SPEC_NAMES = ("P", "PartitionSpec")
-
 
 class Spec(NamedTuple):
     """A ``PartitionSpec`` without JAX."""
@@ -51,40 +48,6 @@ class Spec(NamedTuple):
         if self.unreduced:
             parts.append(f"unreduced={{{', '.join(map(repr, sorted(self.unreduced)))}}}")
         return f"P({', '.join(parts)})"
-
-
-def parse_spec(text: str) -> Spec | None:
-    """Return the spec that ``text``, ``P("X", None)``, denotes; ``None`` if it is no such text.
-
-    Entries are names, tuples of names, ``None`` and ``UNCONSTRAINED``, as JAX prints it or as
-    ``P.UNCONSTRAINED``; ``unreduced=`` is a set of names.
-    """
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            return None
-        dims = tuple(map(_parsed_entry, call.args))
-        unreduced: frozenset[str] = frozenset()
-        for keyword in call.keywords:
-            if keyword.arg != "unreduced":
-                return None
-            unreduced = frozenset(ast.literal_eval(keyword.value))
-    # The last two are what Python's parser says of text that is nested too deeply.
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return None
-    is_spec = call.func.id in _SPEC_NAMES and all(isinstance(name, str) for name in unreduced)
-    return Spec(dims, unreduced) if is_spec else None
-
-
-def _parsed_entry(node: ast.expr) -> str | tuple[str, ...] | Unconstrained | None:
-    name = getattr(node, "attr", None) or getattr(node, "id", None)
-    if name == "UNCONSTRAINED":
-        return UNCONSTRAINED
-    entry = ast.literal_eval(node)
-    axes = tuple(entry) if isinstance(entry, (tuple, list)) else (entry,)
-    if entry is not None and not all(isinstance(axis, str) for axis in axes):
-        raise ValueError(entry)
-    return axes if isinstance(entry, (tuple, list)) else entry
 
 
 def is_unconstrained(entry: object) -> bool:

@@ -29,8 +29,10 @@ from shardcore.expected import expect
 
 _SPEC = re.compile(r"\s*(?:jax\.sharding\.)?(?:P|PartitionSpec)\s*\(")
 _SDY = re.compile(r"\s*(?:<|#sdy|\[\s*\{)")
-_STRING = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"")
-_UNCONSTRAINED = re.compile(r"(?:(?:P|PartitionSpec)\.)?UNCONSTRAINED\b")
+_STRING = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"")
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|[\\'\"ntr])")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+_UNCONSTRAINED = re.compile(r"(?:(?:jax\.sharding\.)?(?:P|PartitionSpec)\.)?UNCONSTRAINED\b")
 _NONE = re.compile(r"None\b")
 _UNREDUCED = re.compile(r"unreduced\s*=")
 _HINT = 'a spec is written P("X", None, ("Y", "Z"))'
@@ -67,9 +69,10 @@ def _entry(parser: Parser) -> Entry:
         return None
     if parser.match(_UNCONSTRAINED):
         return UNCONSTRAINED
-    if parser.take("("):
-        parser.position -= 1
-        return _axes(parser, "(", ")")
+    for opening, closing in ("()", "[]"):
+        if parser.take(opening):
+            parser.position -= 1
+            return _axes(parser, opening, closing)
     return _axis(parser)
 
 
@@ -77,7 +80,13 @@ def _axis(parser: Parser) -> str:
     found = parser.match(_STRING)
     if not found:
         raise parser.unexpected("an axis in quotes, a tuple of axes, None or UNCONSTRAINED", _HINT)
-    return found[1] if found[1] is not None else found[2]
+    return _ESCAPE.sub(_unescaped, found[1] if found[1] is not None else found[2])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """The character that Python writes as ``match``."""
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
 
 def _axes(parser: Parser, opening: str, closing: str) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.bounded import shown
-from shardcore.calculus.partition_spec import Spec, from_spec, parse_spec
+from shardcore.calculus.partition_spec import Spec, from_spec
 from shardcore.calculus.pasted import unwrap
+from shardcore.calculus.spellings import parse_spec
 from shardcore.errors import ShardcoreError
 from shardcore.gspmd import HloSharding
 
@@ -119,10 +120,7 @@ def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
             return _of_object(text)
         stripped = unwrap(text.strip()).text
         if stripped.startswith(("P(", "PartitionSpec(")):
-            spec = parse_spec(stripped)
-            if spec is None:
-                return f"{shown(text)} is no PartitionSpec", _HINT
-            return _of_spec(spec, stripped)
+            return _of_spec(parse_spec(stripped), stripped)
         if stripped.startswith("{"):
             hlo = HloSharding.parse(stripped)
             return ExpectedSharding(stripped, (), (), is_spec=False, hlo=hlo)

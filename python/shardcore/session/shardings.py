@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from shardcore._core import DimSharding, Mesh, TensorSharding
-from shardcore.errors import Diagnostic, ShardcoreError, VerificationError
+from shardcore.errors import Diagnostic, ParseError, ShardcoreError, VerificationError
 
 NamedMesh: TypeAlias = tuple[str | None, Mesh]
 """A mesh after its name; one without is written in shardings."""
@@ -60,8 +60,9 @@ def read(
     """
     # The calculus is not imported with the package.
     from shardcore.bounded import shown
-    from shardcore.calculus.partition_spec import Spec, parse_spec
+    from shardcore.calculus.partition_spec import Spec
     from shardcore.calculus.pasted import over, unwrap
+    from shardcore.calculus.spellings import parse_spec
 
     if isinstance(sharding, TensorSharding):
         return sharding
@@ -72,9 +73,13 @@ def read(
         if text.startswith("{"):
             return _of_hlo(text, rank, mesh)
         if text.startswith(("P(", "PartitionSpec(")):
-            parsed = parse_spec(text)
-            if parsed is None:
-                raise _mistake(f"{shown(sharding)} is no PartitionSpec")
+            try:
+                parsed = parse_spec(text)
+            except ParseError as error:
+                message = f"{shown(sharding)} is no PartitionSpec: {error.message}"
+                problem = error.diagnostics[0]
+                problem = problem._replace(code="invalid-sharding", message=message)
+                raise VerificationError(problem) from None
             return _of_spec(parsed, rank, mesh)
         if text.startswith("["):
             name, default = _known(mesh)

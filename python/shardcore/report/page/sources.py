@@ -98,7 +98,8 @@ def _functions(text: str) -> Iterable[tuple[tuple[int, int], str]]:
     """First and last line of each outermost function and of each method, with its name."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    # SystemError where another thread parses too, in some versions of Python.
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return
     inside: list[tuple[ast.AST, str]] = [(tree, "")]
     while inside:
