@@ -1804,8 +1804,8 @@ class SessionProgram:
     def annotated_values(self) -> list[tuple[int, int]]:
         """What came with annotations beside the arguments and results of the entry function."""
     def mesh(self) -> tuple[str | None, Mesh] | None:
-        """The first mesh that is not of one device, after its name: of those with a name if there
-        are any, else of those that shardings write.
+        """The first mesh that has axes, after its name: of those with a name if there are any, else
+        of those that shardings write.
         """
     def annotated(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]

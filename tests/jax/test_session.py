@@ -10,6 +10,7 @@ import pytest
 import shardcore.jax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardcore import DimSharding, Mesh, TensorSharding, VerificationError
+from shardcore.session.sweep import sweep
 
 MESH = {"x": 4, "y": 2}
 ARGUMENTS = [jax.ShapeDtypeStruct((8, 16), jnp.float32), jax.ShapeDtypeStruct((16, 8), jnp.float32)]
@@ -51,3 +52,23 @@ def test_results_over_another_mesh_are_over_it_in_jax_too() -> None:
     assert twin.result.out_shardings == session.result.out_shardings
     with pytest.raises(VerificationError, match="is over a mesh that the program does not have"):
         session.set("b", NamedSharding(AbstractMesh((4, 2), ("x", "y")), PartitionSpec("x")))
+
+
+def test_a_function_of_a_random_key_has_a_session() -> None:
+    """JAX writes a mesh without axes for keys."""
+
+    def noisy(key: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
+        first, second = jax.random.split(key)
+        return a + jax.random.normal(first, a.shape), second
+
+    arguments = [jax.eval_shape(lambda: jax.random.key(0)), ARGUMENTS[0]]
+    session = shardcore.jax.lower(noisy, *arguments, mesh=MESH).session()
+    session.set("a", "P('x', 'y')")
+    assert session.result.in_specs == (PartitionSpec(), PartitionSpec("x", "y"))
+    bare = shardcore.jax.lower(noisy, *arguments)
+    assert bare.session(mesh={"z": 8}).module.meshes["mesh"] == Mesh({"z": 8})
+    annotated = shardcore.jax.lower(
+        noisy, *arguments, mesh=MESH, in_shardings=(None, PartitionSpec("x"))
+    )
+    swept = sweep(annotated.module, {"a": ["P('x')", "P()"]}, [Mesh({"x": 8}), Mesh({"x": 4})])
+    assert [row.row.error for row in swept] == [None] * 4

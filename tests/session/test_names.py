@@ -197,3 +197,27 @@ def test_a_sharding_without_a_mesh_is_over_a_mesh_without_a_name() -> None:
         assert 'the program\'s first one, <["a"=2]>; another one is written' in caught.value.hint
     session.set("%x", '<mesh<["b"=4]>, [{"b"}, {}]>')
     assert session.result["%x"].sharding.mesh == Mesh({"b": 4})
+
+
+def test_meshes_without_axes_do_not_count() -> None:
+    """JAX writes such a mesh for random keys."""
+    text = """sdy.mesh @empty_mesh = <[]>
+    {}
+    func.func @main(%x: tensor<8x4xf32>, %key: tensor<2xui32>)
+        -> (tensor<8x4xf32>, tensor<2xui32>) {{
+      %0 = sdy.sharding_constraint %key <@empty_mesh, [{{}}]> : tensor<2xui32>
+      %1 = stablehlo.tanh %x : tensor<8x4xf32>
+      return %1, %0 : tensor<8x4xf32>, tensor<2xui32>
+    }}"""
+    bare = Module.parse(text.format(""))
+    with pytest.raises(VerificationError) as caught:
+        bare.session().set("%x", "P('a')")
+    assert "module.session(mesh=" in caught.value.hint
+    for module in (bare, Module.parse(text.format('sdy.mesh @mesh = <["b"=2]>'))):
+        session = module.session(mesh={"a": 4})
+        assert session.module.meshes == {"empty_mesh": Mesh(), "mesh": Mesh({"a": 4})}
+        session.set("%x", "P('a')")
+        assert session.annotations["%x"].mesh_name == "mesh"
+        assert_as_new(session)
+    empty = Module.parse("sdy.mesh @mesh = <[]>").session(mesh={"a": 4})
+    assert empty.module.meshes == {"mesh": Mesh({"a": 4})}

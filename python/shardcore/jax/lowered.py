@@ -111,14 +111,16 @@ class Lowered:
             own = our_mesh(mesh)
             named = next((name for name, mesh in meshes.items() if mesh == own), "mesh")
             meshes = {named: own, **meshes}
-        if not meshes:
+        # Random keys are over a mesh without axes.
+        first = next((each for each in meshes.items() if each[1].axes), None)
+        if first is None:
             hint = 'give one, mesh={"data": 8}'
             raise mistake("missing-mesh", f"{shown(sharding)} is over no mesh", hint)
         rank = None if port.shape is None else len(port.shape)
         name = port.label or port.name
         # The axes of its spec are those of the program's mesh, whatever sizes they have in its own.
         sharding = sharding.spec if isinstance(sharding, NamedSharding) else sharding
-        return read_for(name, sharding, rank, next(iter(meshes.items()), None), meshes)
+        return read_for(name, sharding, rank, first, meshes)
 
     def as_text(self, dialect: str = "stablehlo") -> str:
         """Return the program as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``, as that of a
@@ -143,7 +145,8 @@ class Lowered:
             mesh = given if isinstance(given, Mesh) else Mesh(given)
             return Session(self.module, mesh=mesh, wrap=self._wrap(mesh), **options)
         wrap = functools.partial(JaxResult, trees=self._trees, mesh=self._mesh)
-        if not self.module.meshes and self._mesh is not None:
+        has_axes = any(mesh.axes for mesh in self.module.meshes.values())
+        if not has_axes and self._mesh is not None:
             own = our_mesh(self._mesh)
             # Its shardings may all be over other meshes, which are written in them.
             with contextlib.suppress(VerificationError):

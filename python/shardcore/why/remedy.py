@@ -154,7 +154,8 @@ def _targets(
 
 def _replicated(meshes: dict[str, Mesh], rank: int) -> TensorSharding | None:
     for name, mesh in meshes.items():
-        return TensorSharding.fully_replicated(mesh, rank, mesh_name=name)
+        if mesh.axes:
+            return TensorSharding.fully_replicated(mesh, rank, mesh_name=name)
     return None
 
 

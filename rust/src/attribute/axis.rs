@@ -153,7 +153,8 @@ pub fn unknown_axis(name: &str, mesh: &Mesh) -> Diagnostic {
     let names = mesh.axes.iter().map(|axis| &*axis.name);
     let mut diagnostic =
         Diagnostic::new(Code::UnknownAxis, format!("unknown axis name: \"{name}\""));
-    diagnostic.hint = suggest::hint(name, names, |name| format!("\"{name}\""));
+    diagnostic.hint = suggest::hint(name, names, |name| format!("\"{name}\""))
+        .or_else(|| Some("the mesh has no axes; name another one".to_owned()));
     diagnostic
 }
 

@@ -169,9 +169,9 @@ impl PySessionProgram {
         };
         annotated_values(program, entry).into_iter().filter_map(target).collect()
     }
-    /// The first mesh that is not of one device, and its name: of those with a name, or else of those that shardings write.
+    /// The first mesh that has axes, and its name: of those with a name, or else of those that shardings write.
     fn mesh(&self) -> Option<(Option<&str>, PyMesh)> {
-        let meshes = || self.program.meshes().iter().filter(|row| !row.mesh.is_maximal());
+        let meshes = || self.program.meshes().iter().filter(|row| !row.mesh.axes.is_empty());
         let row = meshes().find(|row| row.symbol.is_some()).or_else(|| meshes().next())?;
         let symbol = row.symbol.map(|symbol| self.program.str(symbol));
         Some((symbol, PyMesh::from_verified(row.mesh.clone())))

@@ -7,6 +7,9 @@ use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::mlir::print;
 
+/// The name of a mesh that is added to a program.
+const NAME: &str = "mesh";
+
 /// The mesh of `program` that is called `symbol` and equals `mesh`; it is added if no mesh is called that. Without a
 /// symbol, the first mesh that equals it, or else one that is written in the sharding itself.
 ///
@@ -46,17 +49,23 @@ fn first_place(program: &Program) -> Place {
 }
 
 /// The text of `program` with `mesh` in the place of its only mesh, or with `mesh` added if it has none. Shardings name
-/// the same axes as before, which the parser of the text checks. Meshes of one device, which callbacks to the host are
-/// over, stay.
+/// the same axes as before, which the parser of the text checks. Meshes without axes stay: those of one device, which callbacks
+/// to the host are over, and those of none, which random keys are over.
 ///
 /// # Errors
 /// The program has several meshes, or one that is written in its shardings.
 pub fn with_mesh(program: &mut Program, mesh: &Mesh) -> Result<String, Diagnostic> {
-    let is_maximal = |id: &MeshId| program.mesh(*id).is_maximal();
-    let rows: Vec<MeshId> = program.meshes().ids().filter(|id| !is_maximal(id)).collect();
+    let has_axes = |id: &MeshId| !program.mesh(*id).axes.is_empty();
+    let rows: Vec<MeshId> = program.meshes().ids().filter(has_axes).collect();
     match rows[..] {
         [] => {
-            mesh_for(program, mesh, Some("mesh"))?;
+            let symbol = program.intern(NAME);
+            match program.mesh_by_symbol(symbol) {
+                Some(empty) if !program.mesh(empty).is_maximal() => {
+                    replace(program, empty, symbol, mesh);
+                }
+                _ => drop(mesh_for(program, mesh, Some(NAME))?),
+            }
             Ok(print(program))
         }
         [only] => match program.meshes()[only].symbol {

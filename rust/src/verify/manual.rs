@@ -70,6 +70,10 @@ impl Verifier<'_> {
         if let Some(span) = self.program.attr_span(parent, "manual_axes") {
             problem = problem.with_related(span, "made manual here");
         }
+        if problem.hint.is_none() {
+            problem =
+                problem.with_hint("values in there are local along that axis: shard by others");
+        }
         self.report(op, problem);
     }
     pub(super) fn manual_computation(&mut self, op: OpId) {
