@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from shardcore import Module, PassManager
 from shardcore.session.paths import Pattern, steps
@@ -65,3 +67,32 @@ def test_arguments_and_results_are_looked_through_once() -> None:
     PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module)
     assert module._ports is not ports
     assert module["params['b']['w']"].sharding is not None
+
+
+def test_paths_are_what_the_strings_of_the_text_stand_for() -> None:
+    """MLIR writes quotes and what is not ASCII as hexadecimal bytes."""
+    module = Module.parse(
+        r"""sdy.mesh @mesh = <["a"=2]>
+    func.func @main(%0: tensor<8xf32> loc("d['\D0\BA\D0\BB']['\E8\AA\9E']"),
+                    %1: tensor<8xf32> loc("d[\22b'x\22]"),
+                    %2: tensor<8xf32> loc("d['new\\nline']"))
+        -> (tensor<8xf32> {jax.result_info = "r['\D0\BA']"}) {
+      %3 = stablehlo.add %0, %1 : tensor<8xf32> loc("\D0\BA.py":3:4)
+      return %3 : tensor<8xf32>
+    }"""
+    )
+    session = module.session()
+    labels = ["d['кл']['語']", 'd["b\'x"]', r"d['new\nline']", "r['к']"]
+    result = session.result
+    assert [port.label for port in [*result.arguments(), *result.results()]] == labels
+    others = ["d/кл/語", "d/b'x", "d/new\nline", "r/к"]
+    for label, other in zip(labels, others, strict=True):
+        assert session.targets(label) == session.targets(other) == [label]
+        session.set(label, "P('a')")
+        assert session.annotations[label]
+    assert session.targets("d/к*/**") == labels[:1]
+    assert result.why("r['к']").record()["value"] == "result 0"
+    assert [value.name for value in module.at("к.py:3")] == ["%3"]
+    assert module["%3"].location == "к.py:3:4"
+    twin = pickle.loads(pickle.dumps(session))
+    assert twin.annotations == session.annotations

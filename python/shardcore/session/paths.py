@@ -21,6 +21,8 @@ _STEP = re.compile(
     r"""\[\s*(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|(?P<index>[^\]]*))\s*\]"""
     r"""|(?P<name>[^\[\]/.]+)|[/.]"""
 )
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 MANY = "**"
 """The step of a pattern that stands for any number of steps."""
 _MOST_NEAR = 3
@@ -42,9 +44,15 @@ def steps(path: str) -> tuple[str, ...]:
             continue
         quoted = match["single"] if match["single"] is not None else match["double"]
         if quoted is not None:
-            text = re.sub(r"\\(.)", r"\1", quoted)
+            text = _ESCAPE.sub(_unescaped, quoted)
         found += _split(text.strip())
     return tuple(found)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """The character that Python writes as ``match``."""
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
 
 def end_of(path: str, count: int) -> str:

@@ -306,8 +306,6 @@ impl Tensors {
 
     fn result_label(&self, func: FuncId, index: usize) -> Option<String> {
         let port = self.given.func_results(func).get(index)?;
-        let mut attrs = self.given.attr_list(port.attrs).iter();
-        let info = attrs.find(|attr| self.given.str(attr.name) == "jax.result_info")?;
-        Some(self.given.text().get(info.value).trim_matches('"').to_owned())
+        self.given.result_label(port.attrs)
     }
 }

@@ -117,10 +117,7 @@ impl PyPort {
         if let Some(value) = self.argument {
             return self.program.value_location(value);
         }
-        let mut attrs = self.program.attr_list(self.attrs).iter();
-        let info = attrs.find(|attr| self.program.str(attr.name) == "jax.result_info")?;
-        let label = self.program.text().get(info.value).trim_matches('"');
-        (!label.is_empty()).then(|| label.to_owned())
+        self.program.result_label(self.attrs)
     }
     #[getter]
     fn r#type(&self) -> &str {

@@ -9,7 +9,9 @@ use super::installed::is_installed;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
+use crate::mlir::escapes::unescaped;
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 
 /// The innermost line or name of a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl Program {
     pub fn origin(&self, text: &str) -> Option<Origin> {
         let (names, place) = self.names_and_place(text);
         let Some(place) = place else {
-            return names.first().map(|&name| Origin::Name(name.to_owned()));
+            return names.into_iter().next().map(|name| Origin::Name(name.into_owned()));
         };
         let own = if is_installed(&place) { self.own_frame(text) } else { None };
         Some(Origin::Place(own.unwrap_or(place)))
@@ -60,14 +62,14 @@ impl Program {
     /// functions, those of the frames of a call stack, are inside of it. Takes time as [`Self::origin`].
     pub fn name_stack(&self, text: &str) -> String {
         let (names, _) = self.names_and_place(text);
-        let is_stack = |name: &&str| name.contains(['(', '/']);
+        let is_stack = |name: &Cow<'_, str>| name.contains(['(', '/']);
         let last = names.iter().position(is_stack).unwrap_or_default();
-        let mut parts: Vec<&str> = names.iter().take(last + 1).copied().collect();
+        let mut parts: Vec<Cow<'_, str>> = names.into_iter().take(last + 1).collect();
         parts.reverse();
         parts.join("/")
     }
     /// The innermost line of the location `text`, and the names before it, the outermost first.
-    fn names_and_place<'t>(&'t self, text: &'t str) -> (Vec<&'t str>, Option<String>) {
+    fn names_and_place<'t>(&'t self, text: &'t str) -> (Vec<Cow<'t, str>>, Option<String>) {
         let mut names = Vec::new();
         let mut seen = FxHashSet::default();
         let mut open = vec![Cursor::new(text, 0)];
@@ -94,7 +96,7 @@ impl Program {
 /// A part of a location.
 enum Part<'t> {
     Place(String),
-    Name(&'t str),
+    Name(Cow<'t, str>),
     Alias(&'t str),
 }
 
@@ -104,7 +106,7 @@ fn next_part<'t>(cursor: &mut Cursor<'t>) -> Option<Part<'t>> {
         let start = cursor.pos;
         match cursor.peek() {
             b'"' => {
-                let quoted = cursor.string().ok()?;
+                let quoted = unescaped(cursor.string().ok()?);
                 if cursor.eat(b':') {
                     return Some(Part::Place(format!("{quoted}:{}", line_and_column(cursor)?)));
                 }

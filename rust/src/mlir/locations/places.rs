@@ -11,7 +11,9 @@ use crate::error::{Code, Diagnostic};
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
+use crate::mlir::escapes::unescaped;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The number of lines near the requested one that an error names.
@@ -22,10 +24,10 @@ const NEAR: usize = 6;
 const MAX_STEPS: usize = 10_000;
 
 /// A line of the user's program, as slices of the program's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Frame<'p> {
     /// The file as the location names it.
-    file: &'p str,
+    file: Cow<'p, str>,
     /// The line, from 1.
     line: u64,
     /// The last line, where the location is a range over several.
@@ -35,7 +37,7 @@ struct Frame<'p> {
 }
 
 /// One part of a location.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Part<'p> {
     Frame(Frame<'p>),
     Alias(&'p str),
@@ -54,7 +56,7 @@ impl Frame<'_> {
             Reach::Start => self.line..=self.line,
             Reach::Range => self.line..=self.last_line,
         };
-        lines.contains(&line) && is_path_suffix(self.file, path)
+        lines.contains(&line) && is_path_suffix(&self.file, path)
     }
 }
 
@@ -125,7 +127,7 @@ fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
     } else {
         cursor.pos = end;
     }
-    Some(Frame { file, line, last_line, column })
+    Some(Frame { file: unescaped(file), line, last_line, column })
 }
 
 /// The locations that contain certain frames.
@@ -160,7 +162,7 @@ impl Program {
     }
     /// The innermost frame of the location `text` that is in no installed package.
     pub(super) fn own_frame(&self, text: &str) -> Option<String> {
-        let own = self.frames(text).find(|frame| !is_installed(frame.file));
+        let own = self.frames(text).find(|frame| !is_installed(&frame.file));
         own.map(|frame| frame.to_string())
     }
     /// The frames of the location `text`, innermost first, of at most [`MAX_STEPS`] parts.
@@ -277,7 +279,7 @@ impl Program {
         Reaching { aliases, is_wanted }
     }
     /// Every line of the program's locations, in the order of the text, each once.
-    fn source_places(&self) -> Vec<(&str, u64)> {
+    fn source_places(&self) -> Vec<(Cow<'_, str>, u64)> {
         let of_values =
             self.values_of(self.module_op()).into_iter().map(|value| self.value_loc_text(value));
         let texts = self.location_aliases().map(|(_, text)| text).chain(of_values);
@@ -288,7 +290,7 @@ impl Program {
                 Part::Frame(frame) => Some((frame.file, frame.line)),
                 Part::Alias(_) => None,
             })
-            .filter(|&place| seen.insert(place))
+            .filter(|place| seen.insert(place.clone()))
             .collect()
     }
     /// The aliases of locations with their definitions, in the order of the text.

@@ -2,8 +2,9 @@
 
 use crate::error::Span;
 use crate::index::ValueId;
-use crate::ir::{InsertPoint, Program, ValueDef};
+use crate::ir::{AttrRange, InsertPoint, Program, ValueDef};
 use crate::mlir::cursor::Cursor;
+use crate::mlir::escapes::unescaped;
 use crate::mlir::grammar::skip_type;
 
 impl Program {
@@ -17,6 +18,14 @@ impl Program {
     /// The insertion point right after the definition of `value`, with its location.
     pub fn after_value(&self, value: ValueId) -> InsertPoint {
         InsertPoint { place: self.place_after_value(value), loc: self.value_loc(value) }
+    }
+    /// The path in the user's program of a result of a function, whose attributes are `attrs`.
+    pub fn result_label(&self, attrs: AttrRange) -> Option<String> {
+        let mut attrs = self.attr_list(attrs).iter();
+        let info = attrs.find(|attr| self.str(attr.name) == "jax.result_info")?;
+        let text = self.text().get(info.value);
+        let label = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        (!label.is_empty()).then(|| unescaped(label).into_owned())
     }
     /// The contents of `loc(...)` of `arg`, a block argument; `None` if it has no location.
     pub(in crate::mlir) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
