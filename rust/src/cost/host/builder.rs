@@ -79,7 +79,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.graph.kernels.reserve(ops.len());
         self.graph.items.reserve(ops.len());
         self.reads.reserve(2 * ops.len());
-        let sets = combined(program, &self.storage.facts, &ops);
+        let sets = combined(program, (&self.storage.facts, self.layouts.is_on_host()), &ops);
         let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
         for op in ops {
             if program.has_traits(op, OpTraits::TERMINATOR) {
@@ -332,8 +332,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 copies.push(known);
                 continue;
             }
-            let kernel = self.kernel(op, false, false);
-            self.walk(kernel, value, false);
+            // What is only converted is written over what it is computed of, where that has as many bytes.
+            let is_in_place = key.1.iter().copied().eq(0..key.1.len());
+            let kernel = self.kernel(op, is_in_place, false);
+            self.walk(kernel, value, is_in_place);
             let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
             let is_wide = self.layouts.widens(program, self.works, op, value);
             let copy = self.make(value, bytes.saturating_mul(if is_wide { 2 } else { 1 }), kernel);

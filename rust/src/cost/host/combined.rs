@@ -23,8 +23,13 @@ const NONE: u32 = u32::MAX;
 /// What has to be equal: element type, reduction, groups of devices.
 type Key<'a> = (&'a str, StrId, &'a str);
 
-/// The sets of all-reduces among the ops of a block, by op. Those that run alone are in sets of one.
-pub fn combined(program: &Program, facts: &Facts, ops: &[OpId]) -> FxHashMap<OpId, u32> {
+/// The sets of all-reduces among the ops of a block, by op. Those that run alone are in sets of one. `is_on_host` says whether
+/// things are as on hosts.
+pub fn combined(
+    program: &Program,
+    (facts, is_on_host): (&Facts, bool),
+    ops: &[OpId],
+) -> FxHashMap<OpId, u32> {
     let mut sums: Vec<(OpId, u32)> = Vec::new();
     let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
     let mut counts: Vec<usize> = Vec::new();
@@ -33,7 +38,7 @@ pub fn combined(program: &Program, facts: &Facts, ops: &[OpId]) -> FxHashMap<OpI
     // What comes before all of them needs none.
     let ops = &ops[first..];
     for &op in ops.iter().filter(|op| is_sum(op)) {
-        if let Some(key) = key(program, op) {
+        if let Some(key) = key(program, op, is_on_host) {
             let next = kinds.len() as u32;
             let kind = *kinds.entry(key).or_insert(next);
             counts.resize(kinds.len(), 0);
@@ -268,8 +273,8 @@ pub fn is_scatter(program: &Program, op: OpId) -> bool {
     program.op_name(op) == SCATTER && program.cause(op).is_some()
 }
 
-/// What has to be equal for `op`, if it is an all-reduce of one operand.
-fn key(program: &Program, op: OpId) -> Option<Key<'_>> {
+/// What has to be equal for `op`, if it is an all-reduce of one operand. Hosts reduce `bf16` as `f32`.
+fn key(program: &Program, op: OpId, is_on_host: bool) -> Option<Key<'_>> {
     let is_sum = program.op_name(op) == SUM || is_scatter(program, op);
     if !is_sum || program.num_operands(op) != 1 {
         return None;
@@ -279,5 +284,7 @@ fn key(program: &Program, op: OpId) -> Option<Key<'_>> {
     let groups = program.attr(op, "replica_groups").unwrap_or_default();
     let text = program.value_type_text(program.result(op, 0));
     let element = text.rsplit(['x', '<']).next().unwrap_or_default();
+    let element = element.strip_suffix('>').unwrap_or(element);
+    let element = if is_on_host && element == "bf16" { "f32" } else { element };
     Some((element, program.op_name_id(inner), groups))
 }

@@ -38,8 +38,14 @@ pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
 pub fn is_for_sums(program: &Program, works: &mut Works<'_>, (op, named): (OpId, &Named)) -> bool {
     named.is_known_to_library
         && program.num_results(op) > 0
+        && (!named.converts || is_read_by_library(works.tensors.element(program.operand(op, 0))))
         && (works.tensors.of(program.result(op, 0)).elements >= LEAST_REDUCED
             || program.has_traits(op, OpTraits::CONSTANT_LIKE))
+}
+
+/// Whether a library converts elements of this type to floats. Others are written as floats before.
+fn is_read_by_library(element: &str) -> bool {
+    matches!(element, "f32" | "bf16" | "f64" | "i8" | "ui8")
 }
 
 /// Whether `op`, of which is known whether it is a kernel of its own, fuses with the ops that make its operands.

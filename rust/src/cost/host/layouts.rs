@@ -16,7 +16,7 @@ use super::orders::{
 };
 use super::signed::BySignature;
 use crate::index::{Id, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, Program};
+use crate::ir::{OpKind, OpTraits, Program};
 
 /// The fewest features, on one side or the other, of convolutions that a library computes.
 const LEAST_FEATURES: i64 = 32;
@@ -51,6 +51,7 @@ impl Layouts {
         self.is_wide
             && works.movement(op) == Movement::Opaque
             && program.kind(op) != OpKind::CustomCall
+            && !program.has_traits(op, OpTraits::TERMINATOR)
             && works.tensors.element(value) == "bf16"
     }
     /// The order in which `op` reads operand `index`, if it reads a copy.

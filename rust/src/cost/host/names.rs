@@ -23,6 +23,8 @@ pub struct Named {
     pub is_of_nothing: bool,
     /// A library computes it for a reduction.
     pub is_known_to_library: bool,
+    /// It converts elements to another type.
+    pub converts: bool,
     /// Of which elements XLA computes it only once.
     pub expense: Expense,
 }
@@ -81,6 +83,7 @@ fn named(name: &str, works: &Works<'_>, op: OpId) -> Named {
         is_select: name == "stablehlo.select",
         is_of_nothing: matches!(name, "stablehlo.broadcast_in_dim" | "stablehlo.iota"),
         is_known_to_library: is_known_to_library(name),
+        converts: name == "stablehlo.convert",
         expense,
     }
 }

@@ -1,6 +1,7 @@
 //! What kernels read: the operands of their ops, or what these are computed of.
 
 use super::builder::Builder;
+use super::combined::is_scatter;
 use super::facts::Fact;
 use super::graph::{Read, NONE};
 use crate::index::{Id, OpId, ValueId};
@@ -100,9 +101,15 @@ impl Builder<'_, '_, '_> {
                     let item = self.items[value.index()];
                     let is_gather = |op: OpId| self.storage.facts.has(op, Fact::GATHER);
                     // XLA gathers into more dims, which its users reshape: nothing is written over these.
-                    let is_elementwise = is_elementwise
-                        && !(row.has_tail && row.is_inlined)
-                        && !program.defining_op(value).is_some_and(is_gather);
+                    let has_tail = row.has_tail && row.is_inlined;
+                    let made_by = program.defining_op(value);
+                    let is_in_order = |op: OpId| {
+                        !is_gather(op)
+                            && !(has_tail
+                                && (is_scatter(program, op)
+                                    || self.layouts.moves_result(program, self.works, op)))
+                    };
+                    let is_elementwise = is_elementwise && made_by.is_none_or(is_in_order);
                     self.reads.push((kernel, Read { item, is_elementwise }));
                 }
                 None => {}
