@@ -3,6 +3,7 @@
 use super::super::fusion::is_only_read;
 use super::super::work::Movement;
 use super::super::works::Works;
+use super::branches::{self, Alike};
 use super::combined::{combined, is_scatter};
 use super::facts::Fact;
 use super::graph::{Graph, Item, Kernel, Read, NONE};
@@ -201,8 +202,15 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.graph.ops.push((op, kernel));
         self.read_operands(kernel, op, &copies);
         self.operand_copies = copies;
+        let alike = branches::alike(program, op, |value| self.storage.equal.first(value));
         for (index, value) in program.op_results(op).enumerate() {
-            if program.kind(op) == OpKind::While && is_only_read(program, op, index) {
+            let other = alike.get(index).copied().flatten().map_or(NONE, |other| match other {
+                Alike::Outside(value) => self.item(value),
+                Alike::Result(other) => self.item(program.result(op, other)),
+            });
+            if other != NONE {
+                self.name(value, other, kernel);
+            } else if program.kind(op) == OpKind::While && is_only_read(program, op, index) {
                 let item = self.item(program.operand(op, index));
                 if item != NONE {
                     self.name(value, item, kernel);

@@ -7,6 +7,8 @@
 use super::graph::{Graph, Item, NONE};
 use super::heap::{heap_size, Temporary};
 use super::liveness::Liveness;
+use super::rooms::{Rooms, Tenant};
+use super::spans::Span as Taken;
 use super::{made, Blocks, Entry};
 use crate::cost::execution::Execution;
 use crate::cost::memory::Live;
@@ -72,7 +74,7 @@ pub fn lifetimes(
     let mut blocks = Blocks::new(program, works, execution, entry, false);
     let Entry { graph, liveness, num_arguments, outputs } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
-    let (graph, late) = walk.unroll(&mut blocks, graph, liveness);
+    let Open { graph, late, .. } = walk.unroll(&mut blocks, graph, liveness);
     if walk.found.moments.is_empty() {
         walk.found.moments.extend(program.last_op(body).get().map(|op| (op, program.loc(op))));
     }
@@ -109,9 +111,12 @@ pub fn allocated(
     let mut blocks = Blocks::new(program, works, execution, entry, true);
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
-    let (graph, _) = walk.unroll(&mut blocks, graph, liveness);
-    let outputs = outputs.into_iter().map(|item| graph.items[item as usize].bytes);
-    outputs.fold(heap_size(&walk.heap), u128::saturating_add)
+    let open = walk.unroll(&mut blocks, graph, liveness);
+    let rooms = open.rooms();
+    let given = open.given(program);
+    let heap = rooms.fill(walk.heap, walk.num_inside, &given);
+    let outputs = outputs.into_iter().map(|item| open.graph.items[item as usize].bytes);
+    outputs.fold(heap_size(&heap), u128::saturating_add)
 }
 
 /// Kernels whose results the blocks inside their ops make: the first of the moments of these, and the one after the last.
@@ -129,13 +134,71 @@ struct Open {
     /// The blocks inside its op that are yet to be added, and whether there are any at all.
     inside: std::vec::IntoIter<BlockId>,
     has_inside: bool,
+    /// What the branches of ops have made of results, as the kernel of the op, the index of the result, and a place in the heap.
+    made_inside: Vec<(u32, u32, u32)>,
 }
 
 impl Open {
     fn new(graph: Graph, liveness: Liveness) -> Self {
         let starts = Vec::with_capacity(liveness.order.len() + 1);
         let (late, inside) = (MadeInside::default(), Vec::new().into_iter());
-        Self { graph, liveness, starts, late, kernel: None, inside, has_inside: false }
+        let (kernel, has_inside, made_inside) = (None, false, Vec::new());
+        Self { graph, liveness, starts, late, kernel, inside, has_inside, made_inside }
+    }
+    /// Whether the kernel whose moments are being added is a loop.
+    fn is_in_loop(&self, program: &Program) -> bool {
+        let kernel = self.kernel.map(|kernel| self.graph.kernels[kernel as usize]);
+        kernel.is_some_and(|kernel| program.kind(kernel.op) == OpKind::While)
+    }
+    /// Adds what a branch of the op whose moments are being added returns: `graph` is that of the branch, and `places` says where
+    /// in the heap its items are.
+    fn add_made_inside(&mut self, graph: &Graph, places: &[Option<u32>]) {
+        let Some(kernel) = self.kernel else { return };
+        for (&item, index) in graph.returned.iter().zip(0..).filter(|(&item, _)| item != NONE) {
+            if let Some(place) = places[graph.stored_as(item) as usize] {
+                self.made_inside.push((kernel, index, place));
+            }
+        }
+    }
+    /// The memory of the outputs of the entry function, all of whose moments are there.
+    fn rooms(&self) -> Rooms {
+        let mut rooms = Rooms::default();
+        let last = self.liveness.order.len().saturating_sub(1);
+        for output in &self.liveness.outputs {
+            let own = output.items.last().map_or(NONE, |span| span.item);
+            let mut tenants: Vec<Tenant> = Vec::new();
+            let mut before = None;
+            for Taken { first, last: until, item } in output.items.iter() {
+                let Item { bytes, made_by, .. } = self.graph.items[item as usize];
+                let made = self.late.get(&made_by).map(|&(_, after)| after);
+                let from = made.unwrap_or(self.starts[first as usize]);
+                // It is written over what ends there.
+                if let Some(old) = tenants.last_mut().filter(|_| before == Some(first)) {
+                    old.span.1 = old.span.1.min(from.saturating_sub(1));
+                }
+                before = Some(until);
+                let after = self.starts.get(until as usize + 1).copied();
+                let after = after.filter(|_| until as usize <= last).unwrap_or(u32::MAX);
+                let is_owner = item == own || made_by == NONE;
+                tenants.push(Tenant { bytes, span: (from, after - 1), is_owner });
+            }
+            let bytes = self.graph.items.get(own as usize).map_or(0, |item| item.bytes);
+            rooms.add(bytes, tenants);
+        }
+        rooms
+    }
+    /// The places in the heap of what branches have made of results that are in the memory of outputs, with the output.
+    fn given(&self, program: &Program) -> Vec<(u32, u32)> {
+        let output_of = |&(kernel, index, place): &(u32, u32, u32)| {
+            let op = self.graph.kernels[kernel as usize].op;
+            let value = program.op_results(op).nth(index as usize)?;
+            let made = self.graph.makes(kernel).iter();
+            let item =
+                made.copied().find(|&item| self.graph.items[item as usize].value == value)?;
+            let output = self.liveness.in_output[self.graph.stored_as(item) as usize];
+            (output != NONE).then_some((place, output))
+        };
+        self.made_inside.iter().filter_map(output_of).collect()
     }
 }
 
@@ -146,21 +209,23 @@ struct Walk<'p> {
     entered: FxHashSet<BlockId>,
     found: Lifetimes,
     heap: Vec<Temporary>,
+    /// How many of those in the heap are of blocks inside the ops of the entry function.
+    num_inside: usize,
 }
 
 impl<'p> Walk<'p> {
     fn new(program: &'p Program) -> Self {
         let (entered, found) = (FxHashSet::default(), Lifetimes::default());
-        Self { program, entered, found, heap: Vec::new() }
+        Self { program, entered, found, heap: Vec::new(), num_inside: 0 }
     }
     /// Adds the moments of the entry function and of the blocks inside its ops, and the values in their memory, besides
-    /// arguments and outputs; returns the graph. Iterative, since calls may be deep.
+    /// arguments and outputs; returns what is known of the entry function. Iterative, since calls may be deep.
     fn unroll(
         &mut self,
         blocks: &mut Blocks<'_, '_, '_>,
         graph: Graph,
         liveness: Liveness,
-    ) -> (Graph, MadeInside) {
+    ) -> Open {
         let mut around: Vec<Open> = Vec::new();
         let mut open = Open::new(graph, liveness);
         loop {
@@ -179,10 +244,14 @@ impl<'p> Walk<'p> {
                 self.enter(blocks, &mut open, kernel);
                 continue;
             }
-            self.close(&mut open);
-            match around.pop() {
-                Some(outer) => open = outer,
-                None => return (open.graph, open.late),
+            if around.is_empty() {
+                self.num_inside = self.heap.len();
+            }
+            let places = self.close(&mut open);
+            let Some(outer) = around.pop() else { return open };
+            let inner = std::mem::replace(&mut open, outer);
+            if around.is_empty() && !open.is_in_loop(self.program) {
+                open.add_made_inside(&inner.graph, &places);
             }
         }
     }
@@ -213,8 +282,8 @@ impl<'p> Walk<'p> {
             self.found.moments.push((op, self.program.loc(op)));
         }
     }
-    /// Adds the values of a block whose moments are all there.
-    fn close(&mut self, open: &mut Open) {
+    /// Adds the values of a block whose moments are all there; returns the places of its items in the heap.
+    fn close(&mut self, open: &mut Open) -> Vec<Option<u32>> {
         let Open { graph, liveness, starts, late, .. } = open;
         starts.push(self.found.moments.len() as u32);
         let last = liveness.order.len().saturating_sub(1);
@@ -233,6 +302,7 @@ impl<'p> Walk<'p> {
                 self.heap.push(Temporary { bytes: item.bytes, span, shares });
             }
         }
+        places
     }
     /// Adds a moment for `block`, the body of a function, which stands at another call than `op`.
     fn add_again(&mut self, blocks: &mut Blocks<'_, '_, '_>, op: OpId, block: BlockId) {

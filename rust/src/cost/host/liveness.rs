@@ -3,7 +3,7 @@
 use super::graph::{Graph, Item, NONE};
 use super::order::breadth_first;
 use super::rows::Rows;
-use super::spans::{is_within, Span, Spans};
+use super::spans::{is_within, Output, Span, Spans};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -25,14 +25,10 @@ pub struct Liveness {
     pub shares: Vec<u32>,
     /// The bytes that are taken at each position, besides arguments and outputs.
     pub taken: Vec<u128>,
-}
-
-/// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there.
-struct Output {
-    items: Spans,
-    /// The last position at which the donated argument is read, and the first one of the output: nothing else is in the
-    /// memory before the one, or after the other.
-    free: (u32, u32),
+    /// The memory of the outputs of the entry function.
+    pub outputs: Vec<Output>,
+    /// The output whose memory each item is in before that is made, or which it is; [`NONE`] if there is none.
+    pub in_output: Vec<u32>,
 }
 
 /// A run through a block.
@@ -91,7 +87,8 @@ impl Liveness {
         for (is_output, &argument) in is_output.iter_mut().zip(&run.taking_over) {
             *is_output &= argument == NONE;
         }
-        Self { order, spans: run.spans, is_output, shares: run.shares, taken }
+        let Run { spans, shares, outputs, in_output, .. } = run;
+        Self { order, spans, is_output, shares, taken, outputs, in_output }
     }
 }
 
@@ -168,6 +165,7 @@ impl<'g> Run<'g> {
                 }
             }
             self.is_output[at as usize] = true;
+            self.in_output[at as usize] = self.outputs.len() as u32;
             self.by_size.push((item.bytes, Reverse(self.outputs.len() as u32)));
             self.outputs.push(output);
         }

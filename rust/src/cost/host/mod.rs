@@ -14,6 +14,7 @@
 //! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
 //! addition; a `case` needs that of the branch that needs most.
 
+mod branches;
 mod builder;
 mod combined;
 mod conversions;
@@ -41,6 +42,8 @@ mod paths;
 mod pools;
 mod readers;
 mod reads;
+mod returned;
+mod rooms;
 mod rows;
 mod scattered;
 mod signed;
@@ -156,7 +159,11 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             .iter()
             .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
         let donated: Vec<(usize, u32)> = pairs.collect();
-        let graph = updated::with_copies(program, self.builder.graph(body), &donated);
+        let mut graph = self.builder.graph(body);
+        if let Some(last) = program.last_op(body).get() {
+            graph = returned::with_copies(graph, last, &donated);
+        }
+        let graph = updated::with_copies(program, graph, &donated);
         let graph = with_copies(graph, &donated);
         let liveness = Liveness::of_entry(&graph, &donated);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();

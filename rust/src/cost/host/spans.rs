@@ -15,6 +15,15 @@ pub struct Span {
 /// little time however many there are.
 pub struct Spans(Vec<Vec<Span>>);
 
+/// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there.
+pub struct Output {
+    /// What is in it, by positions.
+    pub items: Spans,
+    /// The last position at which the donated argument is read, and the first one of the output: nothing else is in the
+    /// memory before the one, or after the other.
+    pub free: (u32, u32),
+}
+
 impl Spans {
     /// A list of one.
     pub fn of(span: Span) -> Self {
@@ -48,6 +57,10 @@ impl Spans {
         let before = place.checked_sub(1).map(|place| part[place]);
         let after = part.get(place).or_else(|| self.0.get(at + 1)?.first());
         (before, after.copied())
+    }
+    /// All spans, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Span> + '_ {
+        self.0.iter().flatten().copied()
     }
     /// The last span.
     pub fn last(&self) -> Option<Span> {
