@@ -34,12 +34,13 @@ pub fn with_copies(graph: Graph, last: OpId, donated: &[(usize, u32)]) -> Graph 
 
 /// The indices of outputs that are copies, each with the item that it is one of.
 fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(usize, u32)> {
+    let given: FxHashSet<(usize, u32)> = donated.iter().copied().collect();
     let mut seen: FxHashSet<u32> = FxHashSet::default();
     let mut copied = Vec::new();
     for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
         let item = graph.stored_as(item);
         let is_argument = graph.items[item as usize].made_by == NONE;
-        let is_given_back = is_argument && donated.contains(&(index, item));
+        let is_given_back = is_argument && given.contains(&(index, item));
         if !seen.insert(item) || is_argument && !is_given_back {
             copied.push((index, item));
         }
