@@ -17,14 +17,23 @@ pub enum Alike {
 }
 
 /// For each result of `op` what it is another name of, where `first` says which value each is equal to; empty if `op` is no `case`.
+#[inline]
 pub fn alike(
     program: &Program,
     op: OpId,
     first: impl Fn(ValueId) -> ValueId,
 ) -> Vec<Option<Alike>> {
-    if !matches!(program.kind(op), OpKind::Case | OpKind::If) {
-        return Vec::new();
+    match program.kind(op) {
+        OpKind::Case | OpKind::If => returned_alike(program, op, first),
+        _ => Vec::new(),
     }
+}
+
+fn returned_alike(
+    program: &Program,
+    op: OpId,
+    first: impl Fn(ValueId) -> ValueId,
+) -> Vec<Option<Alike>> {
     let blocks = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
     let ends: Option<Vec<OpId>> = blocks.map(|block| program.last_op(block).get()).collect();
     let count = program.num_results(op);

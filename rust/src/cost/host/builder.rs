@@ -204,10 +204,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.operand_copies = copies;
         let alike = branches::alike(program, op, |value| self.storage.equal.first(value));
         for (index, value) in program.op_results(op).enumerate() {
-            let other = alike.get(index).copied().flatten().map_or(NONE, |other| match other {
-                Alike::Outside(value) => self.item(value),
-                Alike::Result(other) => self.item(program.result(op, other)),
-            });
+            let other = match alike.get(index) {
+                None | Some(None) => NONE,
+                Some(&Some(Alike::Outside(value))) => self.item(value),
+                Some(&Some(Alike::Result(other))) => self.item(program.result(op, other)),
+            };
             if other != NONE {
                 self.name(value, other, kernel);
             } else if program.kind(op) == OpKind::While && is_only_read(program, op, index) {

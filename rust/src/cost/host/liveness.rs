@@ -367,10 +367,10 @@ impl<'g> Run<'g> {
         };
         if what.is_elementwise {
             // XLA does not look for memory for what is updated in place, nor in that of what is.
-            let is_plain = |item: u32| !self.is_updated[graph.stored_as(item) as usize];
-            let reads = graph.reads(kernel).iter().filter(|read| read.is_elementwise);
-            let mut reads = reads.filter(|read| is_plain(made) && is_plain(read.item));
-            return reads.find_map(|read| fits(read.item));
+            let is_plain = |&item: &u32| !self.is_updated[item as usize];
+            let mut reads = graph.reads(kernel).iter().filter(|read| read.is_elementwise);
+            let old = reads.find_map(|read| fits(read.item).filter(is_plain));
+            return old.filter(|_| is_plain(&made));
         }
         Some(graph.items[made as usize].over).filter(|&item| item != NONE).and_then(fits)
     }

@@ -27,14 +27,13 @@ pub fn order(graph: &Graph) -> &Order {
 fn make(graph: &Graph) -> Order {
     let count = graph.kernels.len();
     let mut waits = vec![0_u32; count];
-    // The users of each kernel, the first ones first: pairs of a user and the place of the next one.
-    let mut first_users = vec![NONE; count];
+    // The users of each kernel, the first ones first: pairs of a user and the place of the next one. Names come last: XLA makes
+    // them when all else is there.
+    let mut first_users = [vec![NONE; count], vec![NONE; count]];
     let mut users: Vec<(u32, u32)> = Vec::with_capacity(graph.num_reads());
     let mut kernels = Vec::with_capacity(count);
-    let names = (0..count as u32).rev().filter(|&at| graph.kernels[at as usize].is_name);
-    let others = (0..count as u32).rev().filter(|&at| !graph.kernels[at as usize].is_name);
-    // XLA makes them when all else is there: they are the last users.
-    for at in names.chain(others) {
+    for at in (0..count as u32).rev() {
+        let first_users = &mut first_users[usize::from(graph.kernels[at as usize].is_name)];
         graph.for_each_need(at, |by| {
             waits[at as usize] += 1;
             let next = std::mem::replace(&mut first_users[by as usize], users.len() as u32);
@@ -50,15 +49,17 @@ fn make(graph: &Graph) -> Order {
     while let Some(&at) = kernels.get(done) {
         done += 1;
         let depth = depths[at as usize] + 1;
-        let mut next = first_users[at as usize];
-        while let Some(&(user, after)) = users.get(next as usize) {
-            next = after;
-            let waits = &mut waits[user as usize];
-            *waits -= 1;
-            if *waits == 0 {
-                // The deepest of what it needs has run last.
-                depths[user as usize] = depth;
-                kernels.push(user);
+        for first_users in &first_users {
+            let mut next = first_users[at as usize];
+            while let Some(&(user, after)) = users.get(next as usize) {
+                next = after;
+                let waits = &mut waits[user as usize];
+                *waits -= 1;
+                if *waits == 0 {
+                    // The deepest of what it needs has run last.
+                    depths[user as usize] = depth;
+                    kernels.push(user);
+                }
             }
         }
     }
