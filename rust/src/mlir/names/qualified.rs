@@ -60,9 +60,15 @@ impl QualifiedNames {
         let index = self.index(program, program.func_op(function));
         index.map_or(Denoted::Nothing, |index| index.find(program, path))
     }
-    /// The shortest name of `value` of `program` that denotes nothing else in its function.
+    /// The shortest name of `value` of `program` that denotes nothing else in its function; its own if it is in none any more.
     pub fn name(&self, program: &Program, value: ValueId) -> String {
-        let region = region_of_value(program, value);
+        let block = match program.def(value) {
+            ValueDef::Result(op) => program.parent_block(op).get(),
+            ValueDef::Arg(block) => Some(block),
+        };
+        let Some(region) = block.and_then(|block| program.block_region(block).get()) else {
+            return program.value_name(value);
+        };
         let owner = program.region_op(region);
         if program.kind(owner) == OpKind::Func {
             return program.value_name(value);
