@@ -100,6 +100,19 @@ def test_values_are_there_from_their_op_to_their_last_use() -> None:
     assert rows["%1"].first <= names.index("%1") < rows["%1"].last == names.index("%2")
 
 
+def test_reshapes_between_ops_and_their_matrices_are_no_points() -> None:
+    cube = "tensor<4x256x512xf32>"
+    timeline = timeline_of(f"""
+    func.func @main(%x: {cube}, %w: tensor<512x512xf32>) -> {cube} {{
+      %0 = stablehlo.reverse %x, dims = [1] : {cube}
+      %1 = stablehlo.dot_general %0, %w, contracting_dims = [2] x [0]
+          : ({cube}, tensor<512x512xf32>) -> {cube}
+      %2 = stablehlo.reverse %1, dims = [1] : {cube}
+      return %2 : {cube}
+    }}""")
+    assert [point.value for point in timeline.points] == ["%0", "%1", "%2"]
+
+
 def test_a_loop_stands_for_one_trip() -> None:
     timeline = timeline_of(LOOP)
     names = [point.value for point in timeline.points]

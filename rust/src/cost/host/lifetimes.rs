@@ -4,7 +4,7 @@
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
 //! sum of what is in memory at one moment is the peak of [`super::host_peak`].
 
-use super::graph::{Graph, Item, NONE};
+use super::graph::{Graph, Item, Kernel, NONE};
 use super::heap::{heap_size, Temporary};
 use super::liveness::Liveness;
 use super::rooms::{Rooms, Tenant};
@@ -270,15 +270,15 @@ impl<'p> Walk<'p> {
             open.has_inside = true;
         }
     }
-    /// Ends the moments of the kernel that was entered, which has at least one.
+    /// Ends the moments of the kernel that was entered, which has at least one, unless it only gives another name.
     fn leave(&mut self, open: &mut Open) {
         let (Some(kernel), Some(&first)) = (open.kernel.take(), open.starts.last()) else { return };
-        let op = open.graph.kernels[kernel as usize].op;
+        let Kernel { op, is_name, .. } = open.graph.kernels[kernel as usize];
         let now = self.found.moments.len() as u32;
         if open.has_inside && self.program.kind(op) != OpKind::While {
             open.late.insert(kernel, (first, now));
         }
-        if now == first {
+        if now == first && !is_name {
             self.found.moments.push((op, self.program.loc(op)));
         }
     }
