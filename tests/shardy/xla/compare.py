@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import shardcore
+from jax.sharding import AbstractMesh
 
 from tests.shardy.programs import registry
+from tests.shardy.programs.registry import Tree
 from tests.shardy.xla import compiled
 from tests.shardy.xla.measured import measured
 
@@ -59,3 +62,11 @@ def _rows(name: str, text: str) -> Iterator[Row]:
 
 def _within(ours: float, xla: float, tolerance: float) -> bool:
     return abs(ours - xla) <= tolerance * xla
+
+
+def costed(
+    function: Callable[..., Any], on: AbstractMesh, arguments: Tree, specs: Tree
+) -> tuple[str, shardcore.Cost]:
+    """The text of ``function``, lowered for hosts, and its cost."""
+    text = str(registry.lower(function, on, arguments, specs, platform="cpu").as_text())
+    return text, shardcore.Module.parse(text).propagate(legalize_chlo=True).cost(HARDWARE)

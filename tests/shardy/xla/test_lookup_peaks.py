@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-import shardcore
 from jax.sharding import PartitionSpec as P
 
-from tests.shardy.programs.registry import Tree, f32, i32, lower, mesh
+from tests.shardy.programs.registry import Tree, f32, i32, mesh
 from tests.shardy.xla import compiled
+from tests.shardy.xla.compare import costed
 from tests.shardy.xla.measured import measure
 
 MESH = mesh(data=2, model=4)
@@ -75,7 +75,6 @@ CASES: dict[str, tuple[Callable[..., Any], Tree, Tree, float]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_peaks_are_those_of_xla(case: str) -> None:
     function, arguments, specs, tolerance = CASES[case]
-    text = str(lower(function, MESH, arguments, specs, platform="cpu").as_text())
-    cost = shardcore.Module.parse(text).propagate(legalize_chlo=True).cost()
+    text, cost = costed(function, MESH, arguments, specs)
     assert cost.host_peak_bytes == pytest.approx(measure(text).peak, rel=tolerance)
     assert cost.flops_counting_loops_once == pytest.approx(compiled.flops(text), rel=0.02)

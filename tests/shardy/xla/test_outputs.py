@@ -13,6 +13,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from tests.shardy.programs.registry import Tree, f32, i32, lower, mesh
+from tests.shardy.xla.compare import costed
 from tests.shardy.xla.measured import measure
 
 DATA = mesh(data=8)
@@ -80,8 +81,7 @@ CASES: dict[str, tuple[Callable[..., Any], Tree, Tree]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_peaks_are_those_of_xla(case: str) -> None:
     function, arguments, specs = CASES[case]
-    text = str(lower(function, DATA, arguments, specs, platform="cpu").as_text())
-    cost = shardcore.Module.parse(text).propagate(legalize_chlo=True).cost()
+    text, cost = costed(function, DATA, arguments, specs)
     assert cost.host_peak_bytes == pytest.approx(measure(text).peak, rel=0.1)
 
 

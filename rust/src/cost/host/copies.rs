@@ -20,12 +20,7 @@ pub fn with_copies(
         while let Some((&(_, item), rest)) = copies.split_first().filter(|(copy, _)| copy.0 == at) {
             copies = rest;
             let made_by = kernels.len() as u32;
-            kernels.push(Kernel {
-                op: kernel.op,
-                is_elementwise: false,
-                is_op: false,
-                is_name: false,
-            });
+            kernels.push(Kernel::copy_for(kernel.op));
             reads.push(Read { item, is_elementwise: false });
             reads.end_row();
             let Item { value, bytes, .. } = items[item as usize];

@@ -120,15 +120,16 @@ fn is_broadcast(program: &Program, value: ValueId) -> bool {
 
 /// Whether `value` is a constant all of whose elements are equal, or a broadcast of one.
 fn is_splat_value(program: &Program, value: ValueId) -> bool {
-    let Some(op) = program.defining_op(value) else { return false };
-    if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
-        return is_splat(program, op);
+    splat(program, value).is_some()
+}
+
+/// The constant all of whose elements are equal that `value` is, or is a broadcast of.
+pub fn splat(program: &Program, value: ValueId) -> Option<OpId> {
+    let mut op = program.defining_op(value)?;
+    if program.op_name(op) == "stablehlo.broadcast_in_dim" {
+        op = program.defining_op(program.operands(op).next()?)?;
     }
-    let operand = program.operands(op).next();
-    program.op_name(op) == "stablehlo.broadcast_in_dim"
-        && operand.and_then(|value| program.defining_op(value)).is_some_and(|op| {
-            program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
-        })
+    (program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)).then_some(op)
 }
 
 /// Whether the result of `op` is taken from something else that it writes: `f32` of which it is the `bf16`, or the same in another

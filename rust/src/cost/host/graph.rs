@@ -45,6 +45,13 @@ pub struct Kernel {
     pub is_name: bool,
 }
 
+impl Kernel {
+    /// A copy that is made for `op`.
+    pub const fn copy_for(op: OpId) -> Self {
+        Self { op, is_elementwise: false, is_op: false, is_name: false }
+    }
+}
+
 /// The kernels of a block.
 #[derive(Debug, Default)]
 pub struct Graph {

@@ -8,6 +8,7 @@
 //!
 //! Source: XLA's `DotDecomposer`, `TransposeFolding`, `YnnMatcher`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
+use super::super::work::contract::product;
 use super::super::work::Movement;
 use super::super::works::Works;
 use super::orders::{
@@ -155,13 +156,13 @@ impl Layouts {
         works: &mut Works<'_>,
         op: OpId,
         index: usize,
-    ) -> Option<(u32, i64)> {
+    ) -> Option<(u32, u128)> {
         let sizes = works.tensors.of(program.operand(op, index)).dims.as_deref()?;
         let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
         let (batch, _) = order_of_product(dims, index, sizes.len());
         let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
-        let columns: i64 = contracting.iter().map(|&dim| sizes[dim]).product();
-        let all: i64 = sizes.get(batch..)?.iter().product();
+        let columns = product(contracting.iter().filter_map(|&dim| sizes.get(dim)));
+        let all = product(sizes.get(batch..)?);
         let rows = if index == 0 { all.checked_div(columns)? } else { columns };
         Some((batch as u32, rows))
     }

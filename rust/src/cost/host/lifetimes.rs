@@ -180,7 +180,7 @@ impl Open {
                 let after = self.starts.get(until as usize + 1).copied();
                 let after = after.filter(|_| until as usize <= last).unwrap_or(u32::MAX);
                 let is_owner = item == own || made_by == NONE;
-                tenants.push(Tenant { bytes, span: (from, after - 1), is_owner });
+                tenants.push(Tenant { bytes, span: (from, after.saturating_sub(1)), is_owner });
             }
             let bytes = self.graph.items.get(own as usize).map_or(0, |item| item.bytes);
             rooms.add(bytes, tenants);

@@ -5,6 +5,7 @@
 //!
 //! Source: XLA's `DotDecomposer`.
 
+use super::super::work::contract::product;
 use super::builder::Builder;
 use super::facts::Fact;
 use super::graph::{Read, NONE};
@@ -66,7 +67,7 @@ impl Builder<'_, '_, '_> {
         }
         let Some((batch, rows)) = self.layouts.reshapes_result(program, by) else { return false };
         let Some(sizes) = self.works.tensors.of(value).dims.as_deref() else { return false };
-        let made = sizes.iter().skip(batch as usize).take(rows as usize).product();
+        let made = product(sizes.iter().skip(batch as usize).take(rows as usize));
         self.layouts.matrix(program, self.works, op, index) == Some((batch, made))
     }
 }

@@ -23,7 +23,7 @@ pub fn with_copies(graph: Graph, last: OpId, donated: &[(usize, u32)]) -> Graph 
     let Graph { mut kernels, ops, mut items, mut returned, .. } = graph;
     for (index, item) in copied {
         let made_by = kernels.len() as u32;
-        kernels.push(Kernel { op: last, is_elementwise: false, is_op: false, is_name: false });
+        kernels.push(Kernel::copy_for(last));
         reads.push(Read { item, is_elementwise: false });
         reads.end_row();
         returned[index] = items.len() as u32;

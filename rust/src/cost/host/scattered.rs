@@ -3,8 +3,9 @@
 //! Source: `HandleAdd` of XLA's `AlgebraicSimplifier`.
 
 use super::equal::only_op;
+use super::fused::splat;
 use crate::index::{OpId, ValueId};
-use crate::ir::{ConstantValue, InsertPoint, NewOp, OpKind, OpTraits, Place, Program};
+use crate::ir::{ConstantValue, InsertPoint, NewOp, OpKind, Place, Program};
 use std::borrow::Cow;
 
 /// The name of sums of two tensors.
@@ -82,15 +83,9 @@ fn scatter_into(program: &mut Program, scatter: OpId, sum: OpId) {
 
 /// Whether all elements of `value` are zero.
 fn is_zero(program: &Program, value: ValueId) -> bool {
-    let Some(mut op) = program.defining_op(value) else { return false };
-    while program.kind(op) == OpKind::BroadcastInDim {
-        let Some(before) = program.defining_op(program.operand(op, 0)) else { return false };
-        op = before;
-    }
-    program.has_traits(op, OpTraits::CONSTANT_LIKE)
-        && match program.constant_value(op) {
-            ConstantValue::Splat(bits) => f64::from_bits(bits) == 0.0,
-            ConstantValue::Element(text) => text == "0" || text == "false",
-            ConstantValue::Text(_) => false,
-        }
+    splat(program, value).is_some_and(|op| match program.constant_value(op) {
+        ConstantValue::Splat(bits) => f64::from_bits(bits) == 0.0,
+        ConstantValue::Element(text) => text == "0" || text == "false",
+        ConstantValue::Text(_) => false,
+    })
 }

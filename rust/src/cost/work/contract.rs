@@ -26,7 +26,7 @@ impl Product {
 }
 
 /// The product of sizes, with negative ones as 0; saturates.
-pub(super) fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
+pub fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
     sizes.into_iter().fold(1, |product: u128, &size| product.saturating_mul(size.max(0) as u128))
 }
 

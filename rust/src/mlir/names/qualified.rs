@@ -62,19 +62,14 @@ impl QualifiedNames {
     }
     /// The shortest name of `value` of `program` that denotes nothing else in its function; its own if it is in none any more.
     pub fn name(&self, program: &Program, value: ValueId) -> String {
-        let block = match program.def(value) {
-            ValueDef::Result(op) => program.parent_block(op).get(),
-            ValueDef::Arg(block) => Some(block),
+        let owner = match program.def(value) {
+            ValueDef::Result(op) => program.parent_op(op),
+            ValueDef::Arg(block) => Some(program.block_parent_op(block)),
         };
-        let Some(region) = block.and_then(|block| program.block_region(block).get()) else {
-            return program.value_name(value);
-        };
-        let owner = program.region_op(region);
-        if program.kind(owner) == OpKind::Func {
-            return program.value_name(value);
-        }
-        let func = program.func_op(program.function_of(program.top_level_op(owner)));
-        match self.index(program, func) {
+        let is_inside = owner.is_some_and(|owner| program.kind(owner) != OpKind::Func);
+        let func = Some(value).filter(|_| is_inside);
+        let func = func.and_then(|value| program.function_of_value(value).get());
+        match func.and_then(|func| self.index(program, program.func_op(func))) {
             Some(index) => index.name(program, value),
             None => program.value_name(value),
         }
