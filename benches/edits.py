@@ -127,8 +127,9 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
 
     def timed(run: Callable[[int], object], times: int) -> tuple[float, float]:
         session.reset()
-        # The annotations of the second turn of each role are those of all later ones.
-        milliseconds(2 * len(choices) * len(SHARDINGS), run)
+        # The annotations of the second turn of each role are those of all later ones, and a session
+        # remembers some 30 costs of the smaller step before it forgets the first.
+        milliseconds(4 * len(choices) * len(SHARDINGS), run)
         return milliseconds(times, run)
 
     def theirs(_: int) -> None:
@@ -139,7 +140,7 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
         "one argument": timed(read([choices[0][:1]]), runs),
         "one role": timed(read(choices), runs),
         "half, times a new run": ratios(session, weights, max(20, fewer)),
-        "one role, with cost": timed(cost, fewer),
+        "one role, with cost": timed(cost, max(20, fewer)),
         "the same, costed before": timed(again, fewer),
         "from scratch": milliseconds(fewer, lambda _: module.propagate()),
         "from scratch, with cost": milliseconds(fewer, lambda _: module.propagate().cost(HARDWARE)),
