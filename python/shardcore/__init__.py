@@ -67,10 +67,12 @@ from shardcore.rules import (
     rule,
 )
 from shardcore.session import Evaluation, Session
+from shardcore.shardy import SHARDY_VERSIONS
 from shardcore.why import WHY_NOT, Why, WhyNot
 
 __all__ = [
     "DIAGNOSTICS",
+    "SHARDY_VERSIONS",
     "WHY_NOT",
     "AnnotatedProgram",
     "AxisRef",

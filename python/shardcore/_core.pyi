@@ -641,24 +641,34 @@ class Module:
     """
 
     @staticmethod
-    def parse(text: str | bytes, *, filename: str = "<string>") -> Module:
+    def parse(
+        text: str | bytes, *, filename: str = "<string>", shardy: str | None = None
+    ) -> Module:
         """Parse MLIR text in pretty or generic form.
 
-        Bytes have to be UTF-8. ``filename`` names the text in errors.
+        Bytes have to be UTF-8. ``filename`` names the text in errors. ``shardy`` is the version of
+        Shardy that is followed, by the jaxlib release that carries it, one of
+        ``shardcore.SHARDY_VERSIONS``; by default that of the installed jaxlib, without one the
+        newest.
 
         Raises:
+            ParseError: no known version is called ``shardy`` (``shardy-version``).
             ParseError: the text is not MLIR, with line and column.
             VerificationError: an op, mesh, sharding or rule is malformed; ``.diagnostics`` has all
                 that are.
         """
 
     @staticmethod
-    def from_file(path: str | PathLike[str]) -> Module:
+    def from_file(path: str | PathLike[str], *, shardy: str | None = None) -> Module:
         """Parse a file; see :meth:`parse`.
 
         Raises:
             OSError: the file cannot be read.
         """
+
+    @property
+    def shardy(self) -> str:
+        """The version of Shardy that the program follows, one of ``SHARDY_VERSIONS``."""
 
     @property
     def num_ops(self) -> int:
@@ -1098,15 +1108,19 @@ class PassManager:
     """
 
     @staticmethod
-    def parse(pipeline: str) -> PassManager:
+    def parse(pipeline: str, *, shardy: str | None = None) -> PassManager:
         """Parse ``builtin.module(pass-a,pass-b{option=value},func.func(pass-c))``.
 
+        ``shardy`` is the version of Shardy whose passes run, as for :meth:`Module.parse`, which a
+        module follows after the run; by default that of the module.
+
         Raises:
+            ParseError: no known version is called ``shardy`` (``shardy-version``).
             PipelineError: an unknown pass, option, anchor or value, or malformed text.
         """
 
     @staticmethod
-    def from_flags(flags: Sequence[str]) -> PassManager:
+    def from_flags(flags: Sequence[str], *, shardy: str | None = None) -> PassManager:
         """The pipeline of command-line flags as ``sdy_opt`` takes them, ``--sdy-close-shardings``.
 
         Raises:
@@ -1114,8 +1128,12 @@ class PassManager:
         """
 
     @staticmethod
-    def pass_names() -> list[str]:
-        """Every pass and pipeline that can be named, sorted."""
+    def pass_names(*, shardy: str | None = None) -> list[str]:
+        """Every pass and pipeline of a version of Shardy that can be named, sorted."""
+
+    @property
+    def shardy(self) -> str | None:
+        """The version of Shardy whose passes run; ``None``: that of the module."""
 
     def enable_verifier(self, enable: bool, /) -> None:
         """Verify the program after each pass, or no longer; off unless asked for.
@@ -1874,3 +1892,10 @@ def set_data_flow_edges(
     groups: Sequence[tuple[Any, ...]] | Callable[..., Sequence[tuple[Any, ...]] | None] | None,
 ) -> None:
     """Give the op ``name`` data-flow edges; see :mod:`shardcore.rules`. ``None`` removes them."""
+
+def shardy_versions() -> list[str]: ...
+def default_shardy() -> str:
+    """The version of Shardy that is followed unless another one is asked for."""
+
+def shardy_changes() -> dict[str, list[str]]:
+    """For each version of Shardy what it changed, in sentences."""

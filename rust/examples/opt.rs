@@ -1,10 +1,11 @@
 //! Runs a pipeline on a file without Python: `cargo run --release --example opt -- 'builtin.module(...)'
 //! FILE` prints the program, `--time` the time of each pass, `--time=20` the shortest of 20 runs, all but
-//! the first of which find the rules of ops made.
+//! the first of which find the rules of ops made; `--shardy=0.10` follows that version of Shardy.
 
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
 use shardcore::rules::Registry;
+use shardcore::shardy::Version;
 use shardcore::verify::verify_read;
 use shardcore::{mlir, Error};
 use std::process::ExitCode;
@@ -17,9 +18,14 @@ fn main() -> ExitCode {
         "" => Some(1),
         runs => runs.strip_prefix('=')?.parse().ok(),
     });
-    args.retain(|arg| !arg.starts_with("--time"));
+    let shardy = args.iter().find_map(|arg| arg.strip_prefix("--shardy="));
+    let Some(shardy) = shardy.map_or(Some(Version::NEWEST), Version::named) else {
+        eprintln!("--shardy takes one of {:?}", Version::ALL.map(Version::name));
+        return ExitCode::FAILURE;
+    };
+    args.retain(|arg| !arg.starts_with("--"));
     let [pipeline, path] = &args[..] else {
-        eprintln!("usage: opt [--time[=RUNS]] PIPELINE FILE");
+        eprintln!("usage: opt [--time[=RUNS]] [--shardy=VERSION] PIPELINE FILE");
         return ExitCode::FAILURE;
     };
     let source = match std::fs::read_to_string(path) {
@@ -29,7 +35,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match run(pipeline, &source, runs) {
+    match run(pipeline, &source, runs, shardy) {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -46,8 +52,9 @@ fn run<'a>(
     pipeline: &'a str,
     source: &'a str,
     runs: Option<usize>,
+    shardy: Version,
 ) -> Result<String, (Error, &'a str)> {
-    let pipeline = Pipeline::parse(pipeline).map_err(|error| (error, pipeline))?;
+    let pipeline = Pipeline::parse(pipeline, shardy).map_err(|error| (error, pipeline))?;
     let mut shortest: Vec<(String, Duration)> = Vec::new();
     let mut text = String::new();
     let mut rules = Registry::default();
@@ -82,7 +89,8 @@ fn run_once(
     times: &mut Vec<(String, Duration)>,
 ) -> Result<String, Error> {
     let start = Instant::now();
-    let mlir::Parsed { mut program, findings } = mlir::read(Arc::new(source.to_owned()))?;
+    let mlir::Parsed { mut program, findings } =
+        mlir::read(Arc::new(source.to_owned()), pipeline.shardy())?;
     Error::check(verify_read(&program, findings))?;
     times.push(("parse".to_owned(), start.elapsed()));
     let mut running: Option<(String, Instant)> = None;

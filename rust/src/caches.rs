@@ -69,7 +69,8 @@ mod tests {
         let mut rules = Registry::builtin();
         let mut report = |_: Progress<'_>| true;
         let mut context = Context::new(&mut rules, Limits::default(), &mut report);
-        let pipeline = Pipeline::parse("builtin.module(sdy-propagation-pipeline)").unwrap();
+        let pipeline =
+            Pipeline::parse("builtin.module(sdy-propagation-pipeline)", program.shardy()).unwrap();
         pipeline.run(&mut program, &mut context).unwrap();
     }
 

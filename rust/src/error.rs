@@ -68,6 +68,8 @@ codes! {
     NoConvergence = "no-convergence",
     /// A pass or pipeline that does not exist, or a malformed pipeline text.
     InvalidPipeline = "invalid-pipeline",
+    /// A version of Shardy that is not known, or something that the version asked for does not have.
+    ShardyVersion = "shardy-version",
     /// A problem of choosing strategies, or a choice, that is malformed.
     InvalidProblem = "invalid-problem",
     /// A place in the user's program that no value comes from.

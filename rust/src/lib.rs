@@ -15,7 +15,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`index`] |
-//! | 1 | [`bitset`], [`error`], [`inline_list`], [`kept`], [`suggest`] |
+//! | 1 | [`bitset`], [`error`], [`inline_list`], [`kept`], [`shardy`], [`suggest`] |
 //! | 2 | [`mesh`], [`diagnostics`], [`memory`], [`solver`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
@@ -67,6 +67,7 @@ pub mod rule;
 pub mod rules;
 pub mod session;
 pub mod sharding;
+pub mod shardy;
 pub mod solver;
 pub mod spmd;
 pub mod stablehlo;

@@ -142,7 +142,7 @@ fn propagate(program: &Program, passes: &str) {
     let mut report = |_: Progress<'_>| true;
     let limits = Limits { max_ops: 100_000 };
     let mut context = Context::new(&mut rules, limits, &mut report);
-    let pipeline = Pipeline::parse(&format!("builtin.module({passes})")).unwrap();
+    let pipeline = Pipeline::parse(&format!("builtin.module({passes})"), program.shardy()).unwrap();
     if pipeline.run(&mut program, &mut context).is_ok() {
         std::hint::black_box(mlir::print(&program));
     }

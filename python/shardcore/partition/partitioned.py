@@ -347,5 +347,5 @@ def lowered(
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.
-        Module.parse(str(module), filename="<local program>")
+        Module.parse(str(module), filename="<local program>", shardy=module.shardy)
     return Partitioned(source, module, policy, num_devices, origin, result)

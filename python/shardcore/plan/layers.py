@@ -94,7 +94,10 @@ def shallow(module: Module) -> tuple[Module, Module, int] | None:
     if layers < LEAST_LAYERS or fewer < 2:
         return None
     try:
-        small, large = (Module.parse(text.without(runs, cut)) for cut in (fewer, fewer - 1))
+        small, large = (
+            Module.parse(text.without(runs, cut), shardy=module.shardy)
+            for cut in (fewer, fewer - 1)
+        )
     except ShardcoreError:
         return None
     return small, large, fewer

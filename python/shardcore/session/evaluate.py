@@ -356,8 +356,8 @@ def remote_figures(
     if session is None:
         if program is None:
             return MISSING
-        text, own = program
-        session = Session(Module.parse(text), **own)
+        text, shardy, own = program
+        session = Session(Module.parse(text, shardy=shardy), **own)
         _sessions[key] = session
         while len(_sessions) > _MOST_PROGRAMS:
             _sessions.popitem(last=False)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def pickled(session: Session) -> tuple[Any, ...]:
     """What makes ``session`` again, with what can be undone, as ``__reduce__`` returns it."""
-    _, text, options = session._snapshot()
+    _, text, shardy, options = session._snapshot()
     edits, named = session._edits, session._by_exact_names
     steps = [(named(before), are_plain) for before, are_plain in edits.steps]
     now = (named(edits.now), edits.are_plain)
-    return _unpickled, (text, session.module.filename, session._wrap, options, steps, now)
+    program = (text, session.module.filename, shardy)
+    return _unpickled, (program, session._wrap, options, steps, now)
 
 
 def _unpickled(
-    text: str,
-    filename: str,
+    program: tuple[str, str, str],
     wrap: Callable[[Result], Any] | None,
     options: dict[str, Any],
     steps: list[tuple[dict[str, TensorSharding | EllipsisType | None], bool]],
@@ -31,7 +31,8 @@ def _unpickled(
 ) -> Session:
     from shardcore.session.session import Session
 
-    session = Session(Module.parse(text, filename=filename), wrap=wrap, **options)
+    text, filename, shardy = program
+    session = Session(Module.parse(text, filename=filename, shardy=shardy), wrap=wrap, **options)
     edits = session._edits
     for before, are_plain in steps:
         absent = [session._targets.find(name)[0] for name, each in before.items() if each is ...]

@@ -304,9 +304,10 @@ class Session:
             pass
         return True
 
-    def _snapshot(self) -> tuple[str, str, dict[str, Any]]:
-        """A key of the program, its text, and the options of the session."""
-        return self._key, str(self._program.annotated([]).module()), self._options
+    def _snapshot(self) -> tuple[str, str, str, dict[str, Any]]:
+        """A key of the program, its text and version of Shardy, and the options of the session."""
+        module = self._program.annotated([]).module()
+        return self._key, str(module), module.shardy, self._options
 
     def _merged(self, edit: Edit) -> Edited:
         return {**self._edits.now, **self._read(edit)}

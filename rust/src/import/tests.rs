@@ -12,7 +12,8 @@ fn run(program: &mut Program, passes: &str, max_ops: usize) -> Result<()> {
     let mut report = |_: crate::context::Progress<'_>| true;
     let limits = Limits { max_ops };
     let mut context = Context::new(&mut rules, limits, &mut report);
-    Pipeline::parse(&format!("builtin.module({passes})"))?.run(program, &mut context)
+    Pipeline::parse(&format!("builtin.module({passes})"), program.shardy())?
+        .run(program, &mut context)
 }
 
 fn after(text: &str, passes: &str) -> Program {

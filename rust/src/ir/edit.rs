@@ -2,6 +2,7 @@
 
 use super::{Op, OpFlags, OpKind, OpText, Program, NO_NAME, OPS};
 use crate::index::{BlockId, OpId, RegionId, RuleId, SignatureId};
+use crate::shardy::Version;
 
 /// Where to put an op.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,19 @@ pub enum Place {
 }
 
 impl Program {
+    /// The version of Shardy that the program is read, verified and propagated as.
+    #[inline]
+    pub const fn shardy(&self) -> Version {
+        self.shardy
+    }
+    /// Sets the version of Shardy for what follows.
+    pub fn follow(&mut self, shardy: Version) {
+        if self.shardy != shardy {
+            self.shardy = shardy;
+            // Rules are those of a version.
+            self.signature_rules.reset(0);
+        }
+    }
     /// Turns `op` into an op of `kind` with the same operands, results, regions and location, and no
     /// attributes but the structured ones, which the caller replaces. Use lists are ordered as if a new op
     /// had replaced `op`; results keep their names.

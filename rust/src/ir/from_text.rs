@@ -11,11 +11,12 @@ use super::{SignatureTable, ValueDef, NO_NAME};
 use crate::index::{
     BlockId, FuncId, Id, OpId, RegionId, ShardingId, SignatureId, StrId, TypeId, ValueId,
 };
+use crate::shardy::Version;
 
 impl Program {
-    /// A program over `source` without anything in it.
-    pub(crate) fn from_source(source: Source) -> Self {
-        Self { text: TextPool::new(source), ..Self::default() }
+    /// A program over `source` without anything in it, which follows `shardy`.
+    pub(crate) fn from_source(source: Source, shardy: Version) -> Self {
+        Self { text: TextPool::new(source), shardy, ..Self::default() }
     }
     /// Ends the parse: the ops so far have signatures, where ops have any.
     pub(crate) fn end_of_text(&mut self, module: OpId) {

@@ -22,12 +22,15 @@ use crate::index::{
 };
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
+use crate::shardy::Version;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A whole module.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
+    /// The version of Shardy that the program is read, verified and propagated as.
+    pub(super) shardy: Version,
     /// The source and what passes have added to it.
     pub(super) text: TextPool,
     /// Names of ops, attributes and symbols.

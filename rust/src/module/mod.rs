@@ -49,7 +49,8 @@ impl Module {
     }
     /// A module of `program`, which was parsed from `source`.
     pub fn parsed(program: Program, source: Source) -> Self {
-        Self { slot: Slot::new(Arc::new(program), Some(Arc::new(Origin::new(source)))) }
+        let origin = Origin::new(source, program.shardy());
+        Self { slot: Slot::new(Arc::new(program), Some(Arc::new(origin))) }
     }
     /// A module of `program`, which `make` makes again.
     pub fn made_by(program: Program, make: Arc<Maker>) -> Self {

@@ -9,6 +9,7 @@ use crate::ir::{Program, Source};
 use crate::mlir;
 use crate::pipeline::Pipeline;
 use crate::rules::Registry;
+use crate::shardy::Version;
 use std::sync::Arc;
 
 /// The most runs that are repeated: a module with more is copied for a run instead.
@@ -49,14 +50,14 @@ pub struct Origin {
 
 #[derive(Clone)]
 enum Base {
-    Text(Source),
+    Text(Source, Version),
     Made(Arc<Maker>),
 }
 
 impl Origin {
-    /// The origin of a program that is parsed from `source`.
-    pub(super) fn new(source: Source) -> Self {
-        Self { base: Base::Text(source), steps: Vec::new() }
+    /// The origin of a program that is parsed from `source` as `shardy`.
+    pub(super) fn new(source: Source, shardy: Version) -> Self {
+        Self { base: Base::Text(source, shardy), steps: Vec::new() }
     }
     /// The origin of a program that `make` makes.
     pub(super) fn made_by(make: Arc<Maker>) -> Self {
@@ -74,7 +75,7 @@ impl Origin {
     /// Rebuilds the program. `report` is called from time to time, and returns false to stop.
     pub fn make(&self, report: &mut dyn FnMut(Progress<'_>) -> bool) -> Result<Program> {
         let made = match &self.base {
-            Base::Text(source) => mlir::parse_shared(source.clone()),
+            Base::Text(source, shardy) => mlir::parse_shared(source.clone(), *shardy),
             Base::Made(make) => make(report),
         };
         let mut program = made.map_err(|e| changed(&e))?;

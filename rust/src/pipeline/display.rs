@@ -1,10 +1,16 @@
 //! Prints pipelines with all options, as MLIR does.
 
-use super::options::{OptionKind, OptionSpec};
-use super::{Item, Pipeline, Step};
+use super::options::OptionKind;
+use super::{Item, Passes, Pipeline, Step};
 use std::fmt;
 
 impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.passes.fmt(f)
+    }
+}
+
+impl fmt::Display for Passes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.anchor)?;
         for (index, item) in self.items.iter().enumerate() {
@@ -23,15 +29,12 @@ impl fmt::Display for Pipeline {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec.name)?;
-        let options = self.options.sorted();
-        let is_shown =
-            |(spec, value): &(&OptionSpec, &str)| !spec.is_extra || *value != spec.default;
-        let mut shown = options.into_iter().filter(is_shown).peekable();
-        if shown.peek().is_none() {
+        let shown = self.options.shown();
+        if shown.is_empty() {
             return Ok(());
         }
         f.write_str("{")?;
-        for (index, (spec, value)) in shown.enumerate() {
+        for (index, (spec, value)) in shown.into_iter().enumerate() {
             if index > 0 {
                 f.write_str(" ")?;
             }

@@ -1,11 +1,12 @@
 //! Parses command-line flags as a pipeline.
 
-use super::{parse, Item, Pipeline, FUNC, MODULE};
+use super::{parse, Item, Passes, Pipeline, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
+use crate::shardy::Version;
 
 /// The pipeline of `--name` and `--name=options` flags, in their order. Passes on functions are put in
 /// a pipeline on functions each.
-pub(super) fn pipeline(flags: &[String]) -> Result<Pipeline> {
+pub(super) fn pipeline(flags: &[String], shardy: Version) -> Result<Pipeline> {
     let mut items = Vec::new();
     let mut base = 0;
     for flag in flags {
@@ -22,17 +23,18 @@ pub(super) fn pipeline(flags: &[String]) -> Result<Pipeline> {
         let options_at = base + flag.len() - options.len();
         let name_span = (base + dashes, base + dashes + name.len());
         let (options, skipped) = unquoted(options);
-        for item in parse::items(name, name_span, (options, options_at + skipped), MODULE)? {
+        let options = (options, options_at + skipped);
+        for item in parse::items((name, name_span), options, MODULE, shardy)? {
             items.push(match item {
                 Item::Step(step) if step.spec.runs_on_functions() => {
-                    Item::Nested(Pipeline { anchor: FUNC, items: vec![Item::Step(step)] })
+                    Item::Nested(Passes { anchor: FUNC, items: vec![Item::Step(step)] })
                 }
                 item => item,
             });
         }
         base += flag.len() + 1;
     }
-    Ok(Pipeline { anchor: MODULE, items })
+    Ok(Pipeline { passes: Passes { anchor: MODULE, items }, shardy })
 }
 
 /// `text` without quotes around it, and the number of bytes before the result.

@@ -31,7 +31,9 @@ use crate::propagation::explain::Explanation;
 use crate::propagation::replay::{Recorded, Recording};
 use crate::propagation::{propagate_explained, Strategy};
 use crate::rules::write_stored;
+use crate::shardy::Version;
 use crate::verify::verify_after_pass;
+use expand::Expansion;
 
 /// The op that a pipeline for modules runs on.
 const MODULE: &str = "builtin.module";
@@ -51,7 +53,7 @@ struct Step {
 #[derive(Clone, Debug)]
 enum Item {
     Step(Step),
-    Nested(Pipeline),
+    Nested(Passes),
 }
 
 /// How the shardings of a module are completed.
@@ -71,42 +73,46 @@ pub struct Completion {
 
 /// Passes to run in order on ops of one kind.
 #[derive(Clone, Debug)]
-pub struct Pipeline {
+struct Passes {
     anchor: &'static str,
     items: Vec<Item>,
 }
 
+/// The passes of a version of Shardy to run in order.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    passes: Passes,
+    shardy: Version,
+}
+
 impl Pipeline {
-    /// Parses `builtin.module(...)`. Spans in errors are into `text`.
-    pub fn parse(text: &str) -> Result<Self> {
+    /// Parses `builtin.module(...)` as `shardy`. Spans in errors are into `text`.
+    pub fn parse(text: &str, shardy: Version) -> Result<Self> {
         memory::ensure_for_text(text)?;
-        parse::pipeline(text)
+        parse::pipeline(text, shardy)
     }
     /// The pipeline of flags as `sdy_opt` takes them: `--sdy-propagation-pipeline`,
     /// `--sdy-basic-propagate=keep-sharding-rules=true`. Spans in errors are into the flags joined by
     /// single spaces.
-    pub fn from_flags(flags: &[String]) -> Result<Self> {
-        flags::pipeline(flags)
+    pub fn from_flags(flags: &[String], shardy: Version) -> Result<Self> {
+        flags::pipeline(flags, shardy)
+    }
+    fn on_module(items: Vec<Item>, shardy: Version) -> Self {
+        Self { passes: Passes { anchor: MODULE, items }, shardy }
+    }
+    /// The version of Shardy whose passes these are.
+    pub fn shardy(&self) -> Version {
+        self.shardy
     }
     /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline` with `options`.
-    pub fn propagation(options: Completion) -> Result<Self> {
-        Ok(Self { anchor: MODULE, items: expand::propagation(options)? })
+    pub fn propagation(options: Completion, shardy: Version) -> Result<Self> {
+        Ok(Self::on_module(Expansion { shardy }.propagation(options)?, shardy))
     }
     /// The pipeline that completes the shardings of a module and inserts all reshards, none as collectives.
-    pub fn with_reshards(how: Completion) -> Result<Self> {
-        let mut pipeline = Self::propagation(Completion { collectives: true, ..how })?;
-        pipeline.remove(table::RESHARD_TO_COLLECTIVES.name);
+    pub fn with_reshards(how: Completion, shardy: Version) -> Result<Self> {
+        let mut pipeline = Self::propagation(Completion { collectives: true, ..how }, shardy)?;
+        pipeline.passes.remove(table::RESHARD_TO_COLLECTIVES.name);
         Ok(pipeline)
-    }
-    /// Removes the pass called `name`.
-    fn remove(&mut self, name: &str) {
-        self.items.retain_mut(|item| match item {
-            Item::Step(step) => step.spec.name != name,
-            Item::Nested(inner) => {
-                inner.remove(name);
-                !inner.items.is_empty()
-            }
-        });
     }
     /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
     /// and keeps what it takes to explain them.
@@ -115,9 +121,9 @@ impl Pipeline {
         program: &mut Program,
         context: &mut Context<'_>,
     ) -> Result<Explanation> {
-        let items = expand::before_propagation(how.dedup_functions_fully);
-        Self { anchor: MODULE, items }.run(program, context)?;
-        let options = propagate::with_user_priority(&expand::user_priority(how)?)?;
+        Self::before_propagation(how, program.shardy()).run(program, context)?;
+        let expansion = Expansion { shardy: program.shardy() };
+        let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         propagate_explained(program, context, &options)
     }
     /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
@@ -127,37 +133,55 @@ impl Pipeline {
         mut program: Program,
         context: &mut Context<'_>,
     ) -> Result<Option<Recorded>> {
-        let items = expand::before_propagation(how.dedup_functions_fully);
-        Self { anchor: MODULE, items }.run(&mut program, context)?;
-        let options = propagate::with_user_priority(&expand::user_priority(how)?)?;
+        Self::before_propagation(how, program.shardy()).run(&mut program, context)?;
+        let expansion = Expansion { shardy: program.shardy() };
+        let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         Recording::new(program, context, &options)
     }
-    /// The passes after propagation of the pipeline that completes the shardings of a module.
-    pub fn after_propagation(how: Completion) -> Result<Self> {
-        Ok(Self { anchor: MODULE, items: expand::after_propagation(how)? })
+    /// The passes before propagation of the pipeline that completes the shardings of a module.
+    fn before_propagation(how: Completion, shardy: Version) -> Self {
+        Self::on_module(Expansion { shardy }.before_propagation(how.dedup_functions_fully), shardy)
     }
-    /// The names of all passes and pipelines, sorted.
-    pub fn pass_names() -> Vec<&'static str> {
-        let mut names: Vec<&str> = table::PASSES.iter().map(|pass| pass.name).collect();
+    /// The passes after propagation of the pipeline that completes the shardings of a module.
+    pub fn after_propagation(how: Completion, shardy: Version) -> Result<Self> {
+        Ok(Self::on_module(Expansion { shardy }.after_propagation(how)?, shardy))
+    }
+    /// The names of all passes and pipelines of a version of Shardy, sorted.
+    pub fn pass_names(shardy: Version) -> Vec<&'static str> {
+        let mut names: Vec<&str> = table::passes_of(shardy).map(|pass| pass.name).collect();
         names.extend(expand::PIPELINES.iter().map(|pipeline| pipeline.name));
         names.sort_unstable();
         names
     }
-    /// Runs all passes on `program`, which is in an unknown state if one fails, or if the program does not make sense
+    /// Runs all passes on `program`, which follows their version of Shardy from then on. It is in an unknown state if one fails, or if the program does not make sense
     /// after it and the context verifies.
     pub fn run(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
-        if self.anchor == FUNC {
+        if self.passes.anchor == FUNC {
             let message = "a pipeline for func.func cannot run on a module";
             return Err(Diagnostic::new(Code::InvalidPipeline, message)
                 .with_hint("write builtin.module(func.func(...))")
                 .into());
         }
         memory::ensure_for_program(program.num_op_ids())?;
-        let total = self.num_steps();
+        program.follow(self.shardy);
+        let total = self.passes.num_steps();
         let mut done = 0;
-        self.run_on_module(program, context, &mut done, total)?;
+        self.passes.run_on_module(program, context, &mut done, total)?;
         write_stored(program);
         Ok(())
+    }
+}
+
+impl Passes {
+    /// Removes the pass called `name`.
+    fn remove(&mut self, name: &str) {
+        self.items.retain_mut(|item| match item {
+            Item::Step(step) => step.spec.name != name,
+            Item::Nested(inner) => {
+                inner.remove(name);
+                !inner.items.is_empty()
+            }
+        });
     }
     /// The number of passes.
     fn num_steps(&self) -> usize {
@@ -257,11 +281,11 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Pipeline {
-        Pipeline::parse(text).unwrap()
+        Pipeline::parse(text, Version::NEWEST).unwrap()
     }
 
     fn mistake(text: &str) -> (String, String, String) {
-        let diagnostic = Pipeline::parse(text).unwrap_err().diagnostics.remove(0);
+        let diagnostic = Pipeline::parse(text, Version::NEWEST).unwrap_err().diagnostics.remove(0);
         let place =
             diagnostic.span.map_or("", |span| &text[span.start as usize..span.end as usize]);
         (diagnostic.message, place.to_owned(), diagnostic.hint.unwrap_or_default())
@@ -302,21 +326,31 @@ mod tests {
     #[test]
     fn pipelines_expand_to_passes_of_the_table() {
         for pipeline in expand::PIPELINES {
-            let items = (pipeline.expand)(&Options::defaults(pipeline.options)).unwrap();
-            let printed = Pipeline { anchor: MODULE, items }.to_string();
-            assert_eq!(parse(&printed).to_string(), printed);
+            for shardy in Version::ALL {
+                let options = Options::defaults(pipeline.options, shardy);
+                let items = (pipeline.expand)(Expansion { shardy }, &options).unwrap();
+                let printed = Pipeline::on_module(items, shardy).to_string();
+                assert_eq!(Pipeline::parse(&printed, shardy).unwrap().to_string(), printed);
+            }
         }
         let whole = parse("builtin.module(sdy-propagation-pipeline)").to_string();
-        assert_eq!(whole, Pipeline::propagation(Completion::default()).unwrap().to_string());
-        let kept = Pipeline::propagation(Completion {
-            up_to_priority: Some(3),
-            keep_non_divisible_on_io: true,
-            ..Completion::default()
-        });
+        assert_eq!(
+            whole,
+            Pipeline::propagation(Completion::default(), Version::NEWEST).unwrap().to_string()
+        );
+        let kept = Pipeline::propagation(
+            Completion {
+                up_to_priority: Some(3),
+                keep_non_divisible_on_io: true,
+                ..Completion::default()
+            },
+            Version::NEWEST,
+        );
         let kept = kept.unwrap().to_string();
         assert!(kept.contains(" up-to-priority=3}"));
         assert!(!kept.contains("input-output-shardings"));
-        let explicit = Pipeline::with_reshards(Completion::default()).unwrap().to_string();
+        let explicit =
+            Pipeline::with_reshards(Completion::default(), Version::NEWEST).unwrap().to_string();
         assert!(explicit.contains("sdy-insert-explicit-reshards{enable-full-version=true"));
         assert!(!explicit.contains("sdy-reshard-to-collectives"));
     }
@@ -326,14 +360,15 @@ mod tests {
         let flags = ["--sdy-import-pipeline", "-sdy-basic-propagate='keep-sharding-rules=true'"];
         let flags: Vec<String> =
             flags.into_iter().chain(["--sdy-sink-data-flow-edges"]).map(str::to_owned).collect();
-        let printed = Pipeline::from_flags(&flags).unwrap().to_string();
+        let printed = Pipeline::from_flags(&flags, Version::NEWEST).unwrap().to_string();
         assert!(printed.starts_with("builtin.module(symbol-dce,sdy-lift-inlined-meshes,"));
         assert!(printed.contains(
             "sdy-basic-propagate{conservative-propagation=false \
              debug-propagation-edge-sharding=false debug-sharding-origins=false \
              keep-sharding-rules=true module-dump-directory=},func.func(sdy-sink-data-flow-edges{"
         ));
-        let error = Pipeline::from_flags(&["--sdy-basic-propagte".to_owned()]).unwrap_err();
+        let error = Pipeline::from_flags(&["--sdy-basic-propagte".to_owned()], Version::NEWEST)
+            .unwrap_err();
         assert_eq!(error.diagnostics[0].span.map(|span| (span.start, span.end)), Some((2, 20)));
     }
 

@@ -3,31 +3,36 @@
 
 use super::options::{OptionKind, OptionSpec, Specs};
 use crate::propagation::Strategy;
+use crate::shardy::Version;
 
+/// An option that all versions of Shardy have.
+const fn plain(name: &'static str, kind: OptionKind, default: &'static str) -> OptionSpec {
+    OptionSpec { name, kind, default, later_default: None, since: Version::OLDEST, is_extra: false }
+}
 /// A flag that is false unless given.
 const fn flag(name: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Flag, default: "false", is_extra: false }
+    plain(name, OptionKind::Flag, "false")
 }
 /// A flag that is true unless given.
 const fn flag_on(name: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Flag, default: "true", is_extra: false }
+    plain(name, OptionKind::Flag, "true")
 }
 /// A text that is empty unless given.
 const fn text(name: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Text, default: "", is_extra: false }
+    plain(name, OptionKind::Text, "")
 }
 const fn number(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Number, default, is_extra: false }
+    plain(name, OptionKind::Number, default)
 }
 const fn list(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::List(words), default: "", is_extra: false }
+    plain(name, OptionKind::List(words), "")
 }
 const fn choice(
     name: &'static str,
     words: &'static [&'static str],
     default: &'static str,
 ) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Choice(words), default, is_extra: false }
+    plain(name, OptionKind::Choice(words), default)
 }
 
 /// Defines options as items.
@@ -90,7 +95,7 @@ options! {
 
 /// The last user priority that takes part; empty means all. Shardy does not have this option.
 pub(super) static UP_TO_PRIORITY: OptionSpec =
-    OptionSpec { name: "up-to-priority", kind: OptionKind::Number, default: "", is_extra: true };
+    OptionSpec { is_extra: true, ..number("up-to-priority", "") };
 
 pub(super) const CANONICALIZE: Specs = &[
     &CSE,

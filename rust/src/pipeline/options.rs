@@ -1,6 +1,7 @@
 //! Options of passes: their declarations and values.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::shardy::Version;
 use crate::suggest;
 
 /// The type of an option.
@@ -27,8 +28,28 @@ pub struct OptionSpec {
     pub kind: OptionKind,
     /// The text of its default value.
     pub default: &'static str,
+    /// The default value from a version on, if it changed.
+    pub later_default: Option<(Version, &'static str)>,
+    /// The first version that has it.
+    pub since: Version,
     /// Whether it is printed only if it is not the default, since MLIR does not have it.
     pub is_extra: bool,
+}
+
+impl OptionSpec {
+    /// The option, which Shardy has since `version`.
+    pub(super) const fn since(self, version: Version) -> Self {
+        Self { since: version, ..self }
+    }
+    /// The option, whose default is `value` since `version`.
+    pub(super) const fn with_default_since(self, version: Version, value: &'static str) -> Self {
+        Self { later_default: Some((version, value)), ..self }
+    }
+    /// The text of the default value in `shardy`.
+    pub fn default_in(&self, shardy: Version) -> &'static str {
+        let later = self.later_default.filter(|(version, _)| *version <= shardy);
+        later.map_or(self.default, |(_, value)| value)
+    }
 }
 
 /// The options that a pass declares.
@@ -38,14 +59,16 @@ pub type Specs = &'static [&'static OptionSpec];
 #[derive(Clone, Debug)]
 pub struct Options {
     specs: Specs,
+    shardy: Version,
     /// The text of each value; elements of lists are separated by commas.
     values: Vec<String>,
 }
 
 impl Options {
-    /// All defaults.
-    pub fn defaults(specs: Specs) -> Self {
-        Self { specs, values: specs.iter().map(|spec| spec.default.to_owned()).collect() }
+    /// All defaults in `shardy`.
+    pub fn defaults(specs: Specs, shardy: Version) -> Self {
+        let values = specs.iter().map(|spec| spec.default_in(shardy).to_owned());
+        Self { specs, shardy, values: values.collect() }
     }
     /// Sets some options, which must be declared, to values that must be valid.
     pub fn with(mut self, settings: &[(&'static OptionSpec, &str)]) -> Result<Self> {
@@ -81,17 +104,26 @@ impl Options {
     pub fn list(&self, spec: &'static OptionSpec) -> Result<Vec<&str>> {
         Ok(self.text(spec)?.split(',').filter(|element| !element.is_empty()).collect())
     }
-    /// Options and values, sorted by name.
-    pub(super) fn sorted(&self) -> Vec<(&'static OptionSpec, &str)> {
-        let mut all: Vec<_> =
-            self.specs.iter().copied().zip(self.values.iter().map(String::as_str)).collect();
-        all.sort_by_key(|(spec, _)| spec.name);
-        all
+    /// The options that are shown, with their values, sorted by name.
+    pub(super) fn shown(&self) -> Vec<(&'static OptionSpec, &str)> {
+        let all = self.specs.iter().copied().zip(self.values.iter().map(String::as_str));
+        let is_shown = |(spec, value): &(&OptionSpec, &str)| {
+            let is_changed = *value != spec.default_in(self.shardy);
+            spec.since <= self.shardy && (!spec.is_extra || is_changed)
+        };
+        let mut shown: Vec<_> = all.filter(is_shown).collect();
+        shown.sort_by_key(|(spec, _)| spec.name);
+        shown
     }
 
-    /// Parses `name=value name=value`, at byte `base` of the pipeline, as options of `owner`.
-    pub(super) fn parse(specs: Specs, owner: &str, text: &str, base: usize) -> Result<Self> {
-        let mut options = Self::defaults(specs);
+    /// Parses `name=value name=value`, at byte `base` of the pipeline, as options that `owner` has in `shardy`.
+    pub(super) fn parse(
+        specs: Specs,
+        shardy: Version,
+        owner: &str,
+        (text, base): (&str, usize),
+    ) -> Result<Self> {
+        let mut options = Self::defaults(specs, shardy);
         let mut given = vec![false; specs.len()];
         let mut at = 0;
         while let Some(setting) = next_setting(text, &mut at) {
@@ -106,6 +138,10 @@ impl Options {
                 let unknown = problem(format!("{owner} has no option {name}"), setting.name);
                 return Err(with_hint(unknown, name, specs.iter().map(|spec| spec.name)).into());
             };
+            if specs[index].since > shardy {
+                let unknown = problem(format!("{owner} has no option {name}"), setting.name);
+                return Err(unknown.with_hint(shardy.hint_for(specs[index].since)).into());
+            }
             if std::mem::replace(&mut given[index], true) {
                 return Err(problem(format!("option {name} is given twice"), setting.name).into());
             }
@@ -255,7 +291,7 @@ mod tests {
 
     #[test]
     fn options_that_are_not_declared_are_errors() {
-        let options = Options::defaults(option::RULES);
+        let options = Options::defaults(option::RULES, Version::NEWEST);
         assert_eq!(options.flag(&option::CONSERVATIVE), Ok(false));
         let message = "a pass uses option top-down, which it does not declare";
         assert_eq!(message_of(options.flag(&option::TOP_DOWN)), message);
@@ -267,7 +303,7 @@ mod tests {
 
     #[test]
     fn values_that_an_option_does_not_have_are_errors() {
-        let options = Options::defaults(option::RULES);
+        let options = Options::defaults(option::RULES, Version::NEWEST);
         let message =
             "\"maybe\" is not a value of option conservative-propagation: it is true or false";
         assert_eq!(message_of(options.with(&[(&option::CONSERVATIVE, "maybe")])), message);

@@ -1,15 +1,16 @@
 //! Parses textual pipelines.
 
 use super::options::{closing_brace, with_hint, Options};
-use super::{expand, table, Item, Pipeline, Run, Step, ANY, FUNC, MODULE};
+use super::{expand, table, Item, Passes, Pipeline, Run, Step, ANY, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
+use crate::shardy::Version;
 
 /// The deepest nesting of pipelines.
 const MAX_DEPTH: usize = 32;
 
 /// Parses `anchor(...)`.
-pub(super) fn pipeline(text: &str) -> Result<Pipeline> {
-    let mut parser = Parser { text, at: 0 };
+pub(super) fn pipeline(text: &str, shardy: Version) -> Result<Pipeline> {
+    let mut parser = Parser { text, at: 0, shardy };
     let name = parser.name();
     let wrap = || {
         problem("a pipeline starts with the op that it runs on", name)
@@ -19,38 +20,44 @@ pub(super) fn pipeline(text: &str) -> Result<Pipeline> {
         return Err(wrap().into());
     }
     let anchor = anchor(parser.slice(name)).ok_or_else(wrap)?;
-    let pipeline = parser.nested(anchor, 0)?;
+    let passes = parser.nested(anchor, 0)?;
     parser.skip_space();
     if parser.at < text.len() {
         return Err(problem("nothing may follow the pipeline", (parser.at, text.len())).into());
     }
-    Ok(pipeline)
+    Ok(Pipeline { passes, shardy })
 }
 
-/// The items of `name` at `span`, a pass or a pipeline with options at `options`, in a pipeline on
+/// The items of `name` at `span`, a pass or a pipeline of `shardy` with options at `options`, in a pipeline on
 /// `anchor`.
 pub(super) fn items(
-    name: &str,
-    span: (usize, usize),
+    (name, span): (&str, (usize, usize)),
     options: (&str, usize),
     anchor: &'static str,
+    shardy: Version,
 ) -> Result<Vec<Item>> {
-    if let Some(&spec) = table::PASSES.iter().find(|pass| pass.name == name) {
-        let options = Options::parse(spec.options, name, options.0, options.1)?;
+    if let Some(spec) = table::passes_of(shardy).find(|pass| pass.name == name) {
+        let options = Options::parse(spec.options, shardy, name, options)?;
         return Ok(vec![Item::Step(Step { spec, options })]);
     }
     if let Some(spec) = expand::PIPELINES.iter().find(|pipeline| pipeline.name == name) {
-        let options = Options::parse(spec.options, name, options.0, options.1)?;
+        let options = Options::parse(spec.options, shardy, name, options)?;
         if anchor == FUNC {
             return Err(problem(format!("{name} runs on modules, not on func.func"), span).into());
         }
-        return (spec.expand)(&options);
+        return (spec.expand)(expand::Expansion { shardy }, &options);
     }
     if name.is_empty() {
         return Err(problem("expected a pass here", span).into());
     }
     let unknown = problem(format!("no pass or pipeline is called {name}"), span);
-    Err(with_hint(unknown, name, Pipeline::pass_names()).into())
+    if let Some(version) = Version::ALL
+        .into_iter()
+        .find(|&version| table::passes_of(version).any(|pass| pass.name == name))
+    {
+        return Err(unknown.with_hint(shardy.hint_for(version)).into());
+    }
+    Err(with_hint(unknown, name, Pipeline::pass_names(shardy)).into())
 }
 
 /// The anchor called `name`.
@@ -66,6 +73,7 @@ fn problem(message: impl Into<String>, (start, end): (usize, usize)) -> Diagnost
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    shardy: Version,
 }
 
 impl<'a> Parser<'a> {
@@ -90,7 +98,7 @@ impl<'a> Parser<'a> {
         (start, start + self.text[start..self.at].trim_end().len())
     }
     /// The pipeline on `anchor` whose parenthesis is next.
-    fn nested(&mut self, anchor: &'static str, depth: usize) -> Result<Pipeline> {
+    fn nested(&mut self, anchor: &'static str, depth: usize) -> Result<Passes> {
         let open = self.at;
         if depth == MAX_DEPTH {
             return Err(problem("nested too deeply", (open, open + 1)).into());
@@ -100,7 +108,7 @@ impl<'a> Parser<'a> {
         self.skip_space();
         if self.peek() == Some(b')') {
             self.at += 1;
-            return Ok(Pipeline { anchor, items });
+            return Ok(Passes { anchor, items });
         }
         loop {
             self.item(anchor, depth, &mut items)?;
@@ -109,7 +117,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
             match self.text.as_bytes().get(at) {
                 Some(b',') => {}
-                Some(b')') => return Ok(Pipeline { anchor, items }),
+                Some(b')') => return Ok(Passes { anchor, items }),
                 Some(_) => return Err(problem("expected , or )", (at, at + 1)).into()),
                 None => {
                     let unclosed = problem("this parenthesis is never closed", (open, open + 1));
@@ -139,7 +147,7 @@ impl<'a> Parser<'a> {
             options = (&self.text[start..end], start);
             self.at = end + 1;
         }
-        let items = items(name, span, options, outer)?;
+        let items = items((name, span), options, outer, self.shardy)?;
         if let [Item::Step(step)] = &items[..] {
             check_anchor(step, span, outer)?;
         }

@@ -9,6 +9,7 @@ use crate::index::OpId;
 use crate::ir::Program;
 use crate::partition::{self, canonicalize};
 use crate::propagation::populate_op_sharding_rules;
+use crate::shardy::Version;
 use crate::spmd::{self, improve};
 use crate::{export, import};
 
@@ -33,12 +34,22 @@ pub struct PassSpec {
     pub options: Specs,
     /// The function that runs it, with its anchor.
     pub run: Run,
+    /// The first and the last version that has it.
+    pub versions: (Version, Version),
 }
 
 impl PassSpec {
     /// Whether it runs on `func.func` and nothing else.
     pub(super) fn runs_on_functions(&self) -> bool {
         matches!(self.run, Run::Function(_) | Run::Functions(_))
+    }
+    /// The pass, which Shardy has since `version`.
+    const fn since(self, version: Version) -> Self {
+        Self { versions: (version, self.versions.1), ..self }
+    }
+    /// The pass, which Shardy has until `version`.
+    const fn until(self, version: Version) -> Self {
+        Self { versions: (self.versions.0, version), ..self }
     }
 }
 
@@ -48,33 +59,35 @@ impl std::fmt::Debug for PassSpec {
     }
 }
 
+const ALL_VERSIONS: (Version, Version) = (Version::OLDEST, Version::NEWEST);
+
 const fn module(
     name: &'static str,
     options: Specs,
     run: fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>,
 ) -> PassSpec {
-    PassSpec { name, options, run: Run::Module(run) }
+    PassSpec { name, options, run: Run::Module(run), versions: ALL_VERSIONS }
 }
 const fn function(
     name: &'static str,
     options: Specs,
     run: fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>,
 ) -> PassSpec {
-    PassSpec { name, options, run: Run::Function(run) }
+    PassSpec { name, options, run: Run::Function(run), versions: ALL_VERSIONS }
 }
 const fn functions(
     name: &'static str,
     options: Specs,
     run: fn(&mut Program, &mut Context<'_>, &[OpId], &Options) -> Result<()>,
 ) -> PassSpec {
-    PassSpec { name, options, run: Run::Functions(run) }
+    PassSpec { name, options, run: Run::Functions(run), versions: ALL_VERSIONS }
 }
 const fn any(
     name: &'static str,
     options: Specs,
     run: fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>,
 ) -> PassSpec {
-    PassSpec { name, options, run: Run::Any(run) }
+    PassSpec { name, options, run: Run::Any(run), versions: ALL_VERSIONS }
 }
 
 /// Defines passes as items, by which pipelines refer to them, and the list of all.
@@ -83,8 +96,14 @@ macro_rules! passes {
         $(pub(super) static $item: PassSpec = $spec;)*
 
         /// All passes.
-        pub(super) static PASSES: &[&PassSpec] = &[$(&$item),*];
+        static PASSES: &[&PassSpec] = &[$(&$item),*];
     };
+}
+
+/// The passes that `shardy` has.
+pub(super) fn passes_of(shardy: Version) -> impl Iterator<Item = &'static PassSpec> {
+    let has = move |pass: &&PassSpec| pass.versions.0 <= shardy && shardy <= pass.versions.1;
+    PASSES.iter().copied().filter(has)
 }
 
 passes! {

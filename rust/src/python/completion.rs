@@ -40,7 +40,8 @@ impl Request {
         collectives: bool,
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<PyModule> {
-        let pipeline = Pipeline::propagation(Completion { collectives, ..self.options.how })
+        let how = Completion { collectives, ..self.options.how };
+        let pipeline = Pipeline::propagation(how, self.before.shardy())
             .map_err(|error| raise_unlocated(py, error.diagnostics))?;
         let mut rules = self.options.rules();
         if collectives {
@@ -68,7 +69,7 @@ impl Request {
     }
     /// The completed program with every reshard made explicit, none as collectives.
     pub fn complete_with_reshards(&self, py: Python<'_>) -> PyResult<PyModule> {
-        let pipeline = Pipeline::with_reshards(self.options.how)
+        let pipeline = Pipeline::with_reshards(self.options.how, self.before.shardy())
             .map_err(|error| raise_unlocated(py, error.diagnostics))?;
         let rules = self.options.rules().legalizing_chlo();
         let mut program = copy(py, &self.before)?;

@@ -168,7 +168,8 @@ fn make(program: &Program, edits: &[Edit]) -> Result<Program, Vec<Diagnostic>> {
         return Ok(program);
     }
     // Ops and values are numbered as in the text, and what is around a constraint is checked too.
-    let Parsed { program, findings } = read(Arc::new(print(&program))).map_err(of_error)?;
+    let Parsed { program, findings } =
+        read(Arc::new(print(&program)), program.shardy()).map_err(of_error)?;
     Error::check(verify_read(&program, findings)).map_err(of_error)?;
     Ok(program)
 }

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 fn class_name(code: Code) -> &'static str {
     match code {
         Code::Syntax
+        | Code::ShardyVersion
         | Code::NestedTooDeeply
         | Code::UndefinedValue
         | Code::RedefinedValue

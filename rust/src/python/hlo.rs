@@ -50,7 +50,7 @@ pub(super) fn imported(
     changed.map_err(|error| raised(error, &program))?;
     // Parsed again, so that uses are in the order of the text, and everything is verified.
     let text: Source = Arc::new(mlir::print(&program));
-    PyModule::load(py, &text, &module.filename).map(Some)
+    PyModule::load(py, &text, &module.filename, program.shardy()).map(Some)
 }
 
 /// Calls `shardcore.gspmd` for the mesh, and the shardings of each annotation.

@@ -103,7 +103,7 @@ impl Request {
     /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to; and the run that did it.
     fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<(Program, Step)> {
         let how = Completion { collectives: false, ..self.options.how };
-        let pipeline = Pipeline::propagation(how)
+        let pipeline = Pipeline::propagation(how, program.shardy())
             .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
         let (rules, limits) = (registry().legalizing_chlo().recording(), self.options.limits());
         let step = Step { pipeline: Arc::new(pipeline), rules: rules.clone(), limits };

@@ -85,6 +85,7 @@ mod session_runs;
 mod sharding;
 mod sharding_hash;
 mod sharding_repr;
+mod shardy;
 mod source;
 mod strategies;
 mod text;
@@ -147,6 +148,8 @@ mod _core {
     use super::session::PySessionProgram;
     #[pymodule_export]
     use super::sharding::PyTensorSharding;
+    #[pymodule_export]
+    use super::shardy::{default_shardy, shardy_changes, shardy_versions};
     #[pymodule_export]
     use super::strategies::{PyStrategyProblem, PyStrategySolution};
     #[pymodule_export]

@@ -15,6 +15,7 @@ use super::result::PyPropagationResult;
 use super::room::room_for_objects;
 use super::rule::PyOpShardingRule;
 use super::run_options::RunOptions;
+use super::shardy::version;
 use super::source::{source, source_of_file};
 use super::text::text;
 use super::totals::totals_dict;
@@ -26,6 +27,7 @@ use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
 use crate::module::{Maker, Module, Origin, Read, Ticket};
+use crate::shardy::Version;
 use crate::verify::verify_read;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -98,10 +100,15 @@ impl PyModule {
     fn raise(&self, py: Python<'_>, error: &Error, text: &str) -> PyErr {
         raise(py, error, text, &self.filename)
     }
-    /// Parses `source` and checks it.
-    pub(super) fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
+    /// Parses `source` as `shardy` and checks it.
+    pub(super) fn load(
+        py: Python<'_>,
+        source: &Source,
+        filename: &str,
+        shardy: Version,
+    ) -> PyResult<Self> {
         let parsed = py.detach(|| {
-            let Parsed { program, findings } = mlir::read(source.clone())?;
+            let Parsed { program, findings } = mlir::read(source.clone(), shardy)?;
             Error::check(verify_read(&program, findings))?;
             Ok(program)
         });
@@ -126,15 +133,22 @@ impl PyModule {
 #[pymethods]
 impl PyModule {
     #[staticmethod]
-    #[pyo3(signature = (text, *, filename = "<string>"))]
-    fn parse(py: Python<'_>, text: &Bound<'_, PyAny>, filename: &str) -> PyResult<Self> {
-        Self::load(py, &source(text, filename)?, filename)
+    #[pyo3(signature = (text, *, filename = "<string>", shardy = None))]
+    fn parse(
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        filename: &str,
+        shardy: Option<&str>,
+    ) -> PyResult<Self> {
+        let shardy = version(py, shardy)?;
+        Self::load(py, &source(text, filename)?, filename, shardy)
     }
 
     #[staticmethod]
-    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let name = path.display().to_string();
-        Self::load(py, &source_of_file(py, &path, &name)?, &name)
+    #[pyo3(signature = (path, *, shardy = None))]
+    fn from_file(py: Python<'_>, path: PathBuf, shardy: Option<&str>) -> PyResult<Self> {
+        let (name, shardy) = (path.display().to_string(), version(py, shardy)?);
+        Self::load(py, &source_of_file(py, &path, &name)?, &name, shardy)
     }
 
     fn __str__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -167,6 +181,11 @@ impl PyModule {
         ))
     }
 
+    /// The version of Shardy that the program follows.
+    #[getter]
+    fn shardy(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.program(py)?.shardy().name())
+    }
     /// Number of ops, the module op included.
     #[getter]
     fn num_ops(&self, py: Python<'_>) -> PyResult<usize> {
@@ -352,6 +371,7 @@ impl PyModule {
         let parse = py.get_type::<Self>().getattr("parse")?;
         let named = PyDict::new(py);
         named.set_item("filename", &*self.filename)?;
+        named.set_item("shardy", self.shardy(py)?)?;
         let parse = py.import("functools")?.getattr("partial")?.call((parse,), Some(&named))?;
         Ok((parse, (self.__str__(py)?,)))
     }

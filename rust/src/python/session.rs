@@ -97,7 +97,7 @@ impl PySessionProgram {
         let replaced = with_mesh(&mut copy(py, &program)?, &mesh.mesh);
         let text: Source =
             Arc::new(replaced.map_err(|problem| raise_unlocated(py, vec![problem]))?);
-        let program = PyModule::load(py, &text, &filename)?.program(py)?;
+        let program = PyModule::load(py, &text, &filename, program.shardy())?.program(py)?;
         Ok(Self::of(program, filename))
     }
     /// The arguments and the results of the entry function.

@@ -8,6 +8,7 @@
 use crate::ir::SignatureCache;
 use crate::kept::{Kept, Taken};
 use crate::rule::SharedRule;
+use crate::shardy::Version;
 
 /// The rules of a signature: if the op does not meet the condition of its family on the ops around it, and if it
 /// does.
@@ -20,16 +21,19 @@ pub struct Table {
     pub conservative: bool,
     /// Whether CHLO ops have rules.
     pub legalizes_chlo: bool,
+    /// The version of Shardy.
+    pub shardy: Version,
 }
 
 impl Table {
     fn index(self) -> usize {
-        2 * usize::from(self.legalizes_chlo) + usize::from(self.conservative)
+        let options = 2 * usize::from(self.legalizes_chlo) + usize::from(self.conservative);
+        4 * self.shardy as usize + options
     }
 }
 
 /// Number of [`Table`]s.
-pub const NUM_TABLES: usize = 4;
+pub const NUM_TABLES: usize = 4 * Version::COUNT;
 
 static KEPT: [Kept<RuleCache>; NUM_TABLES] = [const { Kept::new() }; NUM_TABLES];
 

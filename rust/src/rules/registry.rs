@@ -259,7 +259,8 @@ impl RuleSource for Registry {
         }
         let mut rules = std::mem::take(program.signature_rules_mut().of_mut(conservative));
         // The cache is taken, not borrowed: a user's function may run passes on programs.
-        let table = cache::Table { conservative, legalizes_chlo: self.legalizes_chlo };
+        let (legalizes_chlo, shardy) = (self.legalizes_chlo, program.shardy());
+        let table = cache::Table { conservative, legalizes_chlo, shardy };
         let mut cache = cache::take(table);
         let mut shapes = Shapes::default();
         let mut outcome = Ok(());

@@ -208,7 +208,7 @@ impl Prepared {
         if let Some(constants) = self.constants.get_or_init(|| self.find_constants()) {
             program.hand_on(Arc::clone(constants));
         }
-        Pipeline::after_propagation(self.how)?.run(&mut program, context)?;
+        Pipeline::after_propagation(self.how, program.shardy())?.run(&mut program, context)?;
         Ok(program)
     }
     fn find_constants(&self) -> Option<Arc<AlikeOps>> {

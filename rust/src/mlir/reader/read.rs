@@ -8,19 +8,20 @@ use crate::index::{BlockId, SignatureId};
 use crate::ir::{AttrRange, Findings, OpKind, OpText, Program, Source};
 use crate::memory;
 use crate::mlir::cursor::syntax;
+use crate::shardy::Version;
 use std::sync::Arc;
 
 /// The most memory that a byte of text takes while it is parsed: some 22 bytes where ops are shortest.
 const BYTES_PER_BYTE: usize = 24;
 
-/// Parses a module.
+/// Parses a module as the newest version of Shardy.
 pub fn parse(source: Arc<str>) -> Result<Program> {
-    parse_shared(Arc::new(source))
+    parse_shared(Arc::new(source), Version::NEWEST)
 }
 
-/// Parses a module without copying its text.
-pub fn parse_shared(source: Source) -> Result<Program> {
-    let parsed = read(source)?;
+/// Parses a module as `shardy`, without copying its text.
+pub fn parse_shared(source: Source, shardy: Version) -> Result<Program> {
+    let parsed = read(source, shardy)?;
     Error::check(parsed.findings.problems)?;
     Ok(parsed.program)
 }
@@ -33,11 +34,11 @@ pub struct Parsed {
     pub findings: Findings,
 }
 
-/// Parses a module without copying its text; fails on syntax errors only, other errors are returned with
+/// Parses a module as `shardy`, without copying its text; fails on syntax errors only, other errors are returned with
 /// the module.
-pub fn read(source: Source) -> Result<Parsed> {
+pub fn read(source: Source, shardy: Version) -> Result<Parsed> {
     let given = source.clone();
-    let parsed = read_without_nuls(source);
+    let parsed = read_without_nuls(source, shardy);
     let problems = match &parsed {
         Ok(parsed) => &parsed.findings.problems,
         Err(error) => &error.diagnostics,
@@ -47,12 +48,12 @@ pub fn read(source: Source) -> Result<Parsed> {
     }
     match blanked((*given).as_ref()) {
         None => parsed,
-        Some(text) => read_without_nuls(Arc::new(text)),
+        Some(text) => read_without_nuls(Arc::new(text), shardy),
     }
 }
 
 /// [`read`] for a text without NUL characters between tokens.
-fn read_without_nuls(source: Source) -> Result<Parsed> {
+fn read_without_nuls(source: Source, shardy: Version) -> Result<Parsed> {
     let shared = source.clone();
     let text: &str = (*shared).as_ref();
     if text.len() >= i32::MAX as usize {
@@ -60,7 +61,7 @@ fn read_without_nuls(source: Source) -> Result<Parsed> {
         return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
     }
     memory::ensure(text.len().saturating_mul(BYTES_PER_BYTE), "parsing the program")?;
-    let mut parser = Parser::new(text, Program::from_source(source));
+    let mut parser = Parser::new(text, Program::from_source(source, shardy));
     parser.reserve();
     parser.parse_top_level()?;
     let successors = parser.labels.successors()?;
