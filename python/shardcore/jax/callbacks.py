@@ -50,7 +50,8 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
 
     Itself if it has none.
     """
-    if isinstance(value, ClosedJaxpr):
+    # Since JAX 0.11 there is one class for both, with constants, whose `.jaxpr` is itself.
+    if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
         inner = _replaced(value.jaxpr, known)
         return value if inner is value.jaxpr else ClosedJaxpr(inner, value.consts)
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
