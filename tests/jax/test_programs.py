@@ -14,6 +14,7 @@ import pytest
 import shardcore.jax
 
 from tests.jax.programs import CASES, Case, spec_entries
+from tests.jax.versions import use_abstract_mesh
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,7 +60,7 @@ def test_trees_are_those_of_the_function(name: str) -> None:
     wanted = jax.tree.structure(case.args)
     assert jax.tree.structure(result.in_specs, is_leaf=is_leaf) == wanted
     assert jax.tree.structure(result.in_shardings, is_leaf=is_leaf) == wanted
-    with jax.sharding.use_abstract_mesh(case.mesh):
+    with use_abstract_mesh(case.mesh):
         returned = jax.eval_shape(case.fn, *case.args)
     assert jax.tree.structure(result.out_shardings) == jax.tree.structure(returned)
     shapes = [leaf.shape for leaf in jax.tree.leaves(case.args)]
