@@ -248,6 +248,8 @@ CASES = {
 
 def spec_entries(spec: Any) -> list[Any]:
     """``spec`` as JSON has it, without entries that say nothing at its end."""
+    if isinstance(spec, str):
+        return [spec]
     entries = [list(entry) if isinstance(entry, tuple) else entry for entry in spec]
     while entries and entries[-1] is None:
         entries.pop()

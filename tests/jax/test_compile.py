@@ -119,7 +119,8 @@ def test_steps_of_training_with_donation(policy: str) -> None:
         before = mine
         mine, my_loss = jax.block_until_ready(compiled(mine, tokens))
         theirs, their_loss = reference(theirs, tokens)
-        agree((mine, my_loss), (theirs, their_loss))
+        # Arrays that NumPy has looked at cannot be donated in JAX 0.11.
+        agree((jax.tree.map(jnp.copy, mine), my_loss), (theirs, their_loss))
         assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
     for leaf, spec in zip(
         jax.tree.leaves(mine[0]), jax.tree.leaves(transformer.specs()), strict=True

@@ -27,7 +27,7 @@ from shardcore import LoweringError, Mesh, ParseError, PropagationError, Shardco
 from shardcore.jax import JaxResult, Lowered, lower, partition_spec
 from shardcore.jax.mistakes import CODES
 
-from tests.jax.versions import use_abstract_mesh
+from tests.jax.versions import since, use_abstract_mesh
 
 SIZES = {"data": 2, "model": 4}
 AUTO = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -314,6 +314,7 @@ def test_a_result_has_all_that_the_result_of_a_program_has() -> None:
     assert shardcore.prove(partitioned).is_proven
 
 
+@since("0.8", "it takes no specs in constraints over a mesh without devices")
 def test_keyword_arguments_have_a_tree_of_their_own() -> None:
     def fn(x: Any, *, w: Any) -> Any:
         return jax.lax.with_sharding_constraint(x @ w, P("data", "model"))

@@ -33,8 +33,11 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Any:
     return use_abstract_mesh(mesh)
 
 
-def spec_of(sharding: Any, mesh: Mesh, rank: int) -> P:
-    """The spec of a sharding, which JAX before 0.10 may have by tiles and devices alone."""
+def spec_of(sharding: Any, mesh: Mesh, rank: int) -> Any:
+    """The spec of a sharding, which JAX before 0.10 may have by tiles and devices alone.
+
+    Text if no spec says it: Shardy in JAX 0.7 has sub-axes on results.
+    """
     if isinstance(sharding, NamedSharding):
         return sharding.spec
     for dims in product(range(-1, rank), repeat=len(mesh.axis_names)):
@@ -43,4 +46,4 @@ def spec_of(sharding: Any, mesh: Mesh, rank: int) -> P:
             spec = P(*[entry[0] if len(entry) == 1 else entry or None for entry in entries])
             if sharding.is_equivalent_to(NamedSharding(mesh, spec), rank):
                 return spec
-    raise AssertionError(f"no spec says {sharding}")
+    return str(sharding)

@@ -23,9 +23,9 @@ except ModuleNotFoundError as error:
     ) from None
 
 from shardcore.jax.versions import OLDEST as _OLDEST
-from shardcore.jax.versions import is_too_old as _is_too_old
+from shardcore.jax.versions import is_older as _is_older
 
-if _is_too_old():
+if _is_older(_OLDEST):
     raise ImportError(
         f"shardcore.jax needs jax {_OLDEST} or later, which needs Python 3.11; "
         f"jax {_jax.__version__} is installed",

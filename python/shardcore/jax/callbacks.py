@@ -52,7 +52,10 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
     # Since JAX 0.11 there is one class for both, with constants, whose `.jaxpr` is itself.
     if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
         inner = _replaced(value.jaxpr, known)
-        return value if inner is value.jaxpr else ClosedJaxpr(inner, value.consts)
+        if inner is value.jaxpr:
+            return value
+        # Calls of the same program stay calls of one function.
+        return known.setdefault(id(value), ClosedJaxpr(inner, value.consts))
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
         items = [_replaced(item, known) for item in value]
         changed = any(new is not old for new, old in zip(items, value, strict=True))

@@ -131,7 +131,9 @@ def _elements(array: Any) -> Any:
 def _ask_for_id(op: Any, device_ids: Sequence[int]) -> None:
     """Map the position that ``op`` returns to the device id there, for all users of ``op``."""
     position = op.results[0]
-    with ir.InsertionPoint.after(op), op.location:
+    following = list(op.operation.block.operations)
+    place = following.index(op)
+    with ir.InsertionPoint(following[place + 1]), op.location:
         table = stablehlo.constant(_elements(np.asarray(device_ids, dtype=np.int32)))
         entry = stablehlo.dynamic_slice(table, [position], ir.DenseI64ArrayAttr.get([1]))
         scalar = ir.RankedTensorType.get([], table.type.element_type)

@@ -15,7 +15,7 @@ from shardcore.jax.callbacks import without_host
 from shardcore.jax.lowered import Lowered, from_jax_lowered
 from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
-from shardcore.jax.private import options_of, use_abstract_mesh
+from shardcore.jax.private import options_of, over
 from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh
 from shardcore.jax.shardings import UNSPECIFIED, for_jax, on_mesh
@@ -87,7 +87,8 @@ def lower(
             if isinstance(fn, str)
             else "give a function, a Traced, a Lowered, an Exported, or bytes",
         )
-    context = contextlib.nullcontext() if found is None else _context(found)
+    # PartitionSpecs in the function are over the mesh of the context.
+    context = contextlib.nullcontext() if found is None else over(found)
     with context:
         jitted = _jitted(fn, options)
         leaves = jax.tree.leaves((args, kwargs))
@@ -154,12 +155,6 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
     if isinstance(fn, jax.stages.Traced):
         fn = _lower_traced(fn, mesh, platform)
     return from_jax_lowered(fn, mesh)
-
-
-def _context(mesh: JaxMesh) -> Any:
-    """``mesh`` as the context mesh, over which ``PartitionSpec``s in the function are."""
-    abstract = mesh.abstract_mesh if isinstance(mesh, jax.sharding.Mesh) else mesh
-    return use_abstract_mesh(abstract)
 
 
 def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:

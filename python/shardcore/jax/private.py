@@ -16,7 +16,7 @@ from jax.sharding import AbstractMesh
 
 from shardcore.bounded import shown
 from shardcore.jax.mistakes import mistake
-from shardcore.jax.versions import unknown
+from shardcore.jax.versions import is_older, unknown
 
 OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
 """The options of ``jax.jit`` that its functions keep as they were given."""
@@ -41,15 +41,20 @@ def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
     return other
 
 
-def use_abstract_mesh(mesh: AbstractMesh) -> Any:
-    """Return a context in which ``mesh`` is the one that functions are traced over."""
-    public = getattr(jax.sharding, "use_abstract_mesh", None)
-    if public is not None:
-        return public(mesh)
+def over(mesh: AbstractMesh | jax.sharding.Mesh) -> Any:
+    """Return a context in which functions are traced over ``mesh``, by its axes."""
+    if isinstance(mesh, jax.sharding.Mesh):
+        if is_older("0.8"):
+            # Specs in constraints are over a mesh with devices only.
+            sharding: Any = jax.sharding
+            return jax.set_mesh(mesh) if hasattr(jax, "set_mesh") else sharding.use_mesh(mesh)
+        return over(mesh.abstract_mesh)
+    if hasattr(jax.sharding, "use_abstract_mesh"):
+        return jax.sharding.use_abstract_mesh(mesh)
     # JAX 0.7.0 and 0.7.1
-    from jax._src.mesh import use_abstract_mesh as private
+    from jax._src.mesh import use_abstract_mesh
 
-    return private(mesh)
+    return use_abstract_mesh(mesh)
 
 
 def name_of(lowered: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from shardcore.errors import ShardcoreError
 from shardcore.jax.mistakes import mistake
+from shardcore.jax.versions import is_older, needs
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _HINTS = {
@@ -25,6 +26,14 @@ _HINTS = {
     "of type `Explicit`": "give a mesh whose axis_types say that these axes are AxisType.Explicit",
 }
 """A hint for each refusal of JAX's that is told by a part of its words."""
+_LATER = {
+    "requires a non-empty mesh": (
+        "0.8",
+        "sharding constraints by PartitionSpec over a mesh without devices",
+    ),
+    "not equal to the size of the mesh": ("0.8", "explicit sharding over a mesh without devices"),
+}
+"""The version that does what JAX refuses in these words, and what that is."""
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 
@@ -51,7 +60,7 @@ def ask(
     Raises:
         LoweringError: JAX raised an exception (``lowering``). What the user's function raises, and
             what code of shardcore's raises that JAX calls, such as rules of lowering, stays as it
-            is.
+            is. A later JAX can do it (``jax-version``).
     """
     try:
         return call(*args, **kwargs)
@@ -60,6 +69,9 @@ def ask(
         codes = list(_codes_below(error))
         if isinstance(error, (ShardcoreError, Warning)) or any(map(_is_own, codes)):
             raise
+        for said, (version, later) in _LATER.items():
+            if said in str(error) and is_older(version):
+                raise needs(version, later) from error
         if of is not None and _code(of) in codes:
             raise
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -23,9 +23,9 @@ def parsed(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def is_too_old() -> bool:
-    """Whether the JAX that is installed is older than all that are supported."""
-    return parsed(jax.__version__) < parsed(OLDEST)
+def is_older(version: str) -> bool:
+    """Whether the JAX that is installed is older than ``version``."""
+    return parsed(jax.__version__) < parsed(version)
 
 
 def needs(version: str, what: str) -> LoweringError:
