@@ -41,7 +41,7 @@ test-python: build
 # What test-newest runs.
 NEWEST_TESTS ?= tests/jax tests/shardy tests/unit/test_notebooks.py
 test-newest: wheel  ## the tests of JAX, of Shardy and of the notebooks with the newest JAX, in an environment of its own
-	.ci/newest.sh dist/*.whl $(NEWEST_TESTS)
+	.ci/with_jax.sh dist/*.whl $(NEWEST_TESTS)
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
 	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz

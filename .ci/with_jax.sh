@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Runs tests with the newest JAX, which needs Python 3.12 or later: `.ci/newest.sh WHEEL TESTS...`.
+# Runs tests with another release of JAX than the one of `make test`: `.ci/with_jax.sh WHEEL TESTS...`, by default with
+# the newest one; JAX='jax==0.8.0' takes that release.
 #
-# The wheel and what tests need are installed into an environment under .cache/newest. It is made with the
-# newest Python of this machine; where all are older, in a tree of Debian 13, whose Python is 3.13, which takes root
-# and debootstrap. JAX='jax==0.11.2' takes another release than the newest.
+# The wheel and what tests need are installed into an environment under .cache. It is made with $PYTHON, by default the
+# newest Python of this machine from 3.12 on, which the newest JAX needs; where all are older, in a tree of Debian 13,
+# whose Python is 3.13, which takes root and debootstrap.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wheel=$1
 shift
-home=.cache/newest
-packages=("${JAX:-jax}" flax optax pytest hypothesis distributed flatbuffers ipykernel nbclient)
+jax=${JAX:-jax}
+home=.cache/${jax//[^a-z0-9.]/-}
+packages=("$jax" flax optax pytest hypothesis distributed flatbuffers ipykernel nbclient)
 
 # The newest Python of this machine that the newest JAX runs on.
 new_python() {
@@ -50,7 +52,7 @@ make_tree() {
 }
 
 mkdir -p "$home"
-if python=$(new_python); then
+if python=${PYTHON:-$(new_python)}; then
   run=(env)
   venv=$home/venv
 elif [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
@@ -59,7 +61,7 @@ elif [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
   python=python3
   venv=/venv
 else
-  echo "the newest JAX needs Python 3.12 or later, or root and debootstrap (apt-get install debootstrap)" >&2
+  echo "no Python from 3.12 on: install one, or be root and have debootstrap (apt-get install debootstrap)" >&2
   exit 1
 fi
 export PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$home/hypothesis
