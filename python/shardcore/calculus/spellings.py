@@ -185,7 +185,11 @@ def _of(sharding: TensorSharding, text: str, shape: Sequence[int] | None) -> Spe
     array = NamedArray.from_sharding(sharding)
     array = array if shape is None else _sized(array, shape, text)
     whole = TensorSharding(
-        mesh, sharding.dims, replicated=sharding.replicated, unreduced=sharding.unreduced
+        mesh,
+        sharding.dims,
+        replicated=sharding.replicated,
+        unreduced=sharding.unreduced,
+        reduction_op=sharding.reduction_op,
     )
     return Spelling(array, mesh, whole)
 

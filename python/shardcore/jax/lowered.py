@@ -98,9 +98,13 @@ class Lowered:
             return sharding
         meshes = {"mesh": mesh, **self.module.meshes}
         named = next((name for name, each in meshes.items() if each == mesh), None)
-        dims, replicated, unreduced = sharding.dims, sharding.replicated, sharding.unreduced
         return TensorSharding(
-            mesh, dims, replicated=replicated, unreduced=unreduced, mesh_name=named
+            mesh,
+            sharding.dims,
+            replicated=sharding.replicated,
+            unreduced=sharding.unreduced,
+            reduction_op=sharding.reduction_op,
+            mesh_name=named,
         )
 
     def _read(self, sharding: str | PartitionSpec | NamedSharding, port: Port) -> TensorSharding:

@@ -2,6 +2,7 @@
 
 use crate::axis::AxisRef;
 use crate::index::{FuncId, MeshId, StrId};
+use crate::sharding::ReductionOp;
 
 /// The directions in which something may propagate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,10 +42,26 @@ pub enum Payload {
     ShardingGroup(i64),
     /// `sdy.propagation_barrier`: the direction that it lets through.
     PropagationBarrier(Direction),
-    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes for each dim.
-    AxesPerDim(Vec<Vec<AxisRef>>),
-    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes.
-    Axes(Vec<AxisRef>),
+    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes for each dim, and how
+    /// `sdy.reduce_scatter` reduces, which is the sum for the others.
+    AxesPerDim(Vec<Vec<AxisRef>>, ReductionOp),
+    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes, and how `sdy.all_reduce` reduces, which is the sum for
+    /// the other.
+    Axes(Vec<AxisRef>, ReductionOp),
     /// `sdy.all_to_all`: axes, source dim, target dim of each parameter.
     AllToAll(Vec<(Vec<AxisRef>, i64, i64)>),
+}
+
+impl Payload {
+    /// The payload of a collective that does not reduce and has axes for each dim.
+    pub const fn axes_per_dim(axes: Vec<Vec<AxisRef>>) -> Self {
+        Self::AxesPerDim(axes, ReductionOp::Sum)
+    }
+    /// How a collective reduces; the sum for all that do not.
+    pub const fn reduction_op(&self) -> ReductionOp {
+        match self {
+            Self::AxesPerDim(_, reduction_op) | Self::Axes(_, reduction_op) => *reduction_op,
+            _ => ReductionOp::Sum,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::axis::AxisRef;
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
+use crate::sharding::ReductionOp;
 
 impl Program {
     /// Makes an op of `kind`, an `sdy` op with one operand and a result of the same type.
@@ -26,7 +27,7 @@ impl Program {
             self.set_cause(made_by, op);
         }
     }
-    /// Makes an `sdy.all_reduce` of `input` over `axes`.
+    /// Makes an `sdy.all_reduce` of `input` over `axes`, which reduces as `sharding` says.
     pub fn create_all_reduce(
         &mut self,
         input: ValueId,
@@ -35,8 +36,12 @@ impl Program {
         place: Place,
     ) -> ValueId {
         let at = InsertPoint { place, loc: self.value_loc(input) };
-        let payload = Some(Payload::Axes(axes));
+        let payload = Some(Payload::Axes(axes, self.shardings()[sharding].reduction_op));
         self.create_sdy_op(OpKind::AllReduce, input, sharding, payload, at)
+    }
+    /// How `op`, a collective, reduces.
+    pub fn reduction_op(&self, op: OpId) -> ReductionOp {
+        self.payload(op).map_or(ReductionOp::Sum, Payload::reduction_op)
     }
     /// The axes over which `sharding` is unreduced.
     pub fn unreduced_axes(&self, sharding: ShardingId) -> &[AxisRef] {

@@ -32,7 +32,7 @@ use crate::propagation::replay::{Recorded, Recording};
 use crate::propagation::{propagate_explained, Strategy};
 use crate::rules::write_stored;
 use crate::shardy::Version;
-use crate::verify::verify_after_pass;
+use crate::verify::{too_new_for, verify_after_pass};
 use expand::Expansion;
 
 /// The op that a pipeline for modules runs on.
@@ -163,6 +163,9 @@ impl Pipeline {
                 .into());
         }
         memory::ensure_for_program(program.num_op_ids())?;
+        if let Some(problem) = too_new_for(program, self.shardy) {
+            return Err(problem.into());
+        }
         program.follow(self.shardy);
         let total = self.passes.num_steps();
         let mut done = 0;

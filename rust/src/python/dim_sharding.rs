@@ -9,7 +9,7 @@ use crate::axis::AxisRef;
 use crate::error::Diagnostic;
 use crate::index::MeshId;
 use crate::mesh::Mesh;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use std::fmt::Write as _;
@@ -86,6 +86,7 @@ impl PyDimSharding {
             dims: vec![dim.resolve(&names, &mut Vec::new())],
             replicated: Vec::new(),
             unreduced: Vec::new(),
+            reduction_op: ReductionOp::Sum,
         };
         let problems = verify_sharding(&sharding, &names, None);
         if problems.is_empty() {

@@ -120,16 +120,16 @@ impl Verifier<'_> {
         let op = collective.op;
         let result = match (collective.kind, self.program.payload(op)) {
             (OpKind::CollectivePermute, _) => self.permute(collective),
-            (kind, Some(Payload::AxesPerDim(lists))) => {
+            (kind, Some(Payload::AxesPerDim(lists, _))) => {
                 self.bad_axes(op, lists, collective.mesh, None);
                 per_dim(collective, lists, word_for_removed(kind))
             }
-            (OpKind::AllReduce, Some(Payload::Axes(axes))) => {
+            (OpKind::AllReduce, Some(Payload::Axes(axes, _))) => {
                 let lists = std::slice::from_ref(axes);
                 self.bad_axes(op, lists, collective.mesh, Some("reduction"));
                 reduce(collective, axes)
             }
-            (_, Some(Payload::Axes(axes))) => {
+            (_, Some(Payload::Axes(axes, _))) => {
                 let lists = std::slice::from_ref(axes);
                 self.bad_axes(op, lists, collective.mesh, Some("r2u"));
                 to_unreduced(collective, axes)

@@ -19,6 +19,7 @@ mod indirect;
 mod made;
 mod manual;
 mod module;
+mod older;
 mod place;
 mod propagation_edges;
 mod properties;
@@ -34,6 +35,7 @@ use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::stablehlo::{definition_of, Checker};
 use dominance::Successors;
 pub use made::is_at_risk;
+pub use older::too_new_for;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
 

@@ -5,6 +5,7 @@ use super::printer::{Label, Printer, Task};
 use crate::attribute;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Direction, OpKind, Payload};
+use crate::sharding::ReductionOp;
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -56,7 +57,11 @@ impl Printer<'_> {
             (OpKind::CollectivePermute, _) => format!("{operand} {out_sharding}"),
             (_, Some(payload)) => {
                 let axes = self.axes_text(op, payload)?;
-                format!("{axes} {operand} {out_sharding}")
+                let reduction = match payload.reduction_op() {
+                    ReductionOp::Sum => String::new(),
+                    other => format!("{} ", other.keyword()),
+                };
+                format!("{reduction}{axes} {operand} {out_sharding}")
             }
             _ => return None,
         };
@@ -79,8 +84,8 @@ impl Printer<'_> {
         let mesh = program.mesh(program.mesh_of(sharding).get()?);
         let mut out = String::new();
         match payload {
-            Payload::AxesPerDim(lists) => attribute::write_axes_per_dim(&mut out, lists, mesh),
-            Payload::Axes(axes) => attribute::write_axis_list(&mut out, axes, mesh),
+            Payload::AxesPerDim(lists, _) => attribute::write_axes_per_dim(&mut out, lists, mesh),
+            Payload::Axes(axes, _) => attribute::write_axis_list(&mut out, axes, mesh),
             Payload::AllToAll(params) => attribute::write_all_to_all(&mut out, params, mesh),
             _ => return None,
         }

@@ -214,6 +214,7 @@ impl Parser<'_> {
                     if !axes.is_empty() {
                         pending.annotations.payload = self.require_attr(pending, axes)?;
                     }
+                    self.take_reduction(pending)?;
                 }
             }
         }

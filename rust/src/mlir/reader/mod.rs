@@ -23,6 +23,7 @@ mod own_syntax;
 mod parser;
 mod parts;
 mod read;
+mod reductions;
 mod regions;
 mod repeat;
 mod sdy;
