@@ -6,8 +6,8 @@ use crate::axis::AxisRef;
 use crate::index::TypeId;
 use crate::ir::{Program, Type};
 use crate::mesh::Mesh;
-use crate::shardy::Change;
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 
 /// How many elements apart the slices are that an axis cuts.
 #[derive(Clone, Copy, PartialEq)]
@@ -123,7 +123,11 @@ mod tests {
         let func = program.func_ids().next().unwrap();
         let [a, b] = [0, 1].map(|at| program.func_args(func)[at].clone());
         let sharding = |id| program.shardings().get(id).unwrap();
-        is_equivalent_across_reshapes(&program, (sharding(a.sharding), a.ty), (sharding(b.sharding), b.ty))
+        is_equivalent_across_reshapes(
+            &program,
+            (sharding(a.sharding), a.ty),
+            (sharding(b.sharding), b.ty),
+        )
     }
 
     #[test]

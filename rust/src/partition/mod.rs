@@ -14,4 +14,5 @@ pub mod remove_all_gather_reduce_scatter_for_cmv1;
 pub mod reshard_to_collectives;
 pub mod resolve_permutation_factors;
 pub mod resolve_single_device_sharding;
+mod single_device;
 pub(crate) mod stablehlo_ops;

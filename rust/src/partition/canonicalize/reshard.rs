@@ -116,7 +116,9 @@ fn find_compatible(
                     let result = program.result(user, 0);
                     let sharding = program.shardings().get(program.sharding(result));
                     let other = (sharding?, program.type_of(result));
-                    if is_equivalent_across_reshapes(program, other, target) && driver.is_before(user, current) {
+                    if is_equivalent_across_reshapes(program, other, target)
+                        && driver.is_before(user, current)
+                    {
                         return Some(result);
                     }
                 }
