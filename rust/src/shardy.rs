@@ -97,6 +97,12 @@ changes! {
     V0_12: {
         ConstraintsBeforeFuncCalls = "`sdy-propagation-pipeline` applies sharding constraints and imports sharding groups before it imports calls, with data-flow edges at the calls.";
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
+        SubAxesAcrossReshapes = "A reshard is reused across reshapes also where sub-axes of one axis shard several dims before a reshape and one dim after it.";
+        SingleDeviceReshards = "`sdy-insert-explicit-reshards` reshards the operands of ops on a single device to it, and their results from it; arguments and results of functions must not be on a single device.";
+        SingleDeviceReshardsKept = "`sdy-reshard-to-collectives` leaves reshards from and to a single device as they are.";
+        ReductionOpOfBodies = "All-reduces after a `stablehlo.reduce` or `stablehlo.scatter` reduce as its body does, and there are none where its results are not all sums, all maxima or all minima.";
+        MeshesInlinedOnExport = "`sdy-export-pipeline` ends with `sdy-inline-meshes`.";
+        OptimizeCollectives = "`sdy-export-pipeline` runs `sdy-optimize-collectives` after `sdy-reshard-to-collectives`.";
     }
 }
 

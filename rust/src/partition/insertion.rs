@@ -35,8 +35,20 @@ impl Program {
         sharding: ShardingId,
         place: Place,
     ) -> ValueId {
+        let reduction_op = self.shardings()[sharding].reduction_op;
+        self.create_all_reduce_by(reduction_op, input, axes, sharding, place)
+    }
+    /// Makes an `sdy.all_reduce` of `input` over `axes`, which reduces as `reduction_op` says.
+    pub fn create_all_reduce_by(
+        &mut self,
+        reduction_op: ReductionOp,
+        input: ValueId,
+        axes: Vec<AxisRef>,
+        sharding: ShardingId,
+        place: Place,
+    ) -> ValueId {
         let at = InsertPoint { place, loc: self.value_loc(input) };
-        let payload = Some(Payload::Axes(axes, self.shardings()[sharding].reduction_op));
+        let payload = Some(Payload::Axes(axes, reduction_op));
         self.create_sdy_op(OpKind::AllReduce, input, sharding, payload, at)
     }
     /// How `op`, a collective, reduces.

@@ -80,8 +80,14 @@ options! {
     SINK_DEBUG_EDGES = flag("sink-debug-propagation-edge-sharding");
     SINK_DEBUG_ORIGINS = flag("sink-debug-sharding-origins");
     FULL_VERSION = flag("enable-full-version");
+    MARK_PARTIAL_RESULTS =
+        flag("mark-partial-result-with-unreduced-axes").since(Version::V0_12);
     KEEP_REDUNDANT_RESHARDS = flag("keep-redundant-reshards");
     HALO_EXCHANGE = flag_on("enable-halo-exchange");
+    // the numbers of replicas and of partitions: devices are numbered by what is more than one
+    PARTITION_COUNT = number("partition-count", "1").since(Version::V0_12);
+    REPLICA_COUNT = number("replica-count", "1").since(Version::V0_12);
+    RNG_BIT_GENERATOR_UNSAFE = flag_on("rng-bit-generator-unsafe").since(Version::V0_12);
     // the export pipeline
     AVOID_EXPORT = flag("avoid-export-for-partitioning");
     AVOID_CALL_RESHARDS = flag("avoid-reshards-on-calls");

@@ -202,12 +202,32 @@ passes! {
     SINK_FUNC_DATA_FLOW_EDGES = function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
     });
-    INSERT_EXPLICIT_RESHARDS = functions("sdy-insert-explicit-reshards", &[&option::FULL_VERSION], |p, c, ops, o| {
-        partition::insert_explicit_reshards::run(p, c, ops, o.flag(&option::FULL_VERSION)?)
-    });
+    INSERT_EXPLICIT_RESHARDS = functions(
+        "sdy-insert-explicit-reshards",
+        &[&option::FULL_VERSION, &option::MARK_PARTIAL_RESULTS],
+        |p, c, ops, o| {
+            let is_full = o.flag(&option::FULL_VERSION)?;
+            let marks = o.flag(&option::MARK_PARTIAL_RESULTS)?;
+            partition::insert_explicit_reshards::run(p, c, ops, is_full, marks)
+        },
+    );
     RESHARD_TO_COLLECTIVES = function("sdy-reshard-to-collectives", &[&option::KEEP_REDUNDANT_RESHARDS], |p, c, op, o| {
         partition::reshard_to_collectives::run(p, c, op, o.flag(&option::KEEP_REDUNDANT_RESHARDS)?)
     });
+    OPTIMIZE_COLLECTIVES = function("sdy-optimize-collectives", &[], |p, c, op, _| {
+        partition::optimize_collectives::run(p, c, op)
+    }).since(Version::V0_12);
+    RESOLVE_SINGLE_DEVICE_SHARDING = function(
+        "sdy-resolve-single-device-sharding",
+        &[&option::PARTITION_COUNT, &option::REPLICA_COUNT],
+        |p, c, op, o| {
+            let devices = partition::resolve_single_device_sharding::Devices {
+                replica_count: o.number(&option::REPLICA_COUNT)?.unwrap_or(1),
+                partition_count: o.number(&option::PARTITION_COUNT)?.unwrap_or(1),
+            };
+            partition::resolve_single_device_sharding::run(p, c, op, devices)
+        },
+    ).since(Version::V0_12);
     REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1 = function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
     });

@@ -6,6 +6,7 @@
 //! Source: Shardy's `reshard_to_collectives`.
 
 mod align;
+pub(super) use align::align_both;
 mod all_to_all;
 mod permute;
 mod slice;
