@@ -97,6 +97,9 @@ changes! {
     V0_12: {
         ConstraintsBeforeFuncCalls = "`sdy-propagation-pipeline` applies sharding constraints and imports sharding groups before it imports calls, with data-flow edges at the calls.";
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
+        PaddedReshapes = "The rule of a reshape goes on where sizes have no common divisor, with a permutation factor of what is left of the operand's dim; factors of one side need replication.";
+        WindowsApart = "The rule of a convolution has permutation factors for windows and for elements of windows for which the input has no room.";
+        PermutedUpdates = "The rule of `dynamic_update_slice` has permutation factors for dims in which the update is smaller, whatever the start indices are.";
     }
 }
 
