@@ -5,7 +5,32 @@ use super::view::SignatureView;
 use crate::rule::OpShardingRule;
 use crate::shardy::Change;
 
-/// `slice` and `pad`: dims that change size are permutation factors.
+/// `pad`: as [`resize`]; since [`Change::MovedPads`] all dims that are padded are permutation factors.
+pub fn pad(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    if !view.has(Change::MovedPads) {
+        return resize(view);
+    }
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    let padding = ["edge_padding_low", "edge_padding_high", "interior_padding"];
+    let padding = padding.map(|name| view.attribute(name)?.as_ints());
+    let is_padded = |dim: usize| {
+        let amounts = || padding.iter().flatten().filter_map(|amounts| amounts.get(dim));
+        amounts().any(|&amount| amount != 0)
+    };
+    let mut builder = RuleBuilder::new(view);
+    for (dim, (&size, &result_size)) in shape.iter().zip(result_shape).enumerate() {
+        let is_resized = size != result_size;
+        let kind = if is_resized || is_padded(dim) {
+            FactorKind::Permutation
+        } else {
+            FactorKind::PassThrough
+        };
+        builder.everywhere(dim, size, kind).blocked_if(is_resized && view.conservative);
+    }
+    builder.build()
+}
+
+/// `slice`: dims that change size are permutation factors.
 pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
