@@ -103,6 +103,13 @@ changes! {
         ReductionOpOfBodies = "All-reduces after a `stablehlo.reduce` or `stablehlo.scatter` reduce as its body does, and there are none where its results are not all sums, all maxima or all minima.";
         MeshesInlinedOnExport = "`sdy-export-pipeline` ends with `sdy-inline-meshes`.";
         OptimizeCollectives = "`sdy-export-pipeline` runs `sdy-optimize-collectives` after `sdy-reshard-to-collectives`.";
+        PaddedReshapes = "The rule of a reshape goes on where sizes have no common divisor, with a permutation factor of what is left of the operand's dim; factors of one side need replication.";
+        WindowsApart = "The rule of a convolution has permutation factors for windows and for elements of windows for which the input has no room.";
+        PermutedUpdates = "The rule of `dynamic_update_slice` has permutation factors for dims in which the update is smaller, whatever the start indices are.";
+        MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
+        IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
+        MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value.";
+        InlinedReplicaGroups = "`sdy-inline-meshes` also writes meshes into replica groups by mesh axes.";
     }
 }
 

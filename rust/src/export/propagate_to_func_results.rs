@@ -1,22 +1,29 @@
 //! `sdy-propagate-to-func-results`: copies the shardings of returned values to the results of every
-//! function but the main one.
+//! function but the main one, since [`Change::MainFuncResults`] also to those results of the main function that have
+//! none.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::{OpKind, Program};
+use crate::shardy::Change;
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let main = program.main_function()?;
     for func in program.functions_in_order() {
         let op = program.func_op(func);
-        let Some(terminator) = program.region_terminator(op, 0).filter(|_| func != main) else {
+        let is_main = func == main;
+        if is_main && !program.shardy().has(Change::MainFuncResults) {
             continue;
-        };
+        }
+        let Some(terminator) = program.region_terminator(op, 0) else { continue };
         if program.kind(terminator) != OpKind::FuncReturn {
             continue;
         }
         for index in 0..program.num_operands(terminator) {
+            if is_main && program.func_results(func)[index].sharding.is_some() {
+                continue;
+            }
             let sharding = program.sharding_of(program.operand(terminator, index));
             program.set_func_result_sharding(func, index, sharding);
         }

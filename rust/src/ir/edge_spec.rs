@@ -17,6 +17,7 @@
 
 use super::{OpKind, Program, ValueDef};
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, UseId, ValueId};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -173,20 +174,21 @@ static SPECS: [EdgeSpec; 4] = [
 ];
 
 impl EdgeSpec {
-    /// The kinds of ops that have edges.
-    pub const KINDS: [OpKind; 5] = [
+    /// The kinds of ops that have edges; those of `stablehlo.if` since [`Change::IfEdges`].
+    pub const KINDS: [OpKind; 6] = [
         OpKind::While,
         OpKind::Case,
+        OpKind::If,
         OpKind::OptimizationBarrier,
         OpKind::ManualComputation,
         OpKind::NamedComputation,
     ];
-    /// The edges of ops of this kind, `None` if it has none.
+    /// The edges of ops of this kind in the newest version, `None` if it has none.
     #[inline]
     pub fn of_kind(kind: OpKind) -> Option<&'static Self> {
         match kind {
             OpKind::While => Some(&SPECS[0]),
-            OpKind::Case => Some(&SPECS[1]),
+            OpKind::Case | OpKind::If => Some(&SPECS[1]),
             OpKind::OptimizationBarrier => Some(&SPECS[2]),
             OpKind::ManualComputation | OpKind::NamedComputation => Some(&SPECS[3]),
             _ => None,
@@ -265,7 +267,11 @@ impl Program {
                 return spec;
             }
         }
-        EdgeSpec::of_kind(self.kind(op))
+        let kind = self.kind(op);
+        if kind == OpKind::If && !self.shardy().has(Change::IfEdges) {
+            return None;
+        }
+        EdgeSpec::of_kind(kind)
     }
     /// The data-flow edge that `value` belongs to, and the op that has the edge: `value` is a target, or the result
     /// of the edge op.

@@ -137,7 +137,8 @@ pub static FAMILIES: &[Family] = &[
     family("reduce_window", reduce::reduce_window, &["stablehlo.reduce_window"]),
     family("select_and_scatter", reduce::select_and_scatter, &["stablehlo.select_and_scatter"]),
     family("sort", reduce::sort, &["stablehlo.sort"]),
-    family("resize", slices::resize, &["stablehlo.slice", "stablehlo.pad"]),
+    family("resize", slices::resize, &["stablehlo.slice"]),
+    family("pad", slices::pad, &["stablehlo.pad"]),
     family("dynamic_slice", slices::dynamic_slice, &["stablehlo.dynamic_slice"]),
     family(
         "dynamic_update_slice",
