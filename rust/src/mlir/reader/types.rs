@@ -2,6 +2,7 @@
 //!
 //! The text of a type is looked up before it is parsed, so that each type is parsed once.
 
+use super::mesh_tensor::is_mesh_tensor;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
 use crate::ir::{element_bits, ElementType, Program, Type};
@@ -86,16 +87,16 @@ impl<'a> Types<'a> {
 }
 
 /// Types whose texts appear for the first time.
-struct NewType<'t, 'a> {
+pub(super) struct NewType<'t, 'a> {
     types: &'t mut Types<'a>,
-    program: &'t mut Program,
+    pub(super) program: &'t mut Program,
     /// The whole text.
-    text: &'a str,
+    pub(super) text: &'a str,
 }
 
 impl<'a> NewType<'_, 'a> {
     /// The type with the text `text`, at offset `start`.
-    fn type_of(&mut self, text: &'a str, start: usize, depth: usize) -> Result<TypeId> {
+    pub(super) fn type_of(&mut self, text: &'a str, start: usize, depth: usize) -> Result<TypeId> {
         if let Some(&id) = self.types.ids.get(text) {
             return Ok(id);
         }
@@ -108,7 +109,9 @@ impl<'a> NewType<'_, 'a> {
             let parts = split_tensor(&mut Cursor::new(self.text, start), None)?;
             return self.tensor(text, start, parts);
         }
-        let id = if let Some(inner) = inside(text, "tuple") {
+        let id = if is_mesh_tensor(text) {
+            self.mesh_tensor(text, start, depth)?
+        } else if let Some(inner) = inside(text, "tuple") {
             let ty = self.tuple_type(inner, start + text.len() - 1 - inner.len(), depth)?;
             self.intern(ty, span)
         } else if is_alias(text) {
