@@ -15,6 +15,8 @@ use crate::mlir::{op_attribute, text_is_of, AttrValue, MeshTensor};
 
 /// The attribute of a function that has the mesh of all of it.
 const MESH: &str = "mesh_shape";
+/// The start of the message that a function lacks that attribute.
+pub(super) const LACKS_MESH: &str = "Function does not have a mesh_shape attribute: ";
 
 /// The types inside a computation and those around it, with their names in messages.
 struct Sides {
@@ -56,8 +58,17 @@ impl Verifier<'_> {
         last.map_or_else(Vec::new, |last| self.types(self.program.operands(last)))
     }
     pub(super) fn fragment(&self, op: OpId) -> Checked {
-        let Some(&Payload::Fragment { mesh, .. }) = self.program.payload(op) else { return Ok(()) };
+        let Some(&Payload::Fragment { mesh, header, .. }) = self.program.payload(op) else {
+            return Ok(());
+        };
         let name = self.program.str(mesh);
+        let stage = self.program.str(header).rsplit_once("], stage=").map(|(_, stage)| stage);
+        let stage = stage.and_then(|stage| stage.split(", ").next());
+        if stage.is_some_and(|stage| stage.contains(':') && !stage.ends_with(":i64")) {
+            let message = "'mpmd.fragment' op attribute 'stage_id' failed to satisfy constraint: 64-bit signless \
+                           integer attribute";
+            return Err(message.to_owned());
+        }
         self.fits_fragment(
             op,
             name,
@@ -116,7 +127,7 @@ impl Verifier<'_> {
         let text = text.filter(|text| text_is_of(text, "sdy", "mesh"));
         let Some(of_callee) = text.and_then(|text| parse_mesh(text, 0).ok()) else {
             let symbol = program.symbol_of(function).unwrap_or_default();
-            return Err(format!("Function does not have a {MESH} attribute: {symbol}"));
+            return Err(format!("{LACKS_MESH}{symbol}"));
         };
         let own = self.mesh_called(op, &name)?;
         if own == of_callee {
@@ -127,6 +138,12 @@ impl Verifier<'_> {
             print_mesh(&own),
             print_mesh(&of_callee)
         ))
+    }
+    /// The function that `op` calls, if it is a call of a fragment.
+    pub(super) fn function_to_blame(&self, op: OpId) -> Option<OpId> {
+        let is_call = self.program.kind(op) == OpKind::FragmentCall;
+        let callee = self.callee(op).ok().filter(|_| is_call)?.get()?;
+        Some(self.program.func_op(callee))
     }
     /// The name of the mesh of `op`, a call of a fragment.
     fn mesh_of_call(&self, op: OpId) -> Option<String> {

@@ -4,6 +4,7 @@
 //!
 //! Source: the definitions of the dialect's ops.
 
+use super::fragments::LACKS_MESH;
 use super::Verifier;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, Type};
@@ -75,6 +76,17 @@ impl Kind {
             Self::Symbol => "flat symbol reference attribute",
             Self::I64 => "64-bit signless integer attribute",
             Self::Ui32 => "32-bit unsigned integer attribute",
+        }
+    }
+    /// Whether an op stores `attribute` in a property of this kind, whether or not it admits it.
+    fn stores(self, program: &Program, attribute: &Attribute<'_>) -> bool {
+        match self {
+            Self::Origins => matches!(attribute.value, AttrValue::Array(_)),
+            Self::Symbol => matches!(attribute.value, AttrValue::Symbol(_)),
+            Self::I64 | Self::Ui32 => {
+                matches!(attribute.value, AttrValue::Int(_) | AttrValue::Bool(_))
+            }
+            _ => self.admits(program, attribute),
         }
     }
     fn admits(self, program: &Program, attribute: &Attribute<'_>) -> bool {
@@ -249,15 +261,32 @@ impl Verifier<'_> {
         let Some((_, definition)) = DEFINITIONS.iter().find(|(known, _)| *known == name) else {
             return;
         };
-        let found = self.follows(op, definition);
+        let found = match self.stored(op, definition) {
+            Ok(()) => self.follows(op, definition),
+            Err(message) => return self.bare(op, message),
+        };
         let found = found.map_err(|message| {
             let is_parsed = message.starts_with("attribute 'origin'") && !self.is_quoted(op);
             let parsed = if is_parsed { format!("custom op '{name}' ") } else { String::new() };
             format!("{parsed}'{name}' op {message}")
         });
         if let Err(message) = found.and_then(|()| self.pipeline(op)) {
-            self.bare(op, message);
+            // The function that is called lacks its mesh.
+            let place = self.function_to_blame(op).filter(|_| message.starts_with(LACKS_MESH));
+            self.bare(place.unwrap_or(op), message);
         }
+    }
+    /// Checks that properties of `op` in generic form are of the types in which MLIR stores them.
+    fn stored(&self, op: OpId, definition: &Definition) -> Result<(), String> {
+        let program = self.program;
+        let attributes = Attributes::of(program, op);
+        for (name, kind, ..) in definition.attributes {
+            let given = attributes.get(name).filter(|attribute| attribute.is_property);
+            if let Some(wrong) = given.filter(|attribute| !kind.stores(program, attribute)) {
+                return Err(attributes.invalid(program.op_name(op), &wrong.not_stored()));
+            }
+        }
+        Ok(())
     }
     /// Checks `op` against its definition; the message is without the op's name.
     fn follows(&self, op: OpId, definition: &Definition) -> Result<(), String> {
@@ -327,8 +356,8 @@ impl Verifier<'_> {
     }
     /// Whether `op` is written in generic form.
     fn is_quoted(&self, op: OpId) -> bool {
-        let name = self.program.name_span(op);
-        name.is_some_and(|name| self.program.text().get(name).starts_with('"'))
+        let start = self.program.name_span(op).map_or(0, |name| name.start as usize);
+        start > 0 && self.program.text().source().as_bytes()[start - 1] == b'"'
     }
     /// Checks that the region of `op` has one block that is not empty.
     fn one_block(&self, op: OpId) -> Result<(), String> {

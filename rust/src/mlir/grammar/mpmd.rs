@@ -170,7 +170,7 @@ impl Grammar<'_, '_> {
     }
     fn reduction_body(&mut self) -> Result<()> {
         self.cursor.expect(b'<')?;
-        self.case("::mlir::mpmd::ReductionType", &REDUCTIONS)?;
+        self.case("ReductionType", &REDUCTIONS)?;
         self.cursor.expect(b'>')
     }
     /// `(2)`, or nothing.

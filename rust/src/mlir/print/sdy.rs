@@ -4,7 +4,7 @@ use super::fields::spaced;
 use super::printer::{Label, Printer, Task};
 use crate::attribute;
 use crate::index::{OpId, ValueId};
-use crate::ir::{Direction, OpKind, Payload};
+use crate::ir::{Attr, Direction, OpKind, Payload};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -133,7 +133,12 @@ impl Printer<'_> {
         }
         let mut more = self.sharding_attrs(op);
         more.retain(|(name, _)| *name != "sdy.sharding");
-        let dict = spaced(self.dict(program.op_attrs(op), &more));
+        // In generic form what the header has is among the attributes.
+        let in_header = |attr: &&Attr| {
+            is_fragment && matches!(program.str(attr.name), "mesh_name" | "origin" | "stage_id")
+        };
+        let attrs = program.op_attrs(op).iter().filter(|attr| !in_header(attr));
+        let dict = spaced(self.dict(&attrs.copied().collect::<Vec<_>>(), &more));
         let (before, after) = if is_fragment { (&*dict, "") } else { ("", &*dict) };
         let _ = write!(text, "{before} ({}) ", self.typed_args(&args));
         let tail = format!("{after} : {}{}", self.function_type(op), self.loc_suffix(op));

@@ -5,7 +5,9 @@ use super::parser::{After, Parser, PendingOp};
 use crate::attribute::Form;
 use crate::error::{Result, Span};
 use crate::index::StrId;
-use crate::ir::{OpKind, Payload};
+use crate::ir::{OpKind, Payload, Type};
+use crate::mlir::attributes::AttrValue;
+use crate::mlir::cursor::syntax;
 use crate::mlir::grammar::Grammar;
 use crate::mlir::meaning::{in_own_syntax, symbol_name, Target};
 
@@ -45,12 +47,24 @@ impl Parser<'_> {
         pending.syntax = self.cursor.span_since(start);
         self.cursor.expect(b':')?;
         if is_broadcast {
-            let ty = self.parse_type()?;
-            pending.num_inputs = 1;
-            self.parts.types.extend([ty, ty]);
-        } else {
-            self.parse_function_type(&mut pending)?;
+            return self.parse_one_tensor(pending);
         }
+        self.parse_function_type(&mut pending)?;
+        self.finish(pending)
+    }
+    /// Reads the type of the operand and the result, a tensor.
+    fn parse_one_tensor(&mut self, mut pending: PendingOp) -> Result<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        let ty = self.parse_type()?;
+        let is_tensor =
+            matches!(self.program.types()[ty], Type::RankedTensor { .. } | Type::UnrankedTensor(_));
+        if !is_tensor {
+            let problem = syntax(self.cursor.span_since(start), "invalid kind of type specified");
+            return self.own(&pending, Err(problem.into()));
+        }
+        pending.num_inputs = 1;
+        self.parts.types.extend([ty, ty]);
         self.finish(pending)
     }
     /// Parses `%a name="name" {attrs} : type`.
@@ -59,15 +73,16 @@ impl Parser<'_> {
         self.parse_operand()?;
         self.own_keyword(&pending, "name")?;
         self.cursor.expect(b'=')?;
-        let read = self.grammar().string_attribute();
+        // Its type is not written: a colon ends the custom syntax.
+        let read = match self.cursor.next_byte() {
+            b'"' => self.cursor.string().map(|_| ()),
+            _ => self.grammar().string_attribute(),
+        };
         self.own(&pending, read)?;
         pending.syntax = self.cursor.span_since(start);
         self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
-        let ty = self.parse_type()?;
-        pending.num_inputs = 1;
-        self.parts.types.extend([ty, ty]);
-        self.finish(pending)
+        self.parse_one_tensor(pending)
     }
     /// Parses `@callee(%a, %b) {attrs} : (types) -> types`.
     fn parse_mpmd_call(&mut self, mut pending: PendingOp) -> Result<()> {
@@ -111,6 +126,7 @@ impl Parser<'_> {
         let start = pending.syntax.start as usize;
         self.cursor.expect(b'<')?;
         let read = self.grammar().short_origin();
+        let read = self.of_origin(read);
         self.own(&pending, read)?;
         self.cursor.expect(b'>')?;
         self.parse_computation(&mut pending, start)?;
@@ -135,8 +151,16 @@ impl Parser<'_> {
         let mut is_open = self.eat_comma();
         if is_open && self.cursor.eat_keyword("stage") {
             self.cursor.expect(b'=')?;
+            self.cursor.skip_space();
+            let at = self.cursor.pos;
             let read = self.grammar().attribute();
             self.own(&pending, read)?;
+            let stage = self.cursor.span_since(at);
+            let text = self.program.resolved_alias(self.text_at(stage)).trim();
+            if AttrValue::parse(text).as_int().is_none() {
+                let problem = syntax(stage, "invalid kind of attribute specified");
+                return self.own(&pending, Err(problem.into()));
+            }
             header.end = self.cursor.pos as u32;
             is_open = self.eat_comma();
         }
@@ -173,9 +197,30 @@ impl Parser<'_> {
         self.cursor.expect(b',')?;
         self.own_keyword(pending, "origin")?;
         self.cursor.expect(b'=')?;
-        let read = self.grammar().list(b'[', b']', Grammar::short_origin);
-        self.own(pending, read)?;
+        self.parse_origins(pending)?;
         Ok(self.name_in(mesh))
+    }
+    /// Reads `["f"(1), "g"]`.
+    fn parse_origins(&mut self, pending: &PendingOp) -> Result<()> {
+        self.cursor.expect(b'[')?;
+        if self.cursor.eat(b']') {
+            return Ok(());
+        }
+        loop {
+            let read = self.grammar().short_origin();
+            let read = self.of_origin(read);
+            self.own(pending, read)?;
+            if !self.cursor.eat(b',') {
+                return self.cursor.expect(b']');
+            }
+        }
+    }
+    /// `read`, what came of reading an origin, with what MLIR says of it in addition.
+    fn of_origin(&self, read: Result<()>) -> Result<()> {
+        read.map_err(|mut error| {
+            error.diagnostics.push(syntax(self.cursor.here(), "could not parse user origin."));
+            error
+        })
     }
     /// Reads `(%a) {attrs} (%x: type)`, what stands before the region of an op that starts at `start`.
     fn parse_computation(&mut self, pending: &mut PendingOp, start: usize) -> Result<()> {
@@ -226,7 +271,7 @@ impl Parser<'_> {
                 }
                 pending.annotations.sharding = outputs;
                 let mesh = self.attr_of(pending, "mesh_name");
-                let mesh = mesh.map_or(StrId::NONE, |mesh| self.name_in(mesh));
+                let mesh = self.name_in(mesh.unwrap_or_default());
                 let header = self.generic_header(pending);
                 self.note_fragment(pending, mesh, &header, given);
             }
