@@ -26,8 +26,8 @@ impl Verifier<'_> {
     pub(super) fn pipeline(&self, op: OpId) -> Checked {
         match self.program.op_name(op) {
             "mpmd.transfer" => self.transfer(op),
-            "mpmd.assign" => self.assignment(op, self.operand_types(op), self.result_types(op)),
-            "mpmd.unassign" => self.assignment(op, self.result_types(op), self.operand_types(op)),
+            "mpmd.assign" => self.assignment(op, &self.operand_types(op), &self.result_types(op)),
+            "mpmd.unassign" => self.assignment(op, &self.result_types(op), &self.operand_types(op)),
             "mpmd.reduce" => self.mpmd_reduce(op),
             "mpmd.call" => self.mpmd_call(op),
             "mpmd.fragment_call" => self.fragment_call(op),
@@ -171,8 +171,8 @@ impl Verifier<'_> {
         Some(text.strip_prefix('"')?.strip_suffix('"')?.to_owned())
     }
     /// Checks an op that puts a tensor of type `local` on a mesh, as type `on_mesh`, or takes it from there.
-    fn assignment(&self, op: OpId, local: Vec<TypeId>, on_mesh: Vec<TypeId>) -> Checked {
-        let ([local], [on_mesh]) = (&local[..], &on_mesh[..]) else { return Ok(()) };
+    fn assignment(&self, op: OpId, local: &[TypeId], on_mesh: &[TypeId]) -> Checked {
+        let ([local], [on_mesh]) = (local, on_mesh) else { return Ok(()) };
         let Some(tensor) = self.in_topology(op, *on_mesh)? else { return Ok(()) };
         let is_sharded = tensor.sharding.is_some_and(|text| {
             let dims = text.find('[').map_or("", |start| &text[start..]);

@@ -58,8 +58,10 @@ impl Grammar<'_, '_> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         self.ty()?;
-        if self.kind_since(start) != TypeKind::Tensor {
-            let text = self.cursor.since(start);
+        let text = self.cursor.since(start);
+        // What an alias in the definition of another one stands for is looked up where that one is used.
+        let is_open = self.has_no_aliases() && text.starts_with('!');
+        if !is_open && self.kind_since(start) != TypeKind::Tensor {
             let message = format!(
                 "invalid kind of type specified: expected builtin.tensor, but found '{text}'"
             );

@@ -208,7 +208,7 @@ impl Parser<'_> {
                 notes.note_named_computation(program, pending.op, name, inputs, has_outputs);
             }
             OpKind::Fragment | OpKind::MpmdCall | OpKind::FragmentCall => {
-                self.take_mpmd(pending)?;
+                self.take_mpmd(pending);
             }
             _ => {
                 if let Some(axes) = axes_attribute(pending.name.kind) {

@@ -8,7 +8,6 @@ use crate::index::StrId;
 use crate::ir::{OpKind, Payload, Type};
 use crate::mlir::attributes::AttrValue;
 use crate::mlir::cursor::syntax;
-use crate::mlir::grammar::Grammar;
 use crate::mlir::meaning::{in_own_syntax, symbol_name, Target};
 
 /// The shardings that a fragment may have, in this order.
@@ -260,7 +259,7 @@ impl Parser<'_> {
     }
 
     /// Moves the attributes of an op of the dialect in generic form that are fields in the program to these fields.
-    pub(super) fn take_mpmd(&mut self, pending: &mut PendingOp) -> Result<()> {
+    pub(super) fn take_mpmd(&mut self, pending: &mut PendingOp) {
         match pending.name.kind {
             OpKind::Fragment => {
                 let inputs = self.take_attr(pending, SHARDINGS[0]);
@@ -276,14 +275,13 @@ impl Parser<'_> {
                 self.note_fragment(pending, mesh, &header, given);
             }
             OpKind::MpmdCall | OpKind::FragmentCall => {
-                let Some(callee) = self.attr_of(pending, "callee") else { return Ok(()) };
+                let Some(callee) = self.attr_of(pending, "callee") else { return };
                 if self.text_at(callee).starts_with('@') {
                     self.note_mpmd_call(pending, callee);
                 }
             }
             _ => {}
         }
-        Ok(())
     }
     /// The value of attribute `name` of `pending`'s op.
     fn attr_of(&self, pending: &PendingOp, name: &str) -> Option<Span> {

@@ -11,6 +11,7 @@ use crate::mlir::grammar::{skip_attribute, skip_type, split_tensor, Grammar, Ten
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// The deepest nesting of tuples.
 const MAX_TUPLE_DEPTH: usize = 128;
@@ -143,7 +144,11 @@ impl<'a> NewType<'_, 'a> {
         skip_type(&mut cursor)?;
         let tensor = self.type_of(cursor.since(at), at, depth + 1)?;
         let Type::RankedTensor { shape, .. } = self.program.types()[tensor].clone() else {
-            return Err(syntax(cursor.span_since(at), "expected a tensor of known rank").into());
+            let message = format!(
+                "invalid kind of type specified: expected builtin.tensor, but found '{}'",
+                self.program.type_text(tensor)
+            );
+            return Err(syntax(cursor.span_since(at), message).into());
         };
         printed.push_str(self.program.type_text(tensor));
         while cursor.eat(b',') {
@@ -154,7 +159,7 @@ impl<'a> NewType<'_, 'a> {
             cursor.expect(b'=')?;
             let value = self.attribute(&mut cursor)?;
             let value = value.strip_prefix("#sdy.sharding").unwrap_or(&value);
-            printed.push_str(&format!(", {key}={value}"));
+            let _ = write!(printed, ", {key}={value}");
         }
         printed.push('>');
         let text = self.program.intern(&printed);
