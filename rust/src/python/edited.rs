@@ -203,10 +203,7 @@ fn intern(
         }
     }
     let sharding = in_program(sharding, program)?;
-    let shape = match type_of(program, target) {
-        Type::RankedTensor { shape, .. } => Some(&**shape),
-        _ => None,
-    };
+    let shape = type_of(program, target).shape();
     let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), shape);
     if problems.is_empty() {
         Ok(program.intern_sharding(sharding))

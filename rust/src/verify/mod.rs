@@ -14,12 +14,15 @@ mod collective;
 mod composite;
 mod data_flow;
 mod dominance;
+mod fragments;
 mod functions;
 mod indirect;
 mod made;
 mod manual;
 mod module;
+mod mpmd;
 mod older;
+mod pipelines;
 mod place;
 mod propagation_edges;
 mod properties;
@@ -139,6 +142,9 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
 /// column in [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
     if definition_of(name).is_some() {
+        return Some("definition");
+    }
+    if mpmd::is_defined(name) {
         return Some("definition");
     }
     own_check(OpKind::from_name(name)).map(|_| "own rules")

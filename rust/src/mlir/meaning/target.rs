@@ -166,7 +166,7 @@ pub fn misfit(
         ty => ty,
     };
     let rank = match ty {
-        Type::RankedTensor { shape, .. } => shape.len(),
+        Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => shape.len(),
         Type::UnrankedTensor(_) => {
             return problem(format!("only ranked tensors can have a sharding. type: '{text}'"));
         }

@@ -16,6 +16,8 @@ mod function;
 mod generic;
 mod location_aliases;
 mod locations;
+mod mesh_tensor;
+mod mpmd;
 mod nuls;
 mod op_names;
 mod operands;
