@@ -97,6 +97,13 @@ changes! {
     V0_12: {
         ConstraintsBeforeFuncCalls = "`sdy-propagation-pipeline` applies sharding constraints and imports sharding groups before it imports calls, with data-flow edges at the calls.";
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
+        UnreducedTransitions = "Ops are verified not to add or take away unreduced axes of another reduction than theirs, nor to change the reduction of others.";
+        VerifyUnreducedAxes = "`sdy-export-pipeline` has `sdy-verify-unreduced-axes` right before it inserts reshards.";
+        UnreducedEquivalence = "Shardings are equivalent only if they are unreduced over the same axes.";
+        SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
+        EdgesOfFuncEdges = "Propagation edges recorded on `sdy.func_data_flow_edge` may be of values that this op does not have.";
+        StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
     }
 }
 

@@ -45,8 +45,8 @@ fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
 fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
     for (result, &inside) in program.op_results(call).zip(wanted) {
         let outside = program.sharding(result);
-        let is_equivalent =
-            program.shardings()[inside].is_equivalent(program.shardings().get(outside));
+        let is_equivalent = program.shardings()[inside]
+            .is_equivalent(program.shardings().get(outside), program.shardy());
         if !is_equivalent {
             let outside = outside.get().unwrap_or_else(|| {
                 let like = &program.shardings()[inside];
