@@ -1,32 +1,35 @@
 //! `sdy-verify-unreduced-axes`: fails if an op adds, takes away or reinterprets unreduced axes that it may not.
 //!
-//! A reshard or a constraint may do all of that, so that a value which is used through one is not looked at behind it. A
-//! reduction may add axes of its own reduction, and other ops axes that are summed over. Calls and returns have to agree
-//! with what they call or return from.
+//! A reshard or a constraint may do all of that, so that a value which is used through one is not looked at behind it.
+//! Reductions and products may add axes of their own reduction, and other ops those of any, the same in all results.
+//! Calls and returns have to agree with what they call or return from.
 
 use crate::axis::SubAxis;
 use crate::context::Context;
-use crate::error::{Code, Diagnostic, Result};
+use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{FuncId, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Payload, Program};
 use crate::sharding::{ReductionOp, TensorSharding};
-use crate::verify::Transition;
+use crate::verify::{Added, Transition};
 use std::borrow::Cow;
 
-/// Runs the pass on the function `func`.
-pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Result<()> {
+/// Runs the pass on functions; it finds the first mistake of each.
+pub fn run(program: &mut Program, _context: &mut Context<'_>, functions: &[OpId]) -> Result<()> {
     let shardings = program.shardings();
-    if shardings.ids().all(|id| shardings[id].unreduced.is_empty()) {
+    let reductions = [OpKind::AllReduce, OpKind::ReduceScatter];
+    if shardings.ids().all(|id| shardings[id].unreduced.is_empty())
+        && reductions.iter().all(|&kind| program.num_made(kind) == 0)
+    {
         return Ok(());
     }
-    match program.post_order(func).find_map(|op| Some((op, problem_of(program, op)?))) {
-        None => Ok(()),
-        Some((op, message)) => {
-            let message = format!("'{}' op {message}", program.op_name(op));
-            let problem = Diagnostic::new(Code::InvalidSharding, message);
-            Err(program.reported_at(op, problem).into())
-        }
-    }
+    let mistake_in = |&func: &OpId| {
+        let found = program.post_order(func).find_map(|op| Some((op, problem_of(program, op)?)));
+        let (op, message) = found?;
+        let message = format!("'{}' op {message}", program.op_name(op));
+        let problem = Diagnostic::new(Code::InvalidSharding, message);
+        Some(program.reported_at(op, problem))
+    };
+    Error::check(functions.iter().filter_map(mistake_in).collect())
 }
 
 /// What `op` does that it may not.
@@ -39,18 +42,18 @@ fn problem_of(program: &Program, op: OpId) -> Option<String> {
             return (!is_sharded).then(|| "operand must be sharded.".to_owned());
         }
         OpKind::Call => return call_problem(program, op),
-        OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn => {
-            return return_problem(program, op);
-        }
+        OpKind::FuncReturn | OpKind::SdyReturn => return return_problem(program, op),
         _ if OpTraits::of_name(program.op_name(op)).has(OpTraits::TERMINATOR) => return None,
         _ => {}
     }
     let num_results = program.num_results(op);
     let operands: Vec<ValueId> = program.operands(op).collect();
-    let (looked_at, added, removed) = match program.op_name(op) {
+    let (looked_at, added) = match program.op_name(op) {
         "stablehlo.reduce" => {
-            (&operands[..operands.len().min(num_results)], reduction_of(program, op), None)
+            let inputs = &operands[..operands.len().min(num_results)];
+            (inputs, reduction_of(program, op).map_or(Added::None, Added::Of))
         }
+        "stablehlo.dot" | "stablehlo.dot_general" => (&operands[..], Added::Of(ReductionOp::Sum)),
         "stablehlo.all_reduce" | "stablehlo.reduce_scatter" => {
             let first = |value: Option<ValueId>| {
                 let sharding = value.and_then(|value| program.sharding_behind_barriers(value));
@@ -59,11 +62,11 @@ fn problem_of(program: &Program, op: OpId) -> Option<String> {
             let before = first(operands.first().copied());
             let after = first(program.op_results(op).next());
             let removed = reduction_of(program, op);
-            let transition =
-                Transition { operands: &before, results: &after, added: None, removed };
-            return transition.problem(program);
+            let (operands, results) = (&before[..], &after[..]);
+            let added = Added::None;
+            return Transition { operands, results, added, removed }.problem(program);
         }
-        _ => (&operands[..], Some(ReductionOp::Sum), None),
+        _ => (&operands[..], Added::Alike),
     };
     let seen = looked_at.iter().filter(|&&value| !is_resharded(program, value));
     let before: Vec<_> =
@@ -71,7 +74,7 @@ fn problem_of(program: &Program, op: OpId) -> Option<String> {
     let results = program.op_results(op);
     let after: Vec<_> =
         results.filter_map(|value| program.sharding_behind_barriers(value)).collect();
-    Transition { operands: &before, results: &after, added, removed }.problem(program)
+    Transition { operands: &before, results: &after, added, removed: None }.problem(program)
 }
 
 /// Whether `value`, barriers aside, is the result of a reshard or a constraint.
