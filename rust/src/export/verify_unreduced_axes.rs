@@ -10,7 +10,7 @@ use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{FuncId, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Payload, Program};
 use crate::sharding::{ReductionOp, TensorSharding};
-use crate::verify::{Added, Transition};
+use crate::verify::Transition;
 use std::borrow::Cow;
 
 /// Runs the pass on functions; it finds the first mistake of each.
@@ -46,34 +46,37 @@ fn problem_of(program: &Program, op: OpId) -> Option<String> {
         _ if OpTraits::of_name(program.op_name(op)).has(OpTraits::TERMINATOR) => return None,
         _ => {}
     }
-    let num_results = program.num_results(op);
+    let name = program.op_name(op);
     let operands: Vec<ValueId> = program.operands(op).collect();
-    let (looked_at, added) = match program.op_name(op) {
-        "stablehlo.reduce" => {
-            let inputs = &operands[..operands.len().min(num_results)];
-            (inputs, reduction_of(program, op).map_or(Added::None, Added::Of))
-        }
-        "stablehlo.dot" | "stablehlo.dot_general" => (&operands[..], Added::Of(ReductionOp::Sum)),
-        "stablehlo.all_reduce" | "stablehlo.reduce_scatter" => {
-            let first = |value: Option<ValueId>| {
-                let sharding = value.and_then(|value| program.sharding_behind_barriers(value));
-                sharding.into_iter().collect::<Vec<_>>()
-            };
-            let before = first(operands.first().copied());
-            let after = first(program.op_results(op).next());
-            let removed = reduction_of(program, op);
-            let (operands, results) = (&before[..], &after[..]);
-            let added = Added::None;
-            return Transition { operands, results, added, removed }.problem(program);
-        }
-        _ => (&operands[..], Added::Alike),
+    let seen = |values: &[ValueId]| -> Vec<_> {
+        values.iter().filter_map(|&value| program.sharding_behind_barriers(value)).collect()
     };
-    let seen = looked_at.iter().filter(|&&value| !is_resharded(program, value));
-    let before: Vec<_> =
-        seen.filter_map(|&value| program.sharding_behind_barriers(value)).collect();
-    let results = program.op_results(op);
-    let after: Vec<_> =
-        results.filter_map(|value| program.sharding_behind_barriers(value)).collect();
+    let results: Vec<ValueId> = program.op_results(op).collect();
+    if matches!(name, "stablehlo.all_reduce" | "stablehlo.reduce_scatter") {
+        let (operands, results) =
+            (seen(&operands[..1.min(operands.len())]), seen(&results[..1.min(results.len())]));
+        let (added, removed) = (None, reduction_of(program, op));
+        return Transition { operands: &operands, results: &results, added, removed }
+            .problem(program);
+    }
+    let after = seen(&results);
+    let (inputs, added) = match name {
+        "stablehlo.reduce" => (results.len().min(operands.len()), reduction_of(program, op)),
+        "stablehlo.dot" | "stablehlo.dot_general" => (operands.len(), Some(ReductionOp::Sum)),
+        _ => {
+            let mut unreduced = after.iter().filter(|sharding| !sharding.unreduced.is_empty());
+            let first = unreduced.next().map(|sharding| sharding.reduction_op);
+            if unreduced.any(|sharding| Some(sharding.reduction_op) != first) {
+                let message = "results introduce unreduced axes with conflicting reduction ops";
+                return Some(message.to_owned());
+            }
+            (operands.len(), first)
+        }
+    };
+    let mut operands = operands;
+    operands.truncate(inputs);
+    operands.retain(|&value| !is_resharded(program, value));
+    let before = seen(&operands);
     Transition { operands: &before, results: &after, added, removed: None }.problem(program)
 }
 

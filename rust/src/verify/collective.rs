@@ -2,7 +2,7 @@
 //!
 //! The checks run in the order of the reference, with its messages.
 
-use super::{Added, Transition, Verifier};
+use super::{Transition, Verifier};
 use crate::attribute::{print_mesh, verify_axes, write_axes, write_axis};
 use crate::axis::{any_overlap, push_or_merge, sort_and_merge, total_size, AxisRef};
 use crate::error::Code;
@@ -164,7 +164,7 @@ impl Verifier<'_> {
         let transition = Transition {
             operands: &[Cow::Borrowed(&collective.operand)],
             results: &[Cow::Borrowed(collective.result)],
-            added: Added::None,
+            added: None,
             removed: self.program.payload(collective.op).map(Payload::reduction_op),
         };
         transition.problem(self.program)

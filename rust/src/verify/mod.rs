@@ -39,7 +39,7 @@ pub use made::is_at_risk;
 pub use older::too_new_for;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
-pub use unreduced::{Added, Transition};
+pub use unreduced::Transition;
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {

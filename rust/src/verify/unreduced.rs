@@ -10,25 +10,14 @@ use crate::sharding::{ReductionOp, TensorSharding};
 use crate::shardy::Change;
 use std::borrow::Cow;
 
-/// Which unreduced axes an op may add.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Added {
-    /// None.
-    None,
-    /// Those of this reduction.
-    Of(ReductionOp),
-    /// Those of any reduction, the same in all results.
-    Alike,
-}
-
 /// The shardings before and after an op, and what the op may do to unreduced axes.
 pub struct Transition<'a> {
     /// The shardings of operands that have one.
     pub operands: &'a [Cow<'a, TensorSharding>],
     /// The shardings of results that have one.
     pub results: &'a [Cow<'a, TensorSharding>],
-    /// Which axes the op may add.
-    pub added: Added,
+    /// The reduction of axes that the op may add; `None` if it may add none.
+    pub added: Option<ReductionOp>,
     /// The reduction of axes that the op may take away; `None` if it may take away none.
     pub removed: Option<ReductionOp>,
 }
@@ -48,8 +37,14 @@ impl Transition<'_> {
         let removed = difference(&before, &after, mesh);
         let name = |axes: &[AxisRef]| Some(mesh.axis_name(axes.first()?.axis));
         if let Some(axis) = name(&added) {
-            if let Some(message) = self.wrongly_added(axis, &added) {
-                return Some(message);
+            let Some(expected) = self.added else {
+                return Some(format!("cannot add new unreduced axis '{axis}'."));
+            };
+            if let Some(found) = other_reduction(self.results, &added, expected) {
+                let (found, expected) = (found.keyword(), expected.keyword());
+                return Some(format!(
+                    "cannot introduce '{found}' unreduced axes. Expected '{expected}'."
+                ));
             }
         }
         if let Some(axis) = name(&removed) {
@@ -67,26 +62,6 @@ impl Transition<'_> {
             }
         }
         self.changed_reduction()
-    }
-    /// The message that the results may not be unreduced over `added`, of which `axis` is the first, over which no operand
-    /// is.
-    fn wrongly_added(&self, axis: &str, added: &[AxisRef]) -> Option<String> {
-        match self.added {
-            Added::None => Some(format!("cannot add new unreduced axis '{axis}'.")),
-            Added::Of(expected) => {
-                let found = other_reduction(self.results, added, expected)?.keyword();
-                let expected = expected.keyword();
-                Some(format!("cannot introduce '{found}' unreduced axes. Expected '{expected}'."))
-            }
-            Added::Alike => {
-                let adds =
-                    |sharding: &&Cow<'_, TensorSharding>| any_overlap(&sharding.unreduced, added);
-                let first = self.results.iter().find(adds)?.reduction_op;
-                other_reduction(self.results, added, first)?;
-                let message = "results introduce unreduced axes with conflicting reduction ops";
-                Some(message.to_owned())
-            }
-        }
     }
     /// The message that an axis which stays unreduced is reduced in another way than before.
     fn changed_reduction(&self) -> Option<String> {
@@ -166,7 +141,7 @@ impl Program {
         let target = self.shardings().get(self.sharding(self.op_results(op).next()?))?;
         let removed = Some(source.reduction_op);
         let (operands, results) = ([source], [Cow::Borrowed(target)]);
-        let added = Added::Of(target.reduction_op);
+        let added = Some(target.reduction_op);
         Transition { operands: &operands, results: &results, added, removed }.problem(self)
     }
 }
