@@ -110,6 +110,14 @@ changes! {
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value.";
         InlinedReplicaGroups = "`sdy-inline-meshes` also writes meshes into replica groups by mesh axes.";
+        UnreducedTransitions = "Ops are verified not to add or take away unreduced axes of another reduction than theirs, nor to change the reduction of others.";
+        VerifyUnreducedAxes = "`sdy-export-pipeline` has `sdy-verify-unreduced-axes` right before it inserts reshards.";
+        UnreducedEquivalence = "Shardings are equivalent only if they are unreduced over the same axes.";
+        UnreducedCallResults = "`sdy-insert-func-call-reshards` leaves results of calls alone that are unreduced over other axes than the function's.";
+        SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
+        EdgesOfFuncEdges = "Propagation edges recorded on `sdy.func_data_flow_edge` may be of values that this op does not have.";
+        StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
     }
 }
 

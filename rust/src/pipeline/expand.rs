@@ -213,6 +213,9 @@ impl Expansion {
     fn partition(self, o: &Options) -> Result<Vec<Item>> {
         let collectives = o.flag(&option::COLLECTIVES)?;
         let mut items = Vec::new();
+        if self.shardy.has(Change::VerifyUnreducedAxes) {
+            items.push(self.pass(&table::VERIFY_UNREDUCED_AXES));
+        }
         let version = [(&option::FULL_VERSION, as_text(collectives))];
         items.push(self.pass_with(&table::INSERT_EXPLICIT_RESHARDS, &version)?);
         if collectives {

@@ -190,6 +190,9 @@ passes! {
     SHARDING_CONSTRAINT_TO_RESHARD = function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
         export::sharding_constraint_to_reshard::run(p, c, op)
     });
+    VERIFY_UNREDUCED_AXES = functions("sdy-verify-unreduced-axes", &[], |p, c, ops, _| {
+        export::verify_unreduced_axes::run(p, c, ops)
+    }).since(Version::V0_12);
     SINK_DATA_FLOW_EDGES = function(
         "sdy-sink-data-flow-edges",
         &[&option::SINK_DEBUG_EDGES, &option::SINK_DEBUG_ORIGINS],

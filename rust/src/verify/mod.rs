@@ -30,6 +30,7 @@ mod rule;
 mod stablehlo;
 mod successors;
 mod switch;
+mod unreduced;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
@@ -41,6 +42,7 @@ pub use made::is_at_risk;
 pub use older::too_new_for;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
+pub use unreduced::Transition;
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
@@ -133,6 +135,7 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
         OpKind::FuncDataFlowEdge => Some(Verifier::func_data_flow_edge),
         OpKind::PropagationBarrier => Some(Verifier::propagation_barrier),
         OpKind::Composite => Some(Verifier::composite),
+        OpKind::ShardingConstraint | OpKind::Reshard => Some(Verifier::resharding),
         kind if kind.is_collective() => Some(Verifier::collective),
         _ => None,
     }

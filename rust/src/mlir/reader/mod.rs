@@ -30,6 +30,7 @@ mod regions;
 mod repeat;
 mod sdy;
 mod signature;
+mod strict;
 mod templates;
 mod types;
 
