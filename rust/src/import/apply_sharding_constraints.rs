@@ -2,6 +2,8 @@
 //! if the input has none, the constraint is closed, and no other constraint on the input has another
 //! sharding. In-shardings of manual computations are constraints too.
 //!
+//! Since [`Change::ConstraintsOnOpenValues`] a fully open sharding counts as none.
+//!
 //! If the input is a target of a data-flow edge, all of its other uses become uses of the
 //! constraint instead, so that not all targets of the edge are restricted.
 //!
@@ -16,6 +18,7 @@ use crate::projection::Projection;
 use crate::propagation::origins::{arrivals, Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 /// Runs the pass.
@@ -104,12 +107,19 @@ impl Pass<'_, '_> {
         });
     }
 
+    /// Whether `value` has a sharding that constraints do not replace.
+    fn has_sharding(&mut self, value: ValueId) -> bool {
+        let sharding = self.program.sharding_of(value);
+        let Some(sharding) = self.program.shardings().get(sharding) else { return false };
+        !self.program.shardy().has(Change::ConstraintsOnOpenValues) || !is_fully_open(sharding)
+    }
+
     /// The last constraint of the chain that starts at `head`, if there are at least two and the
     /// chain alone decides about `input`.
     fn end_of_chain(&mut self, head: OpId, input: ValueId) -> Option<OpId> {
         let defining_kind = self.program.defining_op(input).map(|op| self.program.kind(op));
         if defining_kind == Some(OpKind::ShardingConstraint)
-            || self.program.sharding_of(input).is_some()
+            || self.has_sharding(input)
             || self.constraints_on(input).count > 1
         {
             return None;
@@ -137,10 +147,7 @@ impl Pass<'_, '_> {
     fn apply(&mut self, op: OpId, input: ValueId, id: ShardingId) {
         let Some(sharding) = self.program.shardings().get(id) else { return };
         let is_closed = sharding.dims.iter().all(|dim| dim.is_closed);
-        if !is_closed
-            || self.program.shardable_value(input).is_none()
-            || self.program.sharding_of(input).is_some()
-        {
+        if !is_closed || self.program.shardable_value(input).is_none() || self.has_sharding(input) {
             return;
         }
         let others = self.constraints_on(input);
@@ -195,12 +202,24 @@ impl Pass<'_, '_> {
         if !unreduced.is_empty() {
             // These axes do not propagate, so the input needs them itself.
             let (mesh, ty) = (program.shardings()[id].mesh, program.type_of(input));
-            let open = program.replicated(mesh, ty, false);
+            let found = program.sharding_of(input).get();
+            let open = found.unwrap_or_else(|| program.replicated(mesh, ty, false));
             let with_unreduced = TensorSharding { unreduced, ..program.shardings()[open].clone() };
             let with_unreduced = program.intern_sharding(with_unreduced);
             set_sharding(program, input, with_unreduced);
         }
     }
+}
+
+/// Whether `sharding` says nothing about a tensor, which has dims: it is open, without axes and priorities.
+fn is_fully_open(sharding: &TensorSharding) -> bool {
+    !sharding.dims.is_empty()
+        && sharding.replicated.is_empty()
+        && sharding.unreduced.is_empty()
+        && sharding
+            .dims
+            .iter()
+            .all(|dim| !dim.is_closed && dim.axes.is_empty() && dim.priority.is_none())
 }
 
 /// The sharding that manual computation `op` wants for its `index`-th operand.
@@ -219,8 +238,13 @@ fn only_user(program: &Program, value: ValueId) -> Option<OpId> {
 /// Whether `value` is the result of a data-flow edge op, or a target of an edge that has one.
 fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> bool {
     let owning_op = match program.def(value) {
-        ValueDef::Result(op) if program.kind(op) == OpKind::DataFlowEdge => return true,
-        ValueDef::Result(op) => op,
+        ValueDef::Result(op) => match program.kind(op) {
+            OpKind::DataFlowEdge => return true,
+            OpKind::FuncDataFlowEdge => {
+                return program.shardy().has(Change::ConstraintsOnOpenValues);
+            }
+            _ => op,
+        },
         ValueDef::Arg(block) => program.block_parent_op(block),
     };
     let owner = |spec: &EdgeSpec| spec.owner_of_target(program, owning_op, value);
