@@ -111,7 +111,9 @@ impl Pass<'_, '_> {
     fn has_sharding(&mut self, value: ValueId) -> bool {
         let sharding = self.program.sharding_of(value);
         let Some(sharding) = self.program.shardings().get(sharding) else { return false };
-        !self.program.shardy().has(Change::ConstraintsOnOpenValues) || !is_fully_open(sharding)
+        let has_dims = !sharding.dims.is_empty() || is_one_of_many_results(self.program, value);
+        let is_open = has_dims && is_fully_open(sharding);
+        !is_open || !self.program.shardy().has(Change::ConstraintsOnOpenValues)
     }
 
     /// The last constraint of the chain that starts at `head`, if there are at least two and the
@@ -159,11 +161,20 @@ impl Pass<'_, '_> {
         } else {
             attach_rule(self.program, op);
             let old = self.recorder.as_ref().and_then(|_| factors(self.program, op));
-            set_sharding(self.program, input, id);
+            self.set_sharding(input, id);
             if let Some(old) = old {
                 self.record(op, &old);
             }
         }
+    }
+
+    /// Sets the sharding of `input`. That of an argument of a manual computation is a constraint on the operand.
+    fn set_sharding(&mut self, input: ValueId, id: ShardingId) {
+        if let Some(op) = self.program.manual_computation_of_arg(input) {
+            let operand = self.program.operand(op, self.program.value_index(input));
+            self.users.remove(&operand);
+        }
+        set_sharding(self.program, input, id);
     }
 
     /// Records what has changed since the factor table of the constraint `op` was `old`.
@@ -211,15 +222,17 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Whether `sharding` says nothing about a tensor, which has dims: it is open, without axes and priorities.
+/// Whether `sharding` says nothing about a tensor: all dims are open, without axes and priorities.
 fn is_fully_open(sharding: &TensorSharding) -> bool {
-    !sharding.dims.is_empty()
-        && sharding.replicated.is_empty()
+    let mut dims = sharding.dims.iter();
+    sharding.replicated.is_empty()
         && sharding.unreduced.is_empty()
-        && sharding
-            .dims
-            .iter()
-            .all(|dim| !dim.is_closed && dim.axes.is_empty() && dim.priority.is_none())
+        && dims.all(|dim| !dim.is_closed && dim.axes.is_empty() && dim.priority.is_none())
+}
+
+/// Whether `value` is a result of an op that has others too: it may have got its sharding when another one was set.
+fn is_one_of_many_results(program: &Program, value: ValueId) -> bool {
+    program.defining_op(value).is_some_and(|op| program.num_results(op) > 1)
 }
 
 /// The sharding that manual computation `op` wants for its `index`-th operand.
@@ -257,7 +270,10 @@ fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
     match program.def(value) {
         ValueDef::Result(_) => program.set_result_sharding(value, id),
-        ValueDef::Arg(block) => set_arg_sharding(program, value, block, id),
+        ValueDef::Arg(block) => match program.manual_computation_of_arg(value) {
+            Some(op) => program.set_manual_arg_sharding(op, value, id),
+            None => set_arg_sharding(program, value, block, id),
+        },
     }
 }
 
