@@ -1,9 +1,10 @@
 //! `sdy-propagate-to-func-results`: copies the shardings of returned values to the results of every
 //! function but the main one, since [`Change::MainFuncResults`] also to those results of the main function that have
-//! none.
+//! none. Since then it copies no sharding of one device by its id.
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
 use crate::shardy::Change;
 
@@ -13,7 +14,8 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     for func in program.functions_in_order() {
         let op = program.func_op(func);
         let is_main = func == main;
-        if is_main && !program.shardy().has(Change::MainFuncResults) {
+        let is_later = program.shardy().has(Change::MainFuncResults);
+        if is_main && !is_later {
             continue;
         }
         let Some(terminator) = program.region_terminator(op, 0) else { continue };
@@ -24,7 +26,11 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             if is_main && program.func_results(func)[index].sharding.is_some() {
                 continue;
             }
-            let sharding = program.sharding_of(program.operand(terminator, index));
+            let mut sharding = program.sharding_of(program.operand(terminator, index));
+            let is_maximal = |mesh| program.mesh(mesh).is_maximal();
+            if is_later && program.mesh_of(sharding).get().is_some_and(is_maximal) {
+                sharding = ShardingId::NONE;
+            }
             program.set_func_result_sharding(func, index, sharding);
         }
     }
