@@ -101,6 +101,7 @@ changes! {
         SingleDeviceReshards = "`sdy-insert-explicit-reshards` reshards the operands of ops on a single device to it, and their results from it; arguments and results of functions must not be on a single device.";
         SingleDeviceReshardsKept = "`sdy-reshard-to-collectives` leaves reshards from and to a single device as they are.";
         ReductionOpOfBodies = "All-reduces after a `stablehlo.reduce` or `stablehlo.scatter` reduce as its body does, and there are none where its results are not all sums, all maxima or all minima.";
+        ModuleShardingsDropped = "`sdy-drop-sharding-and-mesh` drops `sdy.parameters_shardings` and `sdy.output_shardings` of the module, unless told to keep them.";
         MeshesInlinedOnExport = "`sdy-export-pipeline` ends with `sdy-inline-meshes`.";
         OptimizeCollectives = "`sdy-export-pipeline` runs `sdy-optimize-collectives` after `sdy-reshard-to-collectives`.";
         PaddedReshapes = "The rule of a reshape goes on where sizes have no common divisor, with a permutation factor of what is left of the operand's dim; factors of one side need replication.";

@@ -12,8 +12,9 @@
 //! | all-to-all of `y`, 1 to 0 | | `[{"y"}, {}, {}, {"x"}]` |
 //! | reshape | `8x8` | `[{"y"}, {"x"}]` |
 //!
-//! Deviation: where an all-to-all moves several axes at once, the reference makes one whose parameters share a target,
-//! which it then refuses; here nothing changes.
+//! Deviations, where the reference makes an all-to-all that it then refuses:
+//! 1. where an all-to-all moves several axes at once, its parameters would share a target: nothing changes;
+//! 2. where an axis moves behind the part of it that shards the target already, the two are merged.
 //!
 //! Source: none is public; the behaviour is that of the pass in jaxlib 0.12.0.1.
 

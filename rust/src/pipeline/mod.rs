@@ -17,6 +17,7 @@ mod option_specs;
 mod options;
 mod parse;
 mod propagate;
+mod stage;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -156,7 +156,9 @@ passes! {
     });
     // export
     CLOSE_SHARDINGS = module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c));
-    DROP_SHARDING_AND_MESH = module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c));
+    DROP_SHARDING_AND_MESH = module("sdy-drop-sharding-and-mesh", &[&option::KEEP_MODULE_SHARDINGS], |p, c, o| {
+        export::drop_sharding_and_mesh::run(p, c, o.flag(&option::KEEP_MODULE_SHARDINGS)?)
+    });
     EXPORT_NAMED_COMPUTATIONS = module("sdy-export-named-computations", &[], |p, c, _| {
         export::export_named_computations::run(p, c)
     });
@@ -236,13 +238,13 @@ passes! {
     REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1 = function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
     });
-    RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", &[&option::HALO_EXCHANGE], |p, c, o| {
+    RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", option::PERMUTATION_FACTORS, |p, c, o| {
         partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
     });
     // The program of one device
     CONVERT_GLOBAL_TO_LOCAL = module(
         "sdy-convert-global-to-local",
-        &[&option::COMBINE_REDUCE_SCATTER, &option::RGV3, &option::PER_DIM_ALL_GATHER],
+        option::GLOBAL_TO_LOCAL,
         |p, c, o| {
             let options = spmd::OneByOne {
                 combines_reduce_scatter: o.flag(&option::COMBINE_REDUCE_SCATTER)?,

@@ -76,7 +76,7 @@ impl Verifier<'_> {
         let shape = self.program.types()[tensor.tensor].shape().unwrap_or_default();
         // The rank comes first.
         let is_of_rank = read.sharding.dims.len() == shape.len() || mesh.is_maximal();
-        let found = verify_sharding(&read.sharding, mesh, Some(shape));
+        let found = verify_sharding(&read.sharding, mesh, Some(shape), self.program.shardy());
         let mut problems = read.problems.iter().chain(&found);
         let first = if is_of_rank { problems.next() } else { found.last() };
         if let Some(problem) = first {

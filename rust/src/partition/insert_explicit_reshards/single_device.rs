@@ -10,15 +10,16 @@ use crate::sharding::TensorSharding;
 
 impl Pass {
     /// Fails if an argument or a result of `func_op` is on a single device.
-    pub(super) fn check_function(program: &Program, func_op: OpId) -> Result<()> {
+    pub(super) fn check_function(program: &mut Program, func_op: OpId) -> Result<()> {
         let func = program.function_of(func_op);
         if func.is_none() {
             return Ok(());
         }
-        let (args, results) = (program.func_args(func), program.func_results(func));
-        for (what, ports) in [("argument", args), ("result", results)] {
-            let on_device = |port: &crate::ir::Port| program.is_on_single_device(port.sharding);
-            if let Some(index) = ports.iter().position(on_device) {
+        let args = program.func_arg_shardings(func);
+        let results = program.func_results(func).iter().map(|result| result.sharding).collect();
+        for (what, shardings) in [("argument", args), ("result", results)] {
+            let on_device = |&sharding: &ShardingId| program.is_on_single_device(sharding);
+            if let Some(index) = shardings.iter().position(on_device) {
                 let message = format!(
                     "function {what} {index} cannot have a single-device sharding attribute"
                 );
