@@ -48,6 +48,7 @@ registers a sharding rule for it.
 ARITH = "arith.* tensor.cast"
 CONTAINERS = "builtin.module func.func"
 TERMINATORS = "func.return mpmd.return sdy.return stablehlo.return"
+PIPELINES = "mpmd.[!r]* mpmd.reduce"
 PIPELINE_CALLS = "mpmd.call mpmd.fragment_call"
 NAMES = "mpmd.broadcast mpmd.named_computation mpmd.named_tensor mpmd.reduce"
 MHLO = "mhlo.*"
@@ -123,7 +124,7 @@ HOLES: dict[str, dict[str, str]] = {
         "sizes are known at run time only": DYNAMIC,
         "it communicates with the host, which the hardware tables do not describe": HOST,
         "the overlap of asynchronous ops with other work is not modelled": ASYNC,
-        "a pipeline has a cost on each of its meshes, which is not counted": "mpmd.[!r]* mpmd.reduce",
+        "a pipeline has a cost on each of its meshes, which is not counted": PIPELINES,
         "not counted; reports list it": (
             "arith.bitcast arith.ext* arith.trunc* arith.*to* arith.index_cast chlo.scan "
             "func.call_indirect stablehlo.einsum stablehlo.unary_einsum " + MHLO
@@ -152,8 +153,8 @@ HOLES: dict[str, dict[str, str]] = {
     },
     "simulator": {
         "dialects other than StableHLO, CHLO and Shardy are refused": (
-            f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant mpmd.[!r]* "
-            f"mpmd.reduce {MHLO}"
+            f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant "
+            f"{PIPELINES} {MHLO}"
         ),
         "functions, blocks and meshes are read when a program is prepared, not run as ops": (
             f"{CONTAINERS} sdy.mesh {TERMINATORS}"
