@@ -104,6 +104,7 @@ changes! {
         KnownOrigins = "Axes whose origin is not known have none in `sdy.sharding_origins`; before, they have an empty one.";
         DebugInfoOfAllEdges = "`sdy-sink-data-flow-edges` has an empty entry for an edge without debug information.";
         GroupsAcrossCalls = "`sdy-sharding-group-import` takes a function for part of the manual computation that it is called in.";
+        SourcesOfEdges = "`sdy.propagation_edges` of data-flow edges may refer to any source and target of the edge by their numbers.";
         MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";

@@ -6,7 +6,8 @@ use crate::attribute::{
 };
 use crate::error::{Code, Result, Span};
 use crate::index::{MeshId, OpId, StrId, ValueId};
-use crate::ir::{Attr, AttrRange, Program};
+use crate::ir::{Attr, AttrRange, OpKind, Program};
+use crate::shardy::Change;
 
 const ONE: &str = "sdy.propagation_edges";
 const LISTS: [&str; 2] = ["sdy.result_propagation_edges", "sdy.block_arg_propagation_edges"];
@@ -132,6 +133,9 @@ impl Verifier<'_> {
     /// Checks `steps` against the operands and results of `op`; the error is the message of the first misfit.
     fn fits(&self, op: OpId, steps: &[PropagationStep]) -> std::result::Result<(), String> {
         let mesh = self.mesh_of_edges(op, steps)?;
+        let is_edge =
+            matches!(self.program.kind(op), OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge);
+        let refers_to_edge = is_edge && self.program.shardy().has(Change::SourcesOfEdges);
         let num_operands = self.program.num_operands(op) as u32;
         let num_results = self.program.num_results(op) as u32;
         for entry in steps.iter().flat_map(|step| &step.axes) {
@@ -146,7 +150,7 @@ impl Verifier<'_> {
                     EdgeValueRef::Operand(index) => ("an operand", index, num_operands),
                     EdgeValueRef::Result(index) => ("a result", index, num_results),
                 };
-                if index >= count {
+                if index >= count && !refers_to_edge {
                     return Err(format!(
                         "expected a value ref to have {what} index in range [0, {count}), got: {index}"
                     ));
