@@ -97,6 +97,13 @@ changes! {
     V0_12: {
         ConstraintsBeforeFuncCalls = "`sdy-propagation-pipeline` applies sharding constraints and imports sharding groups before it imports calls, with data-flow edges at the calls.";
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
+        SubAxesAcrossReshapes = "A reshard is reused across reshapes also where sub-axes of one axis shard several dims before a reshape and one dim after it.";
+        SingleDeviceReshards = "`sdy-insert-explicit-reshards` reshards the operands of ops on a single device to it, and their results from it; arguments and results of functions must not be on a single device.";
+        SingleDeviceReshardsKept = "`sdy-reshard-to-collectives` leaves reshards from and to a single device as they are.";
+        ReductionOpOfBodies = "All-reduces after a `stablehlo.reduce` or `stablehlo.scatter` reduce as its body does, and there are none where its results are not all sums, all maxima or all minima.";
+        ModuleShardingsDropped = "`sdy-drop-sharding-and-mesh` drops `sdy.parameters_shardings` and `sdy.output_shardings` of the module, unless told to keep them.";
+        MeshesInlinedOnExport = "`sdy-export-pipeline` ends with `sdy-inline-meshes`.";
+        OptimizeCollectives = "`sdy-export-pipeline` runs `sdy-optimize-collectives` after `sdy-reshard-to-collectives`.";
         PaddedReshapes = "The rule of a reshape goes on where sizes have no common divisor, with a permutation factor of what is left of the operand's dim; factors of one side need replication.";
         WindowsApart = "The rule of a convolution has permutation factors for windows and for elements of windows for which the input has no room.";
         PermutedUpdates = "The rule of `dynamic_update_slice` has permutation factors for dims in which the update is smaller, whatever the start indices are.";
@@ -109,6 +116,13 @@ changes! {
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";
         InlinedReplicaGroups = "`sdy-inline-meshes` also writes meshes into replica groups by mesh axes.";
+        UnreducedTransitions = "Ops are verified not to add or take away unreduced axes of another reduction than theirs, nor to change the reduction of others.";
+        VerifyUnreducedAxes = "`sdy-export-pipeline` has `sdy-verify-unreduced-axes` right before it inserts reshards.";
+        UnreducedEquivalence = "Shardings are equivalent only if they are unreduced over the same axes.";
+        UnreducedCallResults = "`sdy-insert-func-call-reshards` leaves results of calls alone that are unreduced over other axes than the function's.";
+        SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
+        StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
     }
 }
 

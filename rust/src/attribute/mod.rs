@@ -16,6 +16,7 @@ mod digit_groups;
 mod form;
 mod lone;
 mod mesh;
+mod named_axes;
 mod parameter;
 mod problem;
 mod propagation_edges;
@@ -54,11 +55,23 @@ pub use sharding::{
     parse_dim, parse_sharding, read_lone_sharding, read_sharding_per_value, write_dim,
     write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
 };
-pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
+pub use sharding_rules::{not_maximal, rank_problem, verify_axes, verify_sharding};
 
+use crate::error::{Code, Diagnostic};
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
+use crate::shardy::{Change, Version};
+
+/// The error that `shardy` does not know `what`, if it has not `change`.
+pub fn too_new(what: &str, change: Change, shardy: Version) -> Option<Diagnostic> {
+    if shardy.has(change) {
+        return None;
+    }
+    let message = format!("{what} is not in the Shardy of jaxlib {}", shardy.name());
+    let problem = Diagnostic::new(Code::ShardyVersion, message);
+    Some(problem.with_hint(shardy.hint_for(change.since())))
+}
 
 /// `<["x"=2, "y"=4], device_ids=[...]>`; callers put `#sdy.mesh` in front where needed.
 pub fn print_mesh(mesh: &Mesh) -> String {

@@ -7,9 +7,19 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ShardingId};
 use crate::ir::{OpKind, Program};
+use crate::shardy::Change;
 
 /// Runs the pass on the module.
-pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+pub fn run(
+    program: &mut Program,
+    _context: &mut Context,
+    keep_module_sharding_metadata: bool,
+) -> Result<()> {
+    if program.shardy().has(Change::ModuleShardingsDropped) && !keep_module_sharding_metadata {
+        for name in ["sdy.parameters_shardings", "sdy.output_shardings"] {
+            program.remove_attr(program.module_op(), name);
+        }
+    }
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     for op in ops {
         match program.kind(op) {

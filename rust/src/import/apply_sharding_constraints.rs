@@ -209,13 +209,14 @@ impl Pass<'_, '_> {
         program.replace_all_uses_except(input, result, constraint);
         self.users.remove(&input);
         self.users.remove(&result);
-        let unreduced = program.shardings()[id].unreduced.clone();
+        let TensorSharding { mesh, unreduced, reduction_op, .. } = program.shardings()[id].clone();
         if !unreduced.is_empty() {
             // These axes do not propagate, so the input needs them itself.
-            let (mesh, ty) = (program.shardings()[id].mesh, program.type_of(input));
+            let ty = program.type_of(input);
             let found = program.sharding_of(input).get();
             let open = found.unwrap_or_else(|| program.replicated(mesh, ty, false));
-            let with_unreduced = TensorSharding { unreduced, ..program.shardings()[open].clone() };
+            let open = program.shardings()[open].clone();
+            let with_unreduced = TensorSharding { unreduced, reduction_op, ..open };
             let with_unreduced = program.intern_sharding(with_unreduced);
             set_sharding(program, input, with_unreduced);
         }

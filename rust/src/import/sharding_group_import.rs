@@ -7,7 +7,7 @@ use super::{mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{FuncId, Id, OpId, ValueId};
-use crate::ir::{OpKind, Payload, Program, SymbolTable, Type};
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
 use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
@@ -95,10 +95,7 @@ fn check(
 }
 
 fn shape(program: &Program, value: ValueId) -> &[Option<i64>] {
-    match program.value_type(value) {
-        Type::RankedTensor { shape, .. } => shape,
-        _ => &[],
-    }
+    program.value_type(value).shape().unwrap_or_default()
 }
 
 /// The innermost manual computation that `op` is in; `around` has those that functions are called in.

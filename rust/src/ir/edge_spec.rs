@@ -160,28 +160,38 @@ static WHILE: [EdgeGroup; 1] = [EdgeGroup {
 }];
 static CASE: [EdgeGroup; 1] = [EdgeGroup { returns: Regions::ALL, ..RESULTS }];
 static OPTIMIZATION_BARRIER: [EdgeGroup; 1] = [EdgeGroup { first_operand: Some(0), ..RESULTS }];
-/// The edges of `sdy.manual_computation` and `sdy.named_computation`: from operands to arguments of the body,
+/// The edges of `sdy.manual_computation`, `sdy.named_computation` and `mpmd.fragment`: from operands to arguments of the body,
 /// and from its returned values to results.
 static BODY: [EdgeGroup; 2] = [
     EdgeGroup { owners: EdgeOwners::BlockArgs(0), first_operand: Some(0), ..RESULTS },
     EdgeGroup { returns: Regions::only(0), ..RESULTS },
 ];
-static SPECS: [EdgeSpec; 4] = [
+/// The edges of `mpmd.for`: those of a `stablehlo.while` with one region.
+static FOR: [EdgeGroup; 1] = [EdgeGroup {
+    first_operand: Some(0),
+    returns: Regions::only(0),
+    block_args: Regions::only(0),
+    ..RESULTS
+}];
+static SPECS: [EdgeSpec; 5] = [
     EdgeSpec { groups: Cow::Borrowed(&WHILE) },
     EdgeSpec { groups: Cow::Borrowed(&CASE) },
     EdgeSpec { groups: Cow::Borrowed(&OPTIMIZATION_BARRIER) },
     EdgeSpec { groups: Cow::Borrowed(&BODY) },
+    EdgeSpec { groups: Cow::Borrowed(&FOR) },
 ];
 
 impl EdgeSpec {
     /// The kinds of ops that have edges; those of `stablehlo.if` since [`Change::IfEdges`].
-    pub const KINDS: [OpKind; 6] = [
+    pub const KINDS: [OpKind; 8] = [
         OpKind::While,
         OpKind::Case,
         OpKind::If,
         OpKind::OptimizationBarrier,
         OpKind::ManualComputation,
         OpKind::NamedComputation,
+        OpKind::Fragment,
+        OpKind::MpmdFor,
     ];
     /// The edges of ops of this kind in the newest version, `None` if it has none.
     #[inline]
@@ -190,7 +200,10 @@ impl EdgeSpec {
             OpKind::While => Some(&SPECS[0]),
             OpKind::Case | OpKind::If => Some(&SPECS[1]),
             OpKind::OptimizationBarrier => Some(&SPECS[2]),
-            OpKind::ManualComputation | OpKind::NamedComputation => Some(&SPECS[3]),
+            OpKind::ManualComputation | OpKind::NamedComputation | OpKind::Fragment => {
+                Some(&SPECS[3])
+            }
+            OpKind::MpmdFor => Some(&SPECS[4]),
             _ => None,
         }
     }

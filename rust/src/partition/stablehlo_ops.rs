@@ -47,8 +47,12 @@ impl Program {
     /// Makes a constant without dims that is zero in the element type of `like`.
     pub fn build_zero(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
         let scalar = self.tensor_type(&[], like);
-        let value = format!("dense<{}> : {}", self.zero(like), self.type_text(scalar));
-        let constant = NewOp::of_kind(OpKind::Constant, &[], &[scalar]).attr("value", value);
+        self.build_zeros(scalar, at)
+    }
+    /// Makes a constant of type `ty` whose elements are zero.
+    pub fn build_zeros(&mut self, ty: TypeId, at: InsertPoint) -> ValueId {
+        let value = format!("dense<{}> : {}", self.zero(ty), self.type_text(ty));
+        let constant = NewOp::of_kind(OpKind::Constant, &[], &[ty]).attr("value", value);
         self.build_value(constant, at)
     }
     /// The literal zero of the element type of `ty`.

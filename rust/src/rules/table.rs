@@ -158,6 +158,8 @@ pub static FAMILIES: &[Family] = &[
     family("all_gather", collectives::all_gather, &["stablehlo.all_gather"]),
     family("all_to_all", collectives::all_to_all, &["stablehlo.all_to_all"]),
     family("reduce_scatter", collectives::reduce_scatter, &["stablehlo.reduce_scatter"]),
+    family("transfer", pointwise::transfer, &["mpmd.transfer"])
+        .around(surroundings::is_between_equal_meshes),
     family("custom_call", custom_call::custom_call, &["stablehlo.custom_call"])
         .around(surroundings::feeds_random_bits),
 ];

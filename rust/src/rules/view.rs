@@ -34,7 +34,7 @@ impl Shapes {
         self.num_operands = signature.operand_types.len();
         for &ty in signature.operand_types.iter().chain(&signature.result_types) {
             match &program.types()[ty] {
-                Type::RankedTensor { shape, .. } => {
+                Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => {
                     if shape.iter().any(Option::is_none) {
                         return false;
                     }

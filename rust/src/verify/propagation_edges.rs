@@ -145,12 +145,15 @@ impl Verifier<'_> {
                     "expected axis ref to be in one of the meshes, got: \"{name}\""
                 ));
             }
+            if refers_to_edge {
+                continue;
+            }
             for &value in std::iter::once(&entry.source).chain(&entry.targets) {
                 let (what, index, count) = match value {
                     EdgeValueRef::Operand(index) => ("an operand", index, num_operands),
                     EdgeValueRef::Result(index) => ("a result", index, num_results),
                 };
-                if index >= count && !refers_to_edge {
+                if index >= count {
                     return Err(format!(
                         "expected a value ref to have {what} index in range [0, {count}), got: {index}"
                     ));

@@ -185,7 +185,9 @@ impl Conversion {
         }
         let Some(mut limits) = program.value_type(result).static_shape() else { return true };
         let old = program.types()[self.original_type(program, result)].static_shape();
-        let Some(crate::ir::Payload::AxesPerDim(axes)) = program.payload(op) else { return true };
+        let Some(crate::ir::Payload::AxesPerDim(axes, _)) = program.payload(op) else {
+            return true;
+        };
         let padded = limits.clone();
         for ((limit, old), axes) in limits.iter_mut().zip(old.unwrap_or_default()).zip(axes) {
             if !axes.is_empty() && *limit > old {

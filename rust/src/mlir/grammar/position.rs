@@ -11,7 +11,7 @@ const MAX_DEPTH: u32 = 1000;
 pub(in crate::mlir) struct Grammar<'c, 'a> {
     pub cursor: &'c mut Cursor<'a>,
     /// The program that has the aliases; without it any alias is accepted.
-    program: Option<&'c Program>,
+    pub(super) program: Option<&'c Program>,
     pub(super) depth: u32,
     /// The end of the outermost attribute, and the start of the type that follows it.
     pub typed: Option<(usize, usize)>,

@@ -16,7 +16,7 @@ impl State<'_> {
     pub fn try_slice(&mut self) {
         let slicing = self.slicing_axes();
         if slicing.iter().any(|axes| !axes.is_empty()) {
-            self.emit(OpKind::AllSlice, Some(Payload::AxesPerDim(slicing)));
+            self.emit(OpKind::AllSlice, Some(Payload::axes_per_dim(slicing)));
         }
     }
     fn slicing_axes(&mut self) -> Vec<Vec<AxisRef>> {

@@ -5,7 +5,7 @@ use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub struct State<'a> {
     current_mesh: MeshId,
     wanted_mesh: MeshId,
     unreduced: Vec<AxisRef>,
+    reduction_op: ReductionOp,
     /// The current axes of each dim.
     pub current: Vec<Vec<AxisRef>>,
     pub incoming: Vec<Vec<AxisRef>>,
@@ -61,7 +62,7 @@ impl<'a> State<'a> {
         let current = incoming.clone();
         let (current_mesh, wanted_mesh) = (program.mesh_of(source), program.mesh_of(target));
         let mesh = program.meshes()[current_mesh].mesh.clone();
-        let unreduced = program.shardings()[target].unreduced.clone();
+        let TensorSharding { unreduced, reduction_op, .. } = program.shardings()[target].clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
             let pairs = incoming.iter().zip(outgoing.iter());
@@ -80,6 +81,7 @@ impl<'a> State<'a> {
             current_mesh,
             wanted_mesh,
             unreduced,
+            reduction_op,
             current,
             incoming,
             outgoing,
@@ -181,6 +183,7 @@ impl<'a> State<'a> {
             dims: dims.collect(),
             replicated: Vec::new(),
             unreduced: self.unreduced.clone(),
+            reduction_op: self.reduction_op,
         };
         let sharding = self.program.intern_sharding(sharding);
         let at = self.program.before(self.op);
@@ -247,7 +250,7 @@ impl<'a> State<'a> {
             gathered.push(axes);
         }
         if gathered.iter().any(|axes| !axes.is_empty()) {
-            self.emit(OpKind::AllGather, Some(Payload::AxesPerDim(gathered)));
+            self.emit(OpKind::AllGather, Some(Payload::axes_per_dim(gathered)));
         }
     }
 }
