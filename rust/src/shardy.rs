@@ -111,6 +111,8 @@ changes! {
         ConstraintsOnOpenValues = "`sdy-apply-sharding-constraints` also applies constraints to values whose sharding is fully open, and puts them after function data-flow edges as after other edges.";
         KnownOrigins = "Axes whose origin is not known have none in `sdy.sharding_origins`; before, they have an empty one.";
         DebugInfoOfAllEdges = "`sdy-sink-data-flow-edges` has an empty entry for an edge without debug information.";
+        GroupsAcrossCalls = "`sdy-sharding-group-import` takes a function for part of the manual computation that it is called in.";
+        SourcesOfEdges = "`sdy.propagation_edges` of data-flow edges may refer to any source and target of the edge by their numbers.";
         MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";
@@ -120,7 +122,6 @@ changes! {
         UnreducedEquivalence = "Shardings are equivalent only if they are unreduced over the same axes.";
         UnreducedCallResults = "`sdy-insert-func-call-reshards` leaves results of calls alone that are unreduced over other axes than the function's.";
         SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
-        EdgesOfFuncEdges = "Propagation edges recorded on `sdy.func_data_flow_edge` may be of values that this op does not have.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
     }
