@@ -1425,7 +1425,9 @@ class Result:
         """
 
     def summary(self) -> dict[str, Any]:
-        """``{"ops": n, "before": totals, "after": totals}``; see :meth:`Module.totals`."""
+        """``{"shardy": version, "ops": n, "before": totals, "after": totals}``; see
+        :meth:`Module.totals`.
+        """
 
 @final
 class FactorTable:

@@ -11,6 +11,7 @@ use crate::axis::{push_or_merge, sort_and_merge, AxisRef};
 use crate::bitset::BitSet;
 use crate::index::{AxisId, Id, IdVec, MeshId, ShardingId};
 use crate::mesh::Mesh;
+use crate::shardy::{Change, Version};
 use rustc_hash::FxHashMap;
 
 /// The axes that shard one dim, major to minor.
@@ -107,9 +108,23 @@ impl TensorSharding {
     pub fn is_fully_replicated(&self) -> bool {
         self.dims.iter().all(|dim| dim.axes.is_empty())
     }
-    /// Whether the two shardings have the same layout: the same axes in every dim over the same mesh, or no
-    /// axes in any dim. Unreduced axes do not count.
-    pub fn is_equivalent(&self, other: Option<&Self>) -> bool {
+    /// Whether the two shardings have the same layout in the sense of `shardy`: the same axes in every dim over the
+    /// same mesh, or no axes in any dim, and, in newer versions, the same unreduced axes.
+    pub fn is_equivalent(&self, other: Option<&Self>, shardy: Version) -> bool {
+        if !shardy.has(Change::UnreducedEquivalence) {
+            return self.shards_alike(other);
+        }
+        match other {
+            None => self.is_fully_replicated() && self.unreduced.is_empty(),
+            Some(other) => {
+                self.unreduced == other.unreduced
+                    && (self.mesh == other.mesh || self.unreduced.is_empty())
+                    && self.shards_alike(Some(other))
+            }
+        }
+    }
+    /// Whether the two shardings have the same axes in every dim over the same mesh, or no axes in any dim.
+    pub fn shards_alike(&self, other: Option<&Self>) -> bool {
         if self.is_fully_replicated() {
             return other.is_none_or(Self::is_fully_replicated);
         }

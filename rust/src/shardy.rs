@@ -104,6 +104,24 @@ changes! {
         ModuleShardingsDropped = "`sdy-drop-sharding-and-mesh` drops `sdy.parameters_shardings` and `sdy.output_shardings` of the module, unless told to keep them.";
         MeshesInlinedOnExport = "`sdy-export-pipeline` ends with `sdy-inline-meshes`.";
         OptimizeCollectives = "`sdy-export-pipeline` runs `sdy-optimize-collectives` after `sdy-reshard-to-collectives`.";
+        PaddedReshapes = "The rule of a reshape goes on where sizes have no common divisor, with a permutation factor of what is left of the operand's dim; factors of one side need replication.";
+        WindowsApart = "The rule of a convolution has permutation factors for windows and for elements of windows for which the input has no room.";
+        PermutedUpdates = "The rule of `dynamic_update_slice` has permutation factors for dims in which the update is smaller, whatever the start indices are.";
+        ConstraintsOnOpenValues = "`sdy-apply-sharding-constraints` also applies constraints to values whose sharding is fully open, and puts them after function data-flow edges as after other edges.";
+        KnownOrigins = "Axes whose origin is not known have none in `sdy.sharding_origins`; before, they have an empty one.";
+        DebugInfoOfAllEdges = "`sdy-sink-data-flow-edges` has an empty entry for an edge without debug information.";
+        MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
+        IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
+        MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";
+        InlinedReplicaGroups = "`sdy-inline-meshes` also writes meshes into replica groups by mesh axes.";
+        UnreducedTransitions = "Ops are verified not to add or take away unreduced axes of another reduction than theirs, nor to change the reduction of others.";
+        VerifyUnreducedAxes = "`sdy-export-pipeline` has `sdy-verify-unreduced-axes` right before it inserts reshards.";
+        UnreducedEquivalence = "Shardings are equivalent only if they are unreduced over the same axes.";
+        UnreducedCallResults = "`sdy-insert-func-call-reshards` leaves results of calls alone that are unreduced over other axes than the function's.";
+        SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
+        EdgesOfFuncEdges = "Propagation edges recorded on `sdy.func_data_flow_edge` may be of values that this op does not have.";
+        StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
     }
 }
 

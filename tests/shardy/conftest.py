@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PINNED = ("0.10.2", "0.12.0.1")
+RELEASES = ("0.10.2", "0.12.0.1")
 """The releases of jax and jaxlib whose Shardy shardcore follows."""
 
 
@@ -17,8 +17,8 @@ def _reason_to_skip() -> str | None:
             found = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             return f"{package}, the reference, is not installed (it needs Python 3.11)"
-        if found not in PINNED:
-            return f"the reference is {package} {' or '.join(PINNED)}, this is {found}"
+        if found not in RELEASES:
+            return f"the reference is {package} {' or '.join(RELEASES)}, this is {found}"
     return None
 
 

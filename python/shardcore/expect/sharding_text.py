@@ -16,7 +16,7 @@ from typing import Any
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.bounded import shown
-from shardcore.calculus.partition_spec import Spec, from_spec
+from shardcore.calculus.partition_spec import from_spec, is_spec
 from shardcore.calculus.pasted import unwrap
 from shardcore.calculus.spellings import parse_spec
 from shardcore.errors import ShardcoreError
@@ -137,7 +137,7 @@ def _of_object(given: object) -> ExpectedSharding | tuple[str, str]:
     if isinstance(given, TensorSharding):
         return _of_sharding(given, str(given))
     spec: Any = getattr(given, "spec", given)
-    if isinstance(spec, Spec) or hasattr(spec, "partitions"):
+    if is_spec(spec):
         return _of_spec(spec, str(spec))
     return f"{shown(given)} is no sharding", _HINT
 

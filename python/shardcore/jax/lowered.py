@@ -25,6 +25,7 @@ from shardcore.expected import expect
 from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
+from shardcore.jax.private import kept_arguments, name_of, shardings_of
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.shardings import ours
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
@@ -65,10 +66,10 @@ class Lowered:
         """
         inputs = self._trees.inputs
         args, _ = jax.tree.unflatten(inputs, range(inputs.num_leaves))
-        every = ours(in_shardings, args)
+        every = ours(in_shardings, args, self._mesh)
         given = [every[place] if place < len(every) else None for place in self._trees.kept]
         values = self._trees.map_outputs(range(self._trees.outputs.num_leaves))
-        outputs = ours(out_shardings, values)
+        outputs = ours(out_shardings, values, self._mesh)
         edits = [
             *self._edits(0, input_leaves(self.module), given),
             *self._edits(1, output_leaves(self.module), outputs),
@@ -184,38 +185,17 @@ def from_jax_lowered(
     """Return a ``jax.stages.Lowered`` as a :class:`Lowered`; ``devices`` is the arguments' mesh.
 
     Raises:
-        LoweringError: it is not known which arguments JAX dropped (``lowering``).
+        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or it is not known which
+            arguments JAX dropped (``lowering``, ``jax-version``).
     """
-    module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{_name(lowered)}>")
+    module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{name_of(lowered)}>")
     inputs: Any = jax.tree.structure(lowered.args_info)
     trees = Trees(
         inputs,
         lowered.out_tree,
-        _kept(lowered, inputs.num_leaves),
+        kept_arguments(lowered, inputs.num_leaves),
         tuple(jax.tree.leaves(lowered.in_avals)),
         tuple(jax.tree.leaves(lowered.out_info)),
-        devices or _mesh(lowered),
+        devices or mesh_with_devices(shardings_of(lowered)),
     )
     return Lowered(module, trees, mesh)
-
-
-def _name(lowered: Any) -> str:
-    name = getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
-    return str(name).strip("<>")
-
-
-def _mesh(lowered: Any) -> jax.sharding.Mesh | None:
-    """The mesh, with devices, of the function's own shardings; JAX has no public API for it."""
-    arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
-    own = [arguments.get(name) or () for name in ("in_shardings", "out_shardings")]
-    return mesh_with_devices(sharding for shardings in own for sharding in shardings)
-
-
-def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:
-    """The leaves that JAX kept; it has no public API for them."""
-    try:
-        return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
-    except (AttributeError, KeyError):
-        if getattr(lowered, "_lowering", None) is None:
-            raise mistake("not-a-function", f"{shown(lowered)} is not lowered by jax.jit") from None
-        return tuple(range(num_leaves))

@@ -78,7 +78,7 @@ pub fn syntax_error(form: Form, text: &str, base: u32, shardy: Version) -> Optio
         Form::AxesPerDim => axes.per_dim(&mut cursor).map(drop),
         Form::AllToAll => axes.all_to_all(&mut cursor).map(drop),
         Form::ManualAxes => read_manual_axes(&mut cursor).map(drop),
-        Form::Rule => read_rule(text, base, 0).map(drop),
+        Form::Rule => read_rule(text, base, 0, shardy).map(drop),
         Form::Edges => parse_propagation_edges(text, base).map_or(Ok(()), |edges| edges.map(drop)),
     };
     read.err().filter(is_of_syntax)

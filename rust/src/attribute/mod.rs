@@ -55,7 +55,7 @@ pub use sharding::{
     parse_dim, parse_sharding, read_lone_sharding, read_sharding_per_value, write_dim,
     write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
 };
-pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
+pub use sharding_rules::{not_maximal, rank_problem, verify_axes, verify_sharding};
 
 use crate::error::{Code, Diagnostic};
 use crate::mesh::Mesh;

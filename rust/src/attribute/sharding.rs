@@ -159,7 +159,7 @@ pub(super) fn read_sharding(
     // Without the mesh nothing more can be verified.
     let mut problems: Vec<Diagnostic> = mesh_error.into_iter().collect();
     if mesh.is_some() {
-        let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown).into_iter();
+        let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown, shardy).into_iter();
         problems.extend(found.map(|problem| problem.located(|part| spans.span_of(part))));
         problems.sort_by_key(|diagnostic| diagnostic.span.map(|span| span.start));
     }

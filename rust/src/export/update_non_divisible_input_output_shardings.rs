@@ -1,8 +1,8 @@
 //! `sdy-update-non-divisible-input-output-shardings`: trims the shardings of inputs and outputs to the
 //! largest prefix that shards each dim evenly.
 //!
-//! Inputs and outputs are arguments and results of functions, results of calls, and arguments and
-//! results of manual computations. A dim of size 4 over `x` of size 8 keeps `"x":(1)4`; one of size 6
+//! Inputs and outputs are arguments and results of functions, results of calls and of transfers between meshes, and
+//! arguments and results of manual computations and of fragments of pipelines. A dim of size 4 over `x` of size 8 keeps `"x":(1)4`; one of size 6
 //! over `x` of size 4 keeps `"x":(1)2`; a dim that is trimmed loses its priority.
 
 use crate::axis::{total_size, AxisRef};
@@ -33,11 +33,12 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             program.set_func_result_sharding(func, index, new);
         }
     }
-    for op in program.ops_of(&[OpKind::Call, OpKind::ManualComputation]) {
+    let kinds = [OpKind::Call, OpKind::ManualComputation, OpKind::Fragment, OpKind::Transfer];
+    for op in program.ops_of(&kinds) {
         for result in program.op_results(op) {
             trim_value(program, &mut trimmed, result);
         }
-        if program.kind(op) == OpKind::ManualComputation {
+        if matches!(program.kind(op), OpKind::ManualComputation | OpKind::Fragment) {
             let region = program.op_regions(op).next();
             let body = region.and_then(|region| program.region_entry(region).get());
             for arg in body.map(|body| program.block_args(body)).into_iter().flatten() {

@@ -6,7 +6,7 @@ use super::mistake;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::{OpKind, Payload, Program, Type};
+use crate::ir::{OpKind, Payload, Program};
 use rustc_hash::FxHashMap;
 
 /// One membership.
@@ -83,10 +83,7 @@ fn check(program: &Program, members: &[Member], ids: &[i64]) -> Vec<Diagnostic> 
 }
 
 fn shape(program: &Program, value: ValueId) -> &[Option<i64>] {
-    match program.value_type(value) {
-        Type::RankedTensor { shape, .. } => shape,
-        _ => &[],
-    }
+    program.value_type(value).shape().unwrap_or_default()
 }
 
 /// The innermost manual computation that `op` is in.

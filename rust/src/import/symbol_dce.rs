@@ -21,7 +21,9 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let symbols = SymbolTable::new(program);
-    let has_references = program.has_symbol_attrs() || program.strings().find(CONSTANT).is_some();
+    let has_references = program.has_symbol_attrs()
+        || program.strings().find(CONSTANT).is_some()
+        || program.has_any(&[OpKind::MpmdCall, OpKind::FragmentCall]);
     let calls = if has_references { None } else { Some(CalledBy::new(program, &symbols)) };
     let mut is_live = vec![false; program.num_func_ids()];
     let mut worklist: Vec<OpId> = Vec::new();

@@ -140,7 +140,10 @@ impl Program {
         let (first, count) = match self.values[value].def() {
             ValueDef::Result(op) => (self.ops[op].first_result, self.ops[op].num_results),
             ValueDef::Arg(block)
-                if self.kind(self.block_parent_op(block)) == OpKind::NamedComputation =>
+                if matches!(
+                    self.kind(self.block_parent_op(block)),
+                    OpKind::NamedComputation | OpKind::Fragment
+                ) =>
             {
                 (self.blocks[block].first_arg, self.blocks[block].num_args)
             }

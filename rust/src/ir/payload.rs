@@ -22,7 +22,7 @@ pub enum Direction {
 pub enum Payload {
     /// `func.func`
     Function(FuncId),
-    /// `func.call`: the callee's symbol without `@`.
+    /// `func.call`, `mpmd.call`, `mpmd.fragment_call`: the callee's symbol without `@`.
     Call(StrId),
     /// `sdy.mesh`
     Mesh(MeshId),
@@ -37,6 +37,20 @@ pub enum Payload {
         has_in_shardings: bool,
         /// Whether `out_shardings` was written.
         has_out_shardings: bool,
+    },
+    /// `mpmd.fragment`: its mesh, and whether in-shardings and out-shardings were written, even if empty, as in
+    /// [`Payload::NamedComputation`].
+    Fragment {
+        /// The name of its mesh.
+        mesh: StrId,
+        /// `mesh="m1", origin=["f"], stage=1`, as in its custom syntax.
+        header: StrId,
+        /// Whether `in_shardings` was written.
+        has_in_shardings: bool,
+        /// Whether `out_shardings` was written.
+        has_out_shardings: bool,
+        /// Whether the header has shardings that are none of its values, as those over a mesh that the module does not have.
+        has_foreign_shardings: bool,
     },
     /// `sdy.sharding_group`: the group id.
     ShardingGroup(i64),

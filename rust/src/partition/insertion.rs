@@ -62,7 +62,7 @@ impl Program {
     /// Whether two shardings, absent ones being replicated, place a value alike.
     pub fn are_equivalent(&self, first: ShardingId, second: ShardingId) -> bool {
         match self.shardings().get(first) {
-            Some(first) => first.is_equivalent(self.shardings().get(second)),
+            Some(first) => first.is_equivalent(self.shardings().get(second), self.shardy()),
             None => self.is_fully_replicated(second),
         }
     }

@@ -223,6 +223,9 @@ impl Expansion {
         }
         let collectives = o.flag(&option::COLLECTIVES)?;
         let mut items = Vec::new();
+        if self.shardy.has(Change::VerifyUnreducedAxes) {
+            items.push(self.pass(&table::VERIFY_UNREDUCED_AXES));
+        }
         let marks = as_text(o.flag(&option::MARK_PARTIAL_RESULTS)?);
         items.push(self.insert_explicit_reshards(as_text(collectives), marks)?);
         if collectives {

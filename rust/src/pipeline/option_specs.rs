@@ -70,6 +70,7 @@ options! {
     TOP_DOWN = flag_on("top-down");
     // import
     NAMED_COMPUTATION_EDGES = flag_on("add-data-flow-edges-on-named-computations");
+    SINGLE_DEVICE_NAMES = flag("use-single-device-mesh-names").since(Version::V0_12);
     // propagation
     CONSERVATIVE = flag("conservative-propagation");
     DEBUG_EDGES = flag("debug-propagation-edge-sharding");

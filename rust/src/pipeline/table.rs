@@ -111,7 +111,9 @@ passes! {
     SYMBOL_DCE = any("symbol-dce", &[], |p, c, _| import::symbol_dce::run(p, c));
     CANONICALIZE = any("canonicalize", option::CANONICALIZE, run_canonicalize);
     // import
-    LIFT_INLINED_MESHES = module("sdy-lift-inlined-meshes", &[], |p, c, _| import::lift_inlined_meshes::run(p, c));
+    LIFT_INLINED_MESHES = module("sdy-lift-inlined-meshes", &[&option::SINGLE_DEVICE_NAMES], |p, c, o| {
+        import::lift_inlined_meshes::run(p, c, o.flag(&option::SINGLE_DEVICE_NAMES)?)
+    });
     INLINE_MESHES = module("sdy-inline-meshes", &[], |p, c, _| import::inline_meshes::run(p, c));
     REMOVE_SIZE_ONE_AXES = module("sdy-remove-size-one-axes", &[], |p, c, _| import::remove_size_one_axes::run(p, c));
     PROPAGATE_SHARDING_FROM_FUNC_TO_CALL = module("sdy-propagate-sharding-from-func-to-call", &[], |p, c, _| {
@@ -190,6 +192,9 @@ passes! {
     SHARDING_CONSTRAINT_TO_RESHARD = function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
         export::sharding_constraint_to_reshard::run(p, c, op)
     });
+    VERIFY_UNREDUCED_AXES = functions("sdy-verify-unreduced-axes", &[], |p, c, ops, _| {
+        export::verify_unreduced_axes::run(p, c, ops)
+    }).since(Version::V0_12);
     SINK_DATA_FLOW_EDGES = function(
         "sdy-sink-data-flow-edges",
         &[&option::SINK_DEBUG_EDGES, &option::SINK_DEBUG_ORIGINS],

@@ -10,6 +10,7 @@ use crate::error::Diagnostic;
 use crate::index::MeshId;
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
+use crate::shardy::Version;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use std::fmt::Write as _;
@@ -88,7 +89,7 @@ impl PyDimSharding {
             unreduced: Vec::new(),
             reduction_op: ReductionOp::Sum,
         };
-        let problems = verify_sharding(&sharding, &names, None);
+        let problems = verify_sharding(&sharding, &names, None, Version::NEWEST);
         if problems.is_empty() {
             return Ok(dim);
         }

@@ -119,7 +119,9 @@ pub(super) fn are_plain(program: &Program, edits: &[Edit]) -> bool {
         };
         let is_known =
             program.shardy().has(Change::ReductionOps) || found.reduction_op == ReductionOp::Sum;
-        is_known && verify_sharding(&found, program.mesh(found.mesh), Some(shape)).is_empty()
+        is_known
+            && verify_sharding(&found, program.mesh(found.mesh), Some(shape), program.shardy())
+                .is_empty()
     };
     let of_ports = edits.iter().filter(|edit| !edit.is_of_value());
     let mut set = of_ports.filter_map(|edit| Some((edit.target, edit.sharding.as_ref()?)));
@@ -203,11 +205,8 @@ fn intern(
         }
     }
     let sharding = in_program(sharding, program)?;
-    let shape = match type_of(program, target) {
-        Type::RankedTensor { shape, .. } => Some(&**shape),
-        _ => None,
-    };
-    let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), shape);
+    let shape = type_of(program, target).shape();
+    let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), shape, program.shardy());
     if problems.is_empty() {
         Ok(program.intern_sharding(sharding))
     } else {

@@ -11,6 +11,7 @@ use crate::error::Diagnostic;
 use crate::index::MeshId;
 use crate::mesh::Mesh;
 use crate::sharding::{ReductionOp, TensorSharding};
+use crate::shardy::Version;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl PyTensorSharding {
         if problems.is_empty() && sharding.axis_refs().all(is_part) {
             sharding = sharding.canonical(&names);
         }
-        problems.extend(verify_sharding(&sharding, &names, None));
+        problems.extend(verify_sharding(&sharding, &names, None, Version::NEWEST));
         if problems.is_empty() {
             let sharding = Arc::new(sharding);
             return Ok(Self { mesh: names, is_mesh_known, symbol: mesh.symbol, sharding });

@@ -42,7 +42,7 @@ impl Verifier<'_> {
                 }
                 self.ends_block(op);
             }
-            OpKind::SdyReturn | OpKind::StablehloReturn => self.ends_block(op),
+            OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::MpmdReturn => self.ends_block(op),
             OpKind::Call => self.unit(op, "no_inline"),
             _ => {}
         }
@@ -58,7 +58,7 @@ impl Verifier<'_> {
         let program = self.program;
         let name = program.op_name(op);
         let is_unknown = !OpTraits::of_name(name).has(OpTraits::KNOWN);
-        if !is_unknown && !name.starts_with("stablehlo.") {
+        if !is_unknown && !name.starts_with("stablehlo.") && !name.starts_with("mpmd.") {
             return;
         }
         for region in program.op_regions(op) {
@@ -136,6 +136,9 @@ impl Verifier<'_> {
     }
     /// Checks an op that is not defined by `StableHLO` or CHLO.
     pub(super) fn without_definition(&mut self, op: OpId) {
+        if self.program.op_name(op).starts_with("mpmd.") {
+            self.mpmd(op);
+        }
         if self.program.kind(op) == OpKind::Other {
             self.registered(op);
             self.indirect(op);
@@ -147,7 +150,7 @@ impl Verifier<'_> {
         let name = self.program.op_name(op);
         let Some((dialect, _)) = name.split_once('.') else { return };
         let is_known = match dialect {
-            "stablehlo" | "chlo" | "func" | "sdy" | "builtin" => {
+            "stablehlo" | "chlo" | "func" | "sdy" | "mpmd" | "builtin" => {
                 OpTraits::of_name(name).has(OpTraits::KNOWN)
             }
             "cf" => matches!(name, "cf.assert" | "cf.br" | "cf.cond_br" | "cf.switch"),

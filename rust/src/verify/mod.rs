@@ -14,12 +14,15 @@ mod collective;
 mod composite;
 mod data_flow;
 mod dominance;
+mod fragments;
 mod functions;
 mod indirect;
 mod made;
 mod manual;
 mod module;
+mod mpmd;
 mod older;
+mod pipelines;
 mod place;
 mod propagation_edges;
 mod properties;
@@ -27,6 +30,7 @@ mod rule;
 mod stablehlo;
 mod successors;
 mod switch;
+mod unreduced;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
@@ -38,6 +42,7 @@ pub use made::is_at_risk;
 pub use older::too_new_for;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
+pub use unreduced::Transition;
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
@@ -130,6 +135,7 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
         OpKind::FuncDataFlowEdge => Some(Verifier::func_data_flow_edge),
         OpKind::PropagationBarrier => Some(Verifier::propagation_barrier),
         OpKind::Composite => Some(Verifier::composite),
+        OpKind::ShardingConstraint | OpKind::Reshard => Some(Verifier::resharding),
         kind if kind.is_collective() => Some(Verifier::collective),
         _ => None,
     }
@@ -139,6 +145,9 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
 /// column in [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
     if definition_of(name).is_some() {
+        return Some("definition");
+    }
+    if mpmd::is_defined(name) {
         return Some("definition");
     }
     own_check(OpKind::from_name(name)).map(|_| "own rules")

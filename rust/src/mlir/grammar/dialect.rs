@@ -36,8 +36,10 @@ impl<'a> Grammar<'_, 'a> {
             (dialect, name) => {
                 check_name(&symbol, "attribute")?;
                 self.cursor.pos = symbol.rest;
-                if matches!(dialect, "stablehlo" | "chlo") {
-                    self.known_attribute(name)?;
+                match dialect {
+                    "stablehlo" | "chlo" => self.known_attribute(name)?,
+                    "mpmd" => self.mpmd_attribute(name)?,
+                    _ => {}
                 }
             }
         }
@@ -60,9 +62,11 @@ impl<'a> Grammar<'_, 'a> {
     pub(super) fn dialect_type(&mut self) -> Result<()> {
         let Some(symbol) = self.symbol("type")? else { return Ok(()) };
         check_name(&symbol, "type")?;
-        if (symbol.dialect, symbol.name) == ("stablehlo", "future") {
-            self.cursor.pos = symbol.rest;
-            self.future()?;
+        self.cursor.pos = symbol.rest;
+        match (symbol.dialect, symbol.name) {
+            ("stablehlo", "future") => self.future()?,
+            ("mpmd", "mesh_tensor") => self.mesh_tensor()?,
+            _ => {}
         }
         self.cursor.pos = symbol.end;
         Ok(())

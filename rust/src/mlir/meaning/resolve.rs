@@ -78,7 +78,7 @@ impl Resolver<'_, '_> {
             let problem = Diagnostic::new(Code::InvalidRule, message).at(span);
             return self.wrong(op, &subject, [problem]);
         }
-        let read = match attribute::read_rule(text, base, 0) {
+        let read = match attribute::read_rule(text, base, 0, self.program.shardy()) {
             Ok(read) => read,
             Err(error) => return self.unreadable(op, false, error),
         };

@@ -149,9 +149,7 @@ pub fn misfit(
         sharding.dims.is_empty() && sharding.replicated.is_empty() && sharding.unreduced.is_empty();
     let problem = |message: String| Some(Diagnostic::new(Code::InvalidSharding, message));
     let Some(whole) = ty else {
-        let message = "a maximal sharding can only have a sharding with rank 0 and no \
-                       replicated or unreduced axes.";
-        return if is_plain { None } else { problem(message.to_owned()) };
+        return if is_plain { None } else { problem(attribute::not_maximal(program.shardy())) };
     };
     let text = program.type_text(whole);
     let ty = match &program.types()[whole] {
@@ -166,7 +164,7 @@ pub fn misfit(
         ty => ty,
     };
     let rank = match ty {
-        Type::RankedTensor { shape, .. } => shape.len(),
+        Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => shape.len(),
         Type::UnrankedTensor(_) => {
             return problem(format!("only ranked tensors can have a sharding. type: '{text}'"));
         }

@@ -16,6 +16,8 @@ mod function;
 mod generic;
 mod location_aliases;
 mod locations;
+mod mesh_tensor;
+mod mpmd;
 mod nuls;
 mod op_names;
 mod operands;
@@ -28,6 +30,7 @@ mod regions;
 mod repeat;
 mod sdy;
 mod signature;
+mod strict;
 mod templates;
 mod types;
 

@@ -46,13 +46,25 @@ impl Parser<'_> {
             return Ok(());
         }
         let Some(span) = self.take_attr(pending, REDUCTION_OP) else { return Ok(()) };
-        let number = self.text_at(span).split(':').next().map(str::trim);
-        let number = number.and_then(|number| number.parse::<usize>().ok());
+        let value = self.text_at(span);
+        let number = value.split_once(':').filter(|(_, ty)| ty.trim() == "i32");
+        let number = number.and_then(|(number, _)| number.trim().parse::<usize>().ok());
         let Some(&reduction_op) = number.and_then(|number| ReductionOp::ALL.get(number)) else {
             let op = self.program.str(pending.name.id);
-            let message = format!(
-                "'{op}' op attribute '{REDUCTION_OP}' failed to satisfy constraint: reduction op enum"
-            );
+            let properties = Some(pending.syntax).filter(|syntax| span.end <= syntax.end);
+            let properties = properties.and_then(|syntax| self.text_at(syntax).split_once("<{"));
+            let message = match properties {
+                Some((_, rest)) => {
+                    let rest = rest.trim_end_matches('>');
+                    format!(
+                        "invalid properties {{{rest} for op {op}: Invalid attribute `{REDUCTION_OP}` in property \
+                         conversion: {value}"
+                    )
+                }
+                None => format!(
+                    "'{op}' op attribute '{REDUCTION_OP}' failed to satisfy constraint: reduction op enum"
+                ),
+            };
             return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
         };
         if reduction_op != ReductionOp::Sum {

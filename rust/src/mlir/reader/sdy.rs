@@ -38,7 +38,11 @@ impl Parser<'_> {
         self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
     }
     /// Parses an attribute whose `#dialect.name` may be omitted.
-    fn parse_stripped(&mut self, pending: &PendingOp, form: Option<Form>) -> Result<Span> {
+    pub(super) fn parse_stripped(
+        &mut self,
+        pending: &PendingOp,
+        form: Option<Form>,
+    ) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         if let Some(open) = form.map(Form::open) {
@@ -193,7 +197,7 @@ impl Parser<'_> {
         self.open_region(pending, After::Signature)
     }
     /// Reads `(%x: type {attrs} loc(...), ...)`.
-    fn parse_body_args(&mut self) -> Result<()> {
+    pub(super) fn parse_body_args(&mut self) -> Result<()> {
         self.cursor.expect_for(b'(', "in argument list")?;
         if self.cursor.eat(b')') {
             return Ok(());

@@ -172,7 +172,9 @@ fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     let input = driver.program.operand(op, 0);
     let (from, to) = (driver.program.sharding_of(input), out_sharding(driver.program, op));
     let shardings = driver.program.shardings();
-    let is_same = shardings.get(from).is_some_and(|from| from.is_equivalent(shardings.get(to)));
+    let shardy = driver.program.shardy();
+    let is_same =
+        shardings.get(from).is_some_and(|from| from.is_equivalent(shardings.get(to), shardy));
     if is_same {
         driver.replace(op, &[input]);
     }
