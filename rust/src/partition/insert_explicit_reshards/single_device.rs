@@ -10,13 +10,17 @@ use crate::sharding::TensorSharding;
 
 impl Pass {
     /// Fails if an argument or a result of `func_op` is on a single device.
-    pub(super) fn check_function(program: &mut Program, func_op: OpId) -> Result<()> {
+    pub(super) fn check_function(program: &Program, func_op: OpId) -> Result<()> {
         let func = program.function_of(func_op);
         if func.is_none() {
             return Ok(());
         }
-        let args = program.func_arg_shardings(func);
-        let results = program.func_results(func).iter().map(|result| result.sharding).collect();
+        let args = match program.func_body(func).get() {
+            Some(body) => program.block_args(body).map(|arg| program.sharding(arg)).collect(),
+            None => Vec::new(),
+        };
+        let results = program.func_results(func).iter().map(|result| result.sharding);
+        let results: Vec<ShardingId> = results.collect();
         for (what, shardings) in [("argument", args), ("result", results)] {
             let on_device = |&sharding: &ShardingId| program.is_on_single_device(sharding);
             if let Some(index) = shardings.iter().position(on_device) {
