@@ -124,6 +124,9 @@ changes! {
         SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
+        NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
+        PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
+        ShardedMasks = "Masks that `sdy-pad-for-divisibility` makes have the shardings of the values they mask.";
     }
 }
 
