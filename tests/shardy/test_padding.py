@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import shardcore
-from shardcore.shardy import default_shardy
 
 from tests.shardy import reference
 from tests.shardy.diff import explain, ours
 
-IS_NEW = default_shardy() != "0.10"
-PIPELINE = (
-    "builtin.module(sdy-pad-for-divisibility)"
-    if IS_NEW
-    else "builtin.module(func.func(sdy-pad-for-divisibility))"
-)
+PIPELINE = reference.join_passes([reference.PAD])
 MESH = 'sdy.mesh @mesh = <["x"=4, "y"=2]>\n'
 BY_Y = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}'
 SLICED = '%0 = sdy.all_slice [{"y"}] %a out_sharding=<@mesh, [{"y"}]> : tensor<7xf32>\n'
@@ -171,8 +165,9 @@ LATER = {
     "pad of the unknown with zeros": (padded_dot(ZEROS, SAME, "%n"), "tensor<f32>"),
     "pad over the padding": (padded_dot(ZEROS, WIDE, "%n"), "tensor<f32>"),
     "padding of ones is padded with ones": (
-        "%z = stablehlo.iota dim = 0 : tensor<8xi32>\n%c = stablehlo.constant dense<1> : tensor<i32>"
-        '\n%0 = sdy.all_slice [{"x"}] %z out_sharding=<@mesh, [{"x"}]> : tensor<8xi32>\n'
+        "%z = stablehlo.iota dim = 0 : tensor<8xi32>\n"
+        "%c = stablehlo.constant dense<1> : tensor<i32>\n"
+        '%0 = sdy.all_slice [{"x"}] %z out_sharding=<@mesh, [{"x"}]> : tensor<8xi32>\n'
         f"%1 = stablehlo.pad %0, %c, low = [1], high = [0], interior = [0] {BY_X} : "
         "(tensor<8xi32>, tensor<i32>) -> tensor<9xi32>\n"
         '%2 = sdy.all_slice [{"y"}] %1 out_sharding=<@mesh, [{"x", "y"}]> : tensor<9xi32>\n'
@@ -212,7 +207,7 @@ LEAVES_CASTS = {
     *("transpose", "generic form", "custom call", "other dialect", "concatenate", "clamp"),
     *("barrier", "slices", "two dims"),
 }
-if IS_NEW:
+if reference.IS_NEW:
     # The later version dies on pads that have no sharding.
     del TEXTS["pad"]
     TEXTS |= {
@@ -301,7 +296,7 @@ SHARDED = '{sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}'
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_padding(name: str) -> None:
-    if IS_NEW and name in LEAVES_CASTS:
+    if reference.IS_NEW and name in LEAVES_CASTS:
         with pytest.raises(reference.RejectedError, match="found unrealized_conversion_cast"):
             reference.run(TEXTS[name], PIPELINE)
         assert "unrealized_conversion_cast" not in ours(TEXTS[name], PIPELINE)
@@ -310,13 +305,15 @@ def test_padding(name: str) -> None:
     assert not difference, f"\n{difference}"
 
 
-@pytest.mark.skipif(not IS_NEW, reason="jaxlib before 0.12 leaves casts")
+@pytest.mark.skipif(not reference.IS_NEW, reason="jaxlib before 0.12 leaves casts")
 @pytest.mark.parametrize("name", sorted(LEAVES_CASTS - {"custom call", "two dims"}))
 def test_without_casts_results_are_the_same(name: str) -> None:
     assert_same_results(TEXTS[name])
 
 
-@pytest.mark.parametrize("name", [name for name in TEXTS if not IS_NEW or name not in LEAVES_CASTS])
+@pytest.mark.parametrize(
+    "name", [name for name in TEXTS if not reference.IS_NEW or name not in LEAVES_CASTS]
+)
 def test_locations(name: str) -> None:
     text = reference.canonical(TEXTS[name], locations=True)
     theirs = reference.run(text, PIPELINE, locations=True)
