@@ -70,10 +70,29 @@ class Lowered:
         given = [every[place] if place < len(every) else None for place in self._trees.kept]
         values = self._trees.map_outputs(range(self._trees.outputs.num_leaves))
         outputs = ours(out_shardings, values, self._mesh)
-        edits = [
-            *self._edits(0, input_leaves(self.module), given),
-            *self._edits(1, output_leaves(self.module), outputs),
+        return self._edited(
+            [
+                *self._edits(0, input_leaves(self.module), given),
+                *self._edits(1, output_leaves(self.module), outputs),
+            ]
+        )
+
+    def with_unreduced_results(self) -> Lowered:
+        """Return the program with those results unreduced whose types in JAX are.
+
+        JAX writes it where there are devices only; without, they would be reduced at the end.
+        """
+        shardings = [getattr(aval, "sharding", None) for aval in self._trees.out_avals or ()]
+        if not any(map(_is_unreduced, shardings)):
+            return self
+        ports = output_leaves(self.module)
+        given = [
+            sharding if _is_unreduced(sharding) and port.sharding is None else None
+            for port, sharding in zip(ports, shardings, strict=True)
         ]
+        return self._edited(list(self._edits(1, ports, given)))
+
+    def _edited(self, edits: list[Any]) -> Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
@@ -194,4 +213,8 @@ def from_jax_lowered(
         tuple(jax.tree.leaves(lowered.out_info)),
         devices or mesh_with_devices(shardings_of(lowered)),
     )
-    return Lowered(module, trees, mesh)
+    return Lowered(module, trees, mesh).with_unreduced_results()
+
+
+def _is_unreduced(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
