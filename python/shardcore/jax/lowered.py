@@ -77,12 +77,12 @@ class Lowered:
             ]
         )
 
-    def with_unreduced_results(self) -> Lowered:
-        """Return the program with those results unreduced whose types in JAX are.
+    def with_unreduced_results(self, out_info: Any) -> Lowered:
+        """Return the program with those results unreduced whose types in JAX are, ``out_info``.
 
         JAX writes it where there are devices only; without, they would be reduced at the end.
         """
-        shardings = [getattr(aval, "sharding", None) for aval in self._trees.out_avals or ()]
+        shardings = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(out_info)]
         if not any(map(_is_unreduced, shardings)):
             return self
         ports = output_leaves(self.module)
@@ -213,7 +213,7 @@ def from_jax_lowered(
         tuple(jax.tree.leaves(lowered.out_info)),
         devices or mesh_with_devices(shardings_of(lowered)),
     )
-    return Lowered(module, trees, mesh).with_unreduced_results()
+    return Lowered(module, trees, mesh)
 
 
 def _is_unreduced(sharding: Any) -> bool:
