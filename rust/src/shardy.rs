@@ -113,6 +113,8 @@ changes! {
         DebugInfoOfAllEdges = "`sdy-sink-data-flow-edges` has an empty entry for an edge without debug information.";
         GroupsAcrossCalls = "`sdy-sharding-group-import` takes a function for part of the manual computation that it is called in.";
         SourcesOfEdges = "`sdy.propagation_edges` of data-flow edges may refer to any source and target of the edge by their numbers.";
+        ConstraintsInFunctions = "`sdy-apply-sharding-constraints` lets the ends of chains replace what functions return, except for the main function.";
+        UsedMeshesKept = "`sdy-drop-sharding-and-mesh` keeps the meshes that what it leaves refers to.";
         MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";
