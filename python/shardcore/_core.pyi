@@ -330,8 +330,8 @@ class TensorSharding:
         dims: for each dim a ``DimSharding``, an axis, axes, or ``None`` for no axes.
         replicated: axes that may not shard any dim, in any order.
         unreduced: axes over which the value has still to be reduced, in any order.
-        reduction_op: how it has to be reduced over ``unreduced``, ``"sum"``, ``"max"`` or ``"min"``;
-            programs that follow the Shardy of jaxlib 0.12 or newer take all three.
+        reduction_op: how it has to be reduced over ``unreduced``: ``"sum"``, ``"max"`` or
+            ``"min"``; the last two need a program that follows the Shardy of jaxlib 0.12 or newer.
         mesh_name: the symbol of ``mesh``, with or without ``@``.
 
     Raises:

@@ -89,8 +89,7 @@ pub struct Layout<'a> {
     mesh: &'a Mesh,
     num_shards: Vec<i64>,
     shards: Vec<Number>,
-    /// The digits over which the value is unreduced. Devices that agree in all other digits form a group over
-    /// which the value has to be reduced.
+    /// The digits over which the value is unreduced, among devices that agree in all others.
     unreduced: Vec<Digit>,
     unreduced_size: i64,
     reduction_op: ReductionOp,
@@ -169,8 +168,7 @@ impl<'a> Layout<'a> {
     pub fn bytes_per_device(&self, shape: &[i64], element_bits: u32) -> u128 {
         bytes_of(&self.local_shape(shape), element_bits)
     }
-    /// Whether every device holds the same slice under both, and reduces alike over the same devices; for
-    /// tensors of shape `shape`, or of every shape.
+    /// Whether devices hold the same slices, reduced alike over the same devices, of tensors of `shape` or of every shape.
     ///
     /// Constant in the number of devices if both meshes list theirs in the default order, linear
     /// otherwise. (With `shape`, devices are visited too where a dim has so many shards that some are
@@ -181,11 +179,10 @@ impl<'a> Layout<'a> {
         if num_devices != other.mesh.device_count() {
             return false;
         }
-        let mismatch =
-            !self.mesh.is_maximal() && !other.mesh.is_maximal() && self.rank() != other.rank();
-        let reduces_otherwise = self.reduction_op != other.reduction_op
-            && (self.unreduced_size > 1 || other.unreduced_size > 1);
-        if mismatch || reduces_otherwise {
+        let is_on_one = self.mesh.is_maximal() || other.mesh.is_maximal();
+        let reduces = self.unreduced_size.max(other.unreduced_size) > 1;
+        let other_reduction = reduces && self.reduction_op != other.reduction_op;
+        if other_reduction || (!is_on_one && self.rank() != other.rank()) {
             return false;
         }
         let same_order = self.mesh.device_ids == other.mesh.device_ids;

@@ -198,7 +198,8 @@ impl TensorSharding {
         )
     }
     /// The outer sharding of a manual computation over `manual` when `inner` is the one inside:
-    /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that.
+    /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that. As in the reference,
+    /// unreduced axes are summed over then, whatever their reduction was.
     #[must_use]
     pub fn with_free_axes_of(&self, inner: &Self, manual: &BitSet<AxisId>) -> Self {
         let is_manual = |axis: &AxisRef| manual.contains(axis.axis);
@@ -211,7 +212,7 @@ impl TensorSharding {
             dims: dims.collect(),
             replicated: self.replicated.clone(),
             unreduced: self.unreduced.clone(),
-            reduction_op: self.reduction_op,
+            reduction_op: ReductionOp::Sum,
         }
     }
     /// A copy that equals the one that its text gives: without unreduced axes the reduction is the default.

@@ -86,8 +86,7 @@ HOLES: dict[str, dict[str, str]] = {
             f"{ARITH} builtin.* func.call* func.constant func.return"
         ),
         "its sharding or mesh is verified like that of any value; it has no other constraints": (
-            "sdy.constant sdy.mesh sdy.reshard sdy.return sdy.sharding_constraint "
-            "sdy.sharding_group"
+            "sdy.constant sdy.mesh sdy.return sdy.sharding_group"
         ),
     },
     "sharding rule": {

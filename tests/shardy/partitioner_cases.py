@@ -171,7 +171,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def _reduced(*bodies: str, op: str = "reduce") -> str:
-    """A reduction, or a scatter, of one operand for each of `bodies`, which make %r of %p and %q."""
+    """A reduction or scatter of an operand for each of `bodies`, which make %r of %p and %q."""
     count = len(bodies)
     pairs = [(f"%p{at}", f"%q{at}") for at in range(count)]
     lines, returned = [], []

@@ -35,15 +35,21 @@ def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> 
 
 
 def unsayable(sharding: TensorSharding | None, name: str) -> list[Diagnostic]:
-    """Return one mistake for each sub-axis, which a ``PartitionSpec`` cannot name."""
+    """Return one mistake for each sub-axis, which a ``PartitionSpec`` cannot name, and for a
+    reduction that is not the sum.
+    """
     if sharding is None:
         return []
     axes = [axis for dim in sharding.dims for axis in dim.axes]
-    return [
+    problems = [
         _problem(sharding, axis, name)
         for axis in (*axes, *sharding.replicated, *sharding.unreduced)
         if not axis.is_full
     ]
+    if sharding.reduction_op != "sum":
+        message = f"a PartitionSpec cannot say the {sharding.reduction_op} in {sharding} of {name}"
+        problems.append(Diagnostic("unsayable-sharding", message, "reduce the value first"))
+    return problems
 
 
 def _problem(sharding: TensorSharding, axis: AxisRef, name: str) -> Diagnostic:

@@ -29,6 +29,7 @@ mod sharding;
 mod sharding_rules;
 #[cfg(test)]
 mod sharding_tests;
+mod too_new;
 
 pub use array::split_array;
 pub use axis::{
@@ -56,22 +57,11 @@ pub use sharding::{
     write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
 };
 pub use sharding_rules::{not_maximal, rank_problem, verify_axes, verify_sharding};
+pub use too_new::too_new;
 
-use crate::error::{Code, Diagnostic};
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
-use crate::shardy::{Change, Version};
-
-/// The error that `shardy` does not know `what`, if it has not `change`.
-pub fn too_new(what: &str, change: Change, shardy: Version) -> Option<Diagnostic> {
-    if shardy.has(change) {
-        return None;
-    }
-    let message = format!("{what} is not in the Shardy of jaxlib {}", shardy.name());
-    let problem = Diagnostic::new(Code::ShardyVersion, message);
-    Some(problem.with_hint(shardy.hint_for(change.since())))
-}
 
 /// `<["x"=2, "y"=4], device_ids=[...]>`; callers put `#sdy.mesh` in front where needed.
 pub fn print_mesh(mesh: &Mesh) -> String {

@@ -3,7 +3,7 @@
 use super::axis::AxisReader;
 use super::cursor::Cursor;
 use super::parameter::Parameter;
-use super::too_new;
+use super::too_new::too_new;
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::sharding::ReductionOp;

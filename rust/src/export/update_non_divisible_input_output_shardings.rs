@@ -12,7 +12,7 @@ use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Port, Program};
 use crate::mesh::Mesh;
 use crate::projection::gcd;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
 use rustc_hash::FxHashMap;
 
 /// The trimmed shardings, by sharding and type.
@@ -57,7 +57,10 @@ fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
     let old = program.sharding(value);
     let old = manual.map_or(old, |op| program.inside_manual(op, old));
     let new = evenly_sharded(program, trimmed, old, ty);
-    if new != old {
+    let is_summed = |id: ShardingId| program.shardings()[id].reduction_op == ReductionOp::Sum;
+    // Setting an argument's sharding makes its unreduced axes those of a sum.
+    let loses_reduction = manual.is_some() && old.get().is_some_and(|id| !is_summed(id));
+    if new != old || loses_reduction {
         match manual {
             Some(op) => program.set_manual_arg_sharding(op, value, new),
             None => _ = program.set_sharding(value, new),

@@ -2,7 +2,8 @@
 //!
 //! The checks run in the order of the reference, with its messages.
 
-use super::{Transition, Verifier};
+use super::transition::Transition;
+use super::Verifier;
 use crate::attribute::{print_mesh, verify_axes, write_axes, write_axis};
 use crate::axis::{any_overlap, push_or_merge, sort_and_merge, total_size, AxisRef};
 use crate::error::Code;

@@ -5,6 +5,7 @@ use crate::error::Code;
 use crate::index::{BlockId, FuncId, OpId};
 use crate::ir::{Attr, OpKind, OpTraits, Program};
 use crate::mlir::wrong_visibility;
+use crate::shardy::Change;
 
 /// The visibility of `op` that is written as an attribute.
 fn visibility(program: &Program, op: OpId) -> Option<&str> {
@@ -100,6 +101,10 @@ impl Verifier<'_> {
     }
     /// Checks the visibility of `op`, a symbol.
     pub(super) fn visibility(&mut self, op: OpId) {
+        let shardy = self.program.shardy();
+        if self.program.kind(op) == OpKind::Mesh && shardy.has(Change::MeshVisibility) {
+            return;
+        }
         if let Some(message) = visibility(self.program, op).and_then(wrong_visibility) {
             self.report_with_name(op, &message);
         }

@@ -30,6 +30,7 @@ mod rule;
 mod stablehlo;
 mod successors;
 mod switch;
+mod transition;
 mod unreduced;
 mod value;
 
@@ -39,10 +40,10 @@ use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::stablehlo::{definition_of, Checker};
 use dominance::Successors;
 pub use made::is_at_risk;
-pub use older::too_new_for;
+pub use older::{other_reduction, too_new_for};
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
-pub use unreduced::Transition;
+pub use transition::Transition;
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {

@@ -2,7 +2,7 @@
 
 use crate::attribute::too_new;
 use crate::error::Diagnostic;
-use crate::index::ShardingId;
+use crate::index::{OpId, ShardingId};
 use crate::ir::Program;
 use crate::sharding::{ReductionOp, TensorSharding};
 use crate::shardy::{Change, Version};
@@ -10,7 +10,17 @@ use crate::shardy::{Change, Version};
 /// The error that `shardy` does not know something in `program`.
 pub fn too_new_for(program: &Program, shardy: Version) -> Option<Diagnostic> {
     let change = Change::ReductionOps;
-    if shardy.has(change) || !program.shardy().has(change) {
+    if shardy.has(change) {
+        return None;
+    }
+    let (op, other) = other_reduction(program)?;
+    let what = format!("the reduction '{}' over unreduced axes", other.keyword());
+    Some(too_new(&what, change, shardy)?.at_op(program, op))
+}
+
+/// The first op of `program` with a reduction over unreduced axes that is not the sum, and that reduction.
+pub fn other_reduction(program: &Program) -> Option<(OpId, ReductionOp)> {
+    if !program.shardy().has(Change::ReductionOps) {
         return None;
     }
     let has_reduction = |sharding: &TensorSharding| {
@@ -37,8 +47,7 @@ pub fn too_new_for(program: &Program, shardy: Version) -> Option<Diagnostic> {
             reduction_op = found.map(|id| shardings[id].reduction_op).or(reduction_op);
         }
         if let Some(other) = reduction_op.filter(|&found| found != ReductionOp::Sum) {
-            let what = format!("the reduction '{}' over unreduced axes", other.keyword());
-            return Some(too_new(&what, change, shardy)?.at_op(program, op));
+            return Some((op, other));
         }
     }
     None

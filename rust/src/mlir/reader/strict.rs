@@ -35,7 +35,7 @@ fn is_inherent(op: &str, kind: OpKind, name: &str) -> bool {
     match kind {
         OpKind::Module => matches!(name, "sym_name" | "sym_visibility"),
         OpKind::Mesh => matches!(name, "sym_name" | "mesh"),
-        OpKind::Call => name == "callee",
+        OpKind::Call => matches!(name, "callee" | "no_inline" | "arg_attrs" | "res_attrs"),
         OpKind::ShardingConstraint | OpKind::Reshard | OpKind::DataFlowEdge => name == "sharding",
         OpKind::ShardingGroup => name == "group_id",
         OpKind::PropagationBarrier => name == "allowed_direction",
