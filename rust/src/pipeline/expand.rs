@@ -217,15 +217,16 @@ impl Expansion {
     }
     /// The passes that insert reshards and collectives, as far as the options say.
     fn partition(self, o: &Options) -> Result<Vec<Item>> {
-        let stage = Stage::of(o)?;
-        if stage != Stage::Unspecified {
-            return self.partition_up_to(stage, o);
-        }
-        let collectives = o.flag(&option::COLLECTIVES)?;
         let mut items = Vec::new();
         if self.shardy.has(Change::VerifyUnreducedAxes) {
             items.push(self.pass(&table::VERIFY_UNREDUCED_AXES));
         }
+        let stage = Stage::of(o)?;
+        if stage != Stage::Unspecified {
+            items.extend(self.partition_up_to(stage, o)?);
+            return Ok(items);
+        }
+        let collectives = o.flag(&option::COLLECTIVES)?;
         let marks = as_text(o.flag(&option::MARK_PARTIAL_RESULTS)?);
         items.push(self.insert_explicit_reshards(as_text(collectives), marks)?);
         if collectives {
