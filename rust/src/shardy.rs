@@ -106,6 +106,7 @@ changes! {
         StableTopK = "`chlo.top_k` may say `is_stable`.";
         MeshVisibility = "The visibility of an `sdy.mesh` is not verified.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
     }
 }
