@@ -128,6 +128,7 @@ changes! {
         StableTopK = "`chlo.top_k` may say `is_stable`.";
         MeshVisibility = "The visibility of an `sdy.mesh` is not verified.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
         NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
         PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
