@@ -97,7 +97,7 @@ HOLES: dict[str, dict[str, str]] = {
             "stablehlo.constant stablehlo.create_token stablehlo.einsum "
             "stablehlo.get_tuple_element stablehlo.iota stablehlo.map stablehlo.partition_id "
             "stablehlo.replica_id stablehlo.rng stablehlo.torch_index_select stablehlo.tuple "
-            f"stablehlo.unary_einsum stablehlo.if {DYNAMIC} {ASYNC} {HOST} {NAMES} mpmd.assign "
+            f"stablehlo.unary_einsum {DYNAMIC} {ASYNC} {HOST} {NAMES} mpmd.assign "
             "mpmd.unassign"
         ),
         "quantized types: jaxlib does not have their dialect, so there is no reference": (
