@@ -174,7 +174,7 @@ def test_unreduced_arrays_on_devices() -> None:
         a = jax.device_put(np.ones(X.shape, X.dtype), NamedSharding(mesh, P("x", "y")))
         lowered = lower(product, a)
         if (0, 8, 2) <= JAX < (0, 9, 1):
-            with pytest.raises(LoweringError, match=r"has no jax\.shard_map") as caught:
+            with pytest.raises(LoweringError, match="has no jax") as caught:
                 shardcore.jax.compile(lowered)
             assert (caught.value.code, "0.9.1" in str(caught.value.hint)) == ("jax-version", True)
             return

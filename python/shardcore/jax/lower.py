@@ -61,8 +61,9 @@ def lower(
         **kwargs: keyword arguments of ``fn``.
 
     Raises:
-        LoweringError: ``fn`` is none of these, a mesh is missing or malformed, or JAX refuses the
-            shardings. Exceptions that ``fn`` raises when it is traced are not caught.
+        LoweringError: ``fn`` is none of these, a mesh is missing or malformed, JAX refuses the
+            shardings, or only a later JAX can do it (``jax-version``). Exceptions that ``fn``
+            raises when it is traced are not caught.
         ParseError: bytecode that cannot be read.
     """
     found = jax_mesh(mesh)

@@ -23,6 +23,8 @@ _HINTS = {
     "should evenly divide the shape": "shard a dim that the axes divide, or pad it in the program",
     "expected to be PartitionSpec": 'write a spec for each leaf, P("data"), or None',
     "required positional argument": "give what the function takes: shapes and dtypes are enough",
+    "does not match the specs of the input": "explicit axes are in the types of arguments: shard "
+    "those, or give a mesh whose axis_types are AxisType.Auto",
     "of type `Explicit`": "give a mesh whose axis_types say that these axes are AxisType.Explicit",
 }
 """A hint for each refusal of JAX's that is told by a part of its words."""
