@@ -56,7 +56,10 @@ fn pointwise_dims_are_factors() {
 fn reshapes_split_and_merge() {
     let cases = [
         ("8x4 -> 2x16", "<([ij, k])->([i, jk]) {i=2, j=4, k=4}>"),
-        ("2x3 -> 3x2", "<([i, k])->([j, l]) {i=2, j=3, k=3, l=2}>"),
+        (
+            "2x3 -> 3x2",
+            "<([i, j])->([i, k]) {i=2, j=3, k=2} need_replication={j, k} permutation={i}>",
+        ),
         ("2x1x3 -> 6", "<([i, j, k])->([ik]) {i=2, j=1, k=3}>"),
         ("6 -> 1x2x3", "<([jk])->([i, j, k]) {i=1, j=2, k=3}>"),
         ("0x2 -> 2x0", "none"),
