@@ -120,7 +120,7 @@ mod tests {
              %arg1: tensor<{}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{}]>}}) {{\n  return\n}}\n",
             first.0, first.1, second.0, second.1
         );
-        let program = crate::mlir::parse_shared(Arc::new(text.to_owned()), shardy).unwrap();
+        let program = crate::mlir::parse_shared(Arc::new(text), shardy).unwrap();
         let func = program.func_ids().next().unwrap();
         let args: Vec<ValueId> = program.block_args(program.func_body(func)).collect();
         let sharded = |arg| (&program.shardings()[program.sharding(arg)], program.type_of(arg));
