@@ -89,7 +89,7 @@ impl State<'_> {
     fn axes_to_move_along(&mut self, source: usize) -> Option<(usize, Range<usize>)> {
         let incoming = &self.incoming[source];
         let last = *incoming.last()?;
-        if !self.outgoing[source].is_empty() {
+        if !self.outgoing[source].is_empty() || self.set_aside[source].is_some() {
             return None;
         }
         let (target, _) = self.out_place(last)?;

@@ -38,6 +38,10 @@ pub struct State<'a> {
     pub current: Vec<Vec<AxisRef>>,
     pub incoming: Vec<Vec<AxisRef>>,
     pub outgoing: Vec<Vec<AxisRef>>,
+    /// The common prefix of each dim.
+    pub kept: Vec<Vec<AxisRef>>,
+    /// What is wanted of dims, where that is set aside until they are even.
+    pub set_aside: Vec<Option<Vec<AxisRef>>>,
     /// The axes in `incoming`.
     incoming_set: Vec<AxisRef>,
     /// The position of each axis in `outgoing`: dim and index.
@@ -64,14 +68,16 @@ impl<'a> State<'a> {
         let mesh = program.meshes()[current_mesh].mesh.clone();
         let TensorSharding { unreduced, reduction_op, .. } = program.shardings()[target].clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
+        let mut kept = Vec::with_capacity(incoming.len());
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
             let pairs = incoming.iter().zip(outgoing.iter());
             let common = pairs.take_while(|(a, b)| a == b).count();
-            incoming.drain(..common);
+            kept.push(incoming.drain(..common).collect());
             outgoing.drain(..common);
         }
         let mut state = Self {
             capacity: vec![1; current.len()],
+            set_aside: vec![None; current.len()],
             incoming_set: incoming.iter().flatten().copied().collect(),
             out_places: FxHashMap::default(),
             program,
@@ -85,6 +91,7 @@ impl<'a> State<'a> {
             current,
             incoming,
             outgoing,
+            kept,
         };
         state.index_outgoing();
         state
