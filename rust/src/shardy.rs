@@ -99,7 +99,7 @@ changes! {
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
         SubAxesAcrossReshapes = "A reshard is reused across reshapes also where sub-axes of one axis shard several dims before a reshape and one dim after it.";
         SingleDeviceReshards = "`sdy-insert-explicit-reshards` reshards the operands of ops on a single device to it, and their results from it; arguments and results of functions must not be on a single device.";
-        UnevenReshards = "`sdy-reshard-to-collectives` gathers dims that change between numbers of shards for which they are padded to different sizes, and slices them anew.";
+        UnevenReshards = "`sdy-reshard-to-collectives` gathers dims that change between numbers of shards for which they are padded to different sizes, and slices them anew; of other dims it gathers the last axes only that are wanted nowhere.";
         SingleDeviceReshardsKept = "`sdy-reshard-to-collectives` leaves reshards from and to a single device as they are.";
         ReductionOpOfBodies = "All-reduces after a `stablehlo.reduce` or `stablehlo.scatter` reduce as its body does, and there are none where its results are not all sums, all maxima or all minima.";
         ModuleShardingsDropped = "`sdy-drop-sharding-and-mesh` drops `sdy.parameters_shardings` and `sdy.output_shardings` of the module, unless told to keep them.";

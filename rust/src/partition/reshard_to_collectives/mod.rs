@@ -1,12 +1,13 @@
 //! `sdy-reshard-to-collectives`: makes collectives of every reshard.
 //!
 //! A reshard becomes at most one slice, one permute, some all-to-alls and one gather; if axes do not
-//! divide each other, all of that twice. See [`state::State`] for how, and [`uneven`] for what comes before.
+//! divide each other, all of that again. See [`state::State`] for how, and [`uneven`] for what comes before.
 //!
 //! Source: Shardy's `reshard_to_collectives`.
 
 mod align;
 mod all_to_all;
+mod gather;
 mod permute;
 mod slice;
 mod state;
@@ -125,13 +126,7 @@ fn convert(program: &mut Program, op: OpId, replaced: &ValueMap) -> Result<Value
         let closed = TensorSharding::fully_replicated(program.mesh_of(source), rank, true);
         output = program.intern_sharding(closed);
     }
-    let resolves_uneven = program.shardy().has(Change::UnevenReshards);
     let mut state = State::new(program, op, input, source, output);
-    if resolves_uneven && state.even_out() {
-        let value = state.value;
-        let source = program.sharding_of(value);
-        state = State::new(program, op, value, source, output);
-    }
     state.insert_collectives();
     Ok(state.value)
 }

@@ -6,6 +6,7 @@ use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -98,7 +99,9 @@ impl<'a> State<'a> {
     }
     /// Makes the collectives that bring the value to its sharding.
     pub fn insert_collectives(&mut self) {
-        for _ in 0..2 {
+        let gathers_last = self.program.shardy().has(Change::UnevenReshards);
+        let num_rounds = if gathers_last && !self.even_out() { 3 } else { 2 };
+        for _ in 0..num_rounds {
             if self.is_done() {
                 return;
             }
@@ -106,7 +109,11 @@ impl<'a> State<'a> {
             self.try_permute();
             self.try_all_to_alls(false);
             self.try_all_to_alls(true);
-            self.try_gather();
+            if gathers_last {
+                self.try_gather_last();
+            } else {
+                self.try_gather();
+            }
         }
     }
     fn is_done(&self) -> bool {
@@ -236,29 +243,6 @@ impl<'a> State<'a> {
         }
         split.sort_by_key(|axis: &AxisRef| axis.mesh_order(&self.mesh));
         align(&mut self.outgoing, &split, &self.mesh);
-    }
-    /// Gathers, in each dim, the axes that no dim of the target has.
-    ///
-    /// As in the reference, if the last incoming axis of a dim is in no dim of the target, all of them are
-    /// gathered. Earlier ones could be in the target only if axis sizes do not divide each other.
-    fn try_gather(&mut self) {
-        let mut gathered = Vec::with_capacity(self.rank());
-        for dim in 0..self.rank() {
-            let mut axes = Vec::new();
-            let last = self.incoming[dim].last().copied();
-            if let Some(last) = last.filter(|&last| self.out_place(last).is_none()) {
-                self.remove_incoming(last);
-                let all = std::mem::take(&mut self.incoming[dim]);
-                self.pop_current(dim, &all);
-                for axis in all {
-                    push_or_merge(&mut axes, axis, &self.mesh);
-                }
-            }
-            gathered.push(axes);
-        }
-        if gathered.iter().any(|axes| !axes.is_empty()) {
-            self.emit(OpKind::AllGather, Some(Payload::axes_per_dim(gathered)));
-        }
     }
 }
 

@@ -12,8 +12,7 @@
 //! | all-slice of `x` | `[{"x"}, {"z"}]` |
 
 use super::state::State;
-use crate::axis::{push_or_merge, AxisRef};
-use crate::ir::{OpKind, Payload, Type};
+use crate::ir::Type;
 
 impl State<'_> {
     /// Makes the collectives after which no dim is uneven; false if none is.
@@ -38,8 +37,19 @@ impl State<'_> {
                 self.move_evenly(source, out_of_order);
             }
         }
-        self.gather_uneven();
+        self.try_gather_last();
+        for dim in 0..self.rank() {
+            self.want_again(dim);
+        }
         true
+    }
+    /// Wants what was set aside of `dim`, which is not sharded any more.
+    fn want_again(&mut self, dim: usize) {
+        if let Some(outgoing) = self.set_aside[dim].take() {
+            self.outgoing[dim] = self.kept[dim].clone();
+            self.outgoing[dim].extend(outgoing);
+            self.index_outgoing();
+        }
     }
     /// Whether `dim` is padded to another size for its current number of shards than for the wanted one, neither of
     /// which is 1.
@@ -61,31 +71,7 @@ impl State<'_> {
             if !self.try_all_to_all(source, out_of_order, moves_all) {
                 return;
             }
-            if let Some(outgoing) = self.set_aside[source].take() {
-                self.outgoing[source] = self.kept[source].clone();
-                self.outgoing[source].extend(outgoing);
-                self.index_outgoing();
-            }
-        }
-    }
-    /// Gathers the dims of which something is set aside, and the last axes of others that are wanted nowhere.
-    fn gather_uneven(&mut self) {
-        let mut gathered = vec![Vec::new(); self.rank()];
-        for (dim, gathered) in gathered.iter_mut().enumerate() {
-            let incoming = &self.incoming[dim];
-            let is_wanted = |&axis: &AxisRef| self.out_place(axis).is_some();
-            let start = match self.set_aside[dim] {
-                Some(_) => 0,
-                None => incoming.iter().rposition(is_wanted).map_or(0, |wanted| wanted + 1),
-            };
-            let last = self.incoming[dim].split_off(start);
-            self.pop_current(dim, &last);
-            for axis in last {
-                push_or_merge(gathered, axis, &self.mesh);
-            }
-        }
-        if gathered.iter().any(|axes| !axes.is_empty()) {
-            self.emit(OpKind::AllGather, Some(Payload::axes_per_dim(gathered)));
+            self.want_again(source);
         }
     }
 }
