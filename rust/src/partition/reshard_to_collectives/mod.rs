@@ -13,7 +13,7 @@ mod slice;
 mod state;
 mod uneven;
 
-pub(super) use align::align_both;
+pub(super) use align::{align, sorted};
 
 use super::conversion::fold_all;
 use super::insert_explicit_reshards::tensors::behind_barriers;
