@@ -27,13 +27,11 @@ impl State<'_> {
     pub fn try_gather_last(&mut self) {
         self.gather(|state, dim| {
             let is_wanted = |&axis: &AxisRef| state.out_place(axis).is_some();
-            match state.set_aside[dim] {
-                Some(_) => Some(0),
-                None => {
-                    let last_wanted = state.incoming[dim].iter().rposition(is_wanted);
-                    Some(last_wanted.map_or(0, |wanted| wanted + 1))
-                }
+            if state.set_aside[dim].is_some() {
+                return Some(0);
             }
+            let last_wanted = state.incoming[dim].iter().rposition(is_wanted);
+            Some(last_wanted.map_or(0, |wanted| wanted + 1))
         });
     }
     /// Gathers the incoming axes of each dim from the one on whose index `first` returns.

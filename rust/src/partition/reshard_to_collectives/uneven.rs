@@ -46,7 +46,7 @@ impl State<'_> {
     /// Wants what was set aside of `dim`, which is not sharded any more.
     fn want_again(&mut self, dim: usize) {
         if let Some(outgoing) = self.set_aside[dim].take() {
-            self.outgoing[dim] = self.kept[dim].clone();
+            self.outgoing[dim].clone_from(&self.kept[dim]);
             self.outgoing[dim].extend(outgoing);
             self.index_outgoing();
         }
