@@ -55,6 +55,7 @@ __all__ = [
     "cache_sizes",
     "clear_caches",
     "collective_traffic",
+    "default_shardy",
     "error_codes",
     "finish",
     "import_hlo_shardings",
@@ -66,6 +67,8 @@ __all__ = [
     "registry_version",
     "set_data_flow_edges",
     "set_rule",
+    "shardy_changes",
+    "shardy_versions",
 ]
 
 __version__: str
@@ -1901,7 +1904,9 @@ def set_data_flow_edges(
 ) -> None:
     """Give the op ``name`` data-flow edges; see :mod:`shardcore.rules`. ``None`` removes them."""
 
-def shardy_versions() -> list[str]: ...
+def shardy_versions() -> list[str]:
+    """The versions of Shardy that are known, oldest first."""
+
 def default_shardy() -> str:
     """The version of Shardy that is followed unless another one is asked for."""
 

@@ -96,10 +96,10 @@ macro_rules! changes {
 changes! {
     V0_12: {
         ConstraintsBeforeFuncCalls = "`sdy-propagation-pipeline` applies sharding constraints and imports sharding groups before it imports calls, with data-flow edges at the calls.";
+        PaddingInReshards = "`sdy-reshard-to-collectives` gathers a dim as a whole, before it is sliced again, where the old and the new sharding pad it to different sizes.";
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
         SubAxesAcrossReshapes = "A reshard is reused across reshapes also where sub-axes of one axis shard several dims before a reshape and one dim after it.";
         SingleDeviceReshards = "`sdy-insert-explicit-reshards` reshards the operands of ops on a single device to it, and their results from it; arguments and results of functions must not be on a single device.";
-        UnevenReshards = "`sdy-reshard-to-collectives` gathers dims that change between numbers of shards for which they are padded to different sizes, and slices them anew; of other dims it gathers the last axes only that are wanted nowhere.";
         SingleDeviceReshardsKept = "`sdy-reshard-to-collectives` leaves reshards from and to a single device as they are.";
         ReductionOpOfBodies = "All-reduces after a `stablehlo.reduce` or `stablehlo.scatter` reduce as its body does, and there are none where its results are not all sums, all maxima or all minima.";
         ModuleShardingsDropped = "`sdy-drop-sharding-and-mesh` drops `sdy.parameters_shardings` and `sdy.output_shardings` of the module, unless told to keep them.";
@@ -111,6 +111,10 @@ changes! {
         ConstraintsOnOpenValues = "`sdy-apply-sharding-constraints` also applies constraints to values whose sharding is fully open, and puts them after function data-flow edges as after other edges.";
         KnownOrigins = "Axes whose origin is not known have none in `sdy.sharding_origins`; before, they have an empty one.";
         DebugInfoOfAllEdges = "`sdy-sink-data-flow-edges` has an empty entry for an edge without debug information.";
+        GroupsAcrossCalls = "`sdy-sharding-group-import` takes a function for part of the manual computation that it is called in.";
+        SourcesOfEdges = "`sdy.propagation_edges` of data-flow edges may refer to any source and target of the edge by their numbers.";
+        ConstraintsInFunctions = "`sdy-apply-sharding-constraints` lets the ends of chains replace what functions return, except for the main function.";
+        UsedMeshesKept = "`sdy-drop-sharding-and-mesh` keeps the meshes that what it leaves refers to.";
         MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";
@@ -124,7 +128,11 @@ changes! {
         StableTopK = "`chlo.top_k` may say `is_stable`.";
         MeshVisibility = "The visibility of an `sdy.mesh` is not verified.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
+        ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
+        NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
+        PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
+        ShardedMasks = "Masks that `sdy-pad-for-divisibility` makes have the shardings of the values they mask.";
     }
 }
 

@@ -1,4 +1,4 @@
-"""Random reshards of one value: axes whose sizes do not all divide each other, sizes of all kinds."""
+"""Random reshards of one value: axes that do not all divide each other, sizes of all kinds."""
 
 from __future__ import annotations
 

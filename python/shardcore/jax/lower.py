@@ -95,8 +95,7 @@ def lower(
         devices = mesh_with_devices(getattr(leaf, "sharding", None) for leaf in leaves)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
         traced = ask(jitted.trace, *args, of=fn, by=lower, **kwargs)
-        lowered = _lower_traced(traced, found, platform, fn)
-    program = from_jax_lowered(lowered, found, devices)
+        program = _lower_traced(traced, found, platform, fn, devices)
     return program.annotated(in_shardings, out_shardings)
 
 
@@ -130,12 +129,20 @@ def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
     return ("rocm" if "rocm" in device.client.platform_version else "cuda",)
 
 
-def _lower_traced(traced: Any, mesh: JaxMesh | None, platform: str | None, fn: Any = None) -> Any:
+def _lower_traced(
+    traced: Any,
+    mesh: JaxMesh | None,
+    platform: str | None,
+    fn: Any = None,
+    devices: jax.sharding.Mesh | None = None,
+) -> Lowered:
     """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
     traced = _own(traced)
     if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
         traced = without_host(traced)
-    return ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
+    lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
+    program = from_jax_lowered(lowered, mesh, devices)
+    return program.with_unreduced_results(traced.out_info)
 
 
 def _own(staged: Any) -> Any:
@@ -153,7 +160,7 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
     if isinstance(fn, jax.export.Exported):
         return from_exported(fn, mesh)
     if isinstance(fn, jax.stages.Traced):
-        fn = _lower_traced(fn, mesh, platform)
+        return _lower_traced(fn, mesh, platform)
     return from_jax_lowered(fn, mesh)
 
 

@@ -70,10 +70,29 @@ class Lowered:
         given = [every[place] if place < len(every) else None for place in self._trees.kept]
         values = self._trees.map_outputs(range(self._trees.outputs.num_leaves))
         outputs = ours(out_shardings, values, self._mesh)
-        edits = [
-            *self._edits(0, input_leaves(self.module), given),
-            *self._edits(1, output_leaves(self.module), outputs),
+        return self._edited(
+            [
+                *self._edits(0, input_leaves(self.module), given),
+                *self._edits(1, output_leaves(self.module), outputs),
+            ]
+        )
+
+    def with_unreduced_results(self, out_info: Any) -> Lowered:
+        """Return the program with those results unreduced whose types in JAX are, ``out_info``.
+
+        JAX writes it where there are devices only; without, they would be reduced at the end.
+        """
+        shardings = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(out_info)]
+        if not any(map(_is_unreduced, shardings)):
+            return self
+        ports = output_leaves(self.module)
+        given = [
+            sharding if _is_unreduced(sharding) and port.sharding is None else None
+            for port, sharding in zip(ports, shardings, strict=True)
         ]
+        return self._edited(list(self._edits(1, ports, given)))
+
+    def _edited(self, edits: list[Any]) -> Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
@@ -199,3 +218,7 @@ def from_jax_lowered(
         devices or mesh_with_devices(shardings_of(lowered)),
     )
     return Lowered(module, trees, mesh)
+
+
+def _is_unreduced(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)

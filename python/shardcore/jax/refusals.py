@@ -31,6 +31,7 @@ _LATER = {
         "0.8",
         "sharding constraints by PartitionSpec over a mesh without devices",
     ),
+    "equal to the unreduced present": ("0.9.1", "jax.shard_map that returns unreduced arrays"),
     "not equal to the size of the mesh": ("0.8", "explicit sharding over a mesh without devices"),
 }
 """The version that does what JAX refuses in these words, and what that is."""
@@ -66,12 +67,12 @@ def ask(
         return call(*args, **kwargs)
     # JAX's exceptions have no common base class.
     except Exception as error:
-        codes = list(_codes_below(error))
-        if isinstance(error, (ShardcoreError, Warning)) or any(map(_is_own, codes)):
-            raise
         for said, (version, later) in _LATER.items():
             if said in str(error) and is_older(version):
                 raise needs(version, later) from error
+        codes = list(_codes_below(error))
+        if isinstance(error, (ShardcoreError, Warning)) or any(map(_is_own, codes)):
+            raise
         if of is not None and _code(of) in codes:
             raise
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

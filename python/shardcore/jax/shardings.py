@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from shardcore._core import TensorSharding
 from shardcore.calculus.mistakes import choices
@@ -13,6 +13,7 @@ from shardcore.calculus.partition_spec import entries_of, is_unconstrained
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh
+from shardcore.jax.specs import implicit_axes
 
 
 class _Unspecified:
@@ -50,10 +51,8 @@ def _is_ours(leaf: Any, mesh: JaxMesh | None) -> bool:
     spec = getattr(leaf, "spec", leaf)
     if not isinstance(spec, PartitionSpec):
         return False
-    if leaf is spec and mesh is not None and spec.unreduced:
-        types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
-        if any(types.get(axis) is not AxisType.Explicit for axis in spec.unreduced):
-            return True
+    if leaf is spec and mesh is not None and implicit_axes(spec.unreduced, mesh):
+        return True
     return any(map(is_unconstrained, entries_of(spec)))
 
 

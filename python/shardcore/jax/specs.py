@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import jax
-from jax.sharding import PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from shardcore._core import AxisRef, TensorSharding
 from shardcore.errors import Diagnostic
@@ -84,15 +85,23 @@ def trimmed_spec(sharding: TensorSharding | None) -> Any:
         entries.pop()
     if not sharding.unreduced:
         return build(*entries)
-    kind = _kind(sharding)
+    kind = reduction(sharding)
     options = {} if kind == "sum" else {"unreduced_kind": unreduced_kind(kind)}
     return build(*entries, unreduced={axis.name for axis in sharding.unreduced}, **options)
 
 
-def _kind(sharding: TensorSharding) -> str:
+def reduction(sharding: TensorSharding) -> str:
     """What the terms along the unreduced axes of ``sharding`` are reduced by."""
     found = _KIND.search(str(sharding))
     return found[1] if found else "sum"
+
+
+def implicit_axes(axes: Iterable[str], mesh: AbstractMesh | jax.sharding.Mesh) -> list[str]:
+    """Those of ``axes`` that are not explicit in ``mesh``: JAX has arrays that are unreduced over
+    explicit ones only.
+    """
+    types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    return [axis for axis in axes if types.get(axis) is not AxisType.Explicit]
 
 
 def unreduced_kind(name: str) -> Any:

@@ -8,7 +8,8 @@
 //! constraint instead, so that not all targets of the edge are restricted.
 //!
 //! At the head of a chain of constraints, uses of the input that come after the end of the chain
-//! become uses of that end.
+//! become uses of that end, but for what functions return; since [`Change::ConstraintsInFunctions`] that is so for the main
+//! function alone.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -26,7 +27,11 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) ->
     let recorder = Recorder::start(program, debug);
     let constraints =
         program.ops_in_post_order(&[OpKind::ShardingConstraint, OpKind::ManualComputation]);
-    let mut pass = Pass { program, context, users: FxHashMap::default(), recorder };
+    let only_main = program.shardy().has(Change::ConstraintsInFunctions);
+    let main = only_main.then(|| program.main_function().ok()).flatten();
+    let main = main.map(|main| program.func_op(main));
+    let users = FxHashMap::default();
+    let mut pass = Pass { program, context, users, recorder, only_main, main };
     for op in constraints {
         if pass.program.kind(op) == OpKind::ShardingConstraint {
             pass.apply_chain(op);
@@ -59,6 +64,10 @@ struct Pass<'a, 'c> {
     /// Constraints on the values queried so far; updated when uses move.
     users: FxHashMap<ValueId, Constraints>,
     recorder: Option<Recorder>,
+    /// Whether ends of chains replace what other functions than the main one return.
+    only_main: bool,
+    /// The op of the main function, if `only_main`.
+    main: Option<OpId>,
 }
 
 impl Pass<'_, '_> {
@@ -98,10 +107,12 @@ impl Pass<'_, '_> {
         let tail_result = self.program.result(tail, 0);
         let tail_block = self.program.parent_block(tail);
         self.program.number_block(tail_block);
+        let func = self.program.block_parent_op(tail_block);
+        let keeps_returned = !self.only_main || self.main == Some(func);
         self.program.replace_uses_if(input, tail_result, |program, slot| {
             let user = program.user(slot);
             user != head
-                && program.kind(user) != OpKind::FuncReturn
+                && !(keeps_returned && program.kind(user) == OpKind::FuncReturn)
                 && program.parent_block(user) == tail_block
                 && program.is_before(tail, user)
         });

@@ -8,7 +8,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FuncId, Id, OpId};
-use crate::ir::{OpKind, Payload, Program, SymbolTable};
+use crate::ir::{symbols_in, OpKind, Payload, Program, SymbolTable};
 
 /// The op whose elements are a function.
 const CONSTANT: &str = "func.constant";
@@ -114,21 +114,11 @@ fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut imp
         .then(|| program.text().get(program.printing().op(op).span));
     let attrs = program.op_attrs(op).iter().map(|attr| program.text().get(attr.value));
     for text in attrs.chain(own) {
-        for at in memchr::memchr_iter(b'@', text.as_bytes()) {
-            let name = symbol_name(&text[at + 1..]);
+        for name in symbols_in(text) {
             let func = program.strings().find(name).and_then(|name| symbols.function(name));
             if let Some(func) = func {
                 mark(func);
             }
         }
     }
-}
-
-/// The name that follows an `@`: bare or in quotes.
-fn symbol_name(text: &str) -> &str {
-    if let Some(quoted) = text.strip_prefix('"') {
-        return quoted.split('"').next().unwrap_or_default();
-    }
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
-    text.split(|c| !is_name(c)).next().unwrap_or_default()
 }

@@ -221,7 +221,7 @@ impl Expansion {
         if self.shardy.has(Change::VerifyUnreducedAxes) {
             items.push(self.pass(&table::VERIFY_UNREDUCED_AXES));
         }
-        let stage = Stage::of(o)?;
+        let stage = Stage::named(o.text(&option::PARTITIONER_STAGE)?);
         if stage != Stage::Unspecified {
             items.extend(self.partition_up_to(stage, o)?);
             return Ok(items);

@@ -61,7 +61,7 @@ options! {
     // sdy-convert-global-to-local
     COMBINE_REDUCE_SCATTER = flag("combine-multi-dimension-reduce-scatter");
     PER_DIM_ALL_GATHER = flag("per-dim-all-gather");
-    RGV3 = flag("enable-rgv3");
+    RGV3 = flag("enable-rgv3").with_default_since(Version::V0_12, "true");
     // 1 GiB
     MAX_BYTES = number("max-bytes", "1073741824");
     MAX_REWRITES = number("max-num-rewrites", "-1");

@@ -1,9 +1,5 @@
 //! How far `sdy-export-pipeline` goes towards the program of one device.
 
-use super::option_specs as option;
-use super::options::Options;
-use crate::error::Result;
-
 /// The last pass of the partitioner that runs. Later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Stage {
@@ -55,10 +51,9 @@ impl Stage {
             Self::ConvertGlobalToLocal => "convert-global-to-local",
         }
     }
-    /// The stage that the options of the export pipeline name.
-    pub(super) fn of(options: &Options) -> Result<Self> {
-        let name = options.text(&option::PARTITIONER_STAGE)?;
+    /// The stage called `name`.
+    pub(super) fn named(name: &str) -> Self {
         let named = Self::ALL.into_iter().find(|stage| stage.name() == name);
-        Ok(named.unwrap_or(Self::Unspecified))
+        named.unwrap_or(Self::Unspecified)
     }
 }

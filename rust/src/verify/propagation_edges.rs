@@ -133,8 +133,9 @@ impl Verifier<'_> {
     /// Checks `steps` against the operands and results of `op`; the error is the message of the first misfit.
     fn fits(&self, op: OpId, steps: &[PropagationStep]) -> std::result::Result<(), String> {
         let mesh = self.mesh_of_edges(op, steps)?;
-        let is_of_function = self.program.kind(op) == OpKind::FuncDataFlowEdge
-            && self.program.shardy().has(Change::EdgesOfFuncEdges);
+        let is_edge =
+            matches!(self.program.kind(op), OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge);
+        let refers_to_edge = is_edge && self.program.shardy().has(Change::SourcesOfEdges);
         let num_operands = self.program.num_operands(op) as u32;
         let num_results = self.program.num_results(op) as u32;
         for entry in steps.iter().flat_map(|step| &step.axes) {
@@ -144,7 +145,7 @@ impl Verifier<'_> {
                     "expected axis ref to be in one of the meshes, got: \"{name}\""
                 ));
             }
-            if is_of_function {
+            if refers_to_edge {
                 continue;
             }
             for &value in std::iter::once(&entry.source).chain(&entry.targets) {

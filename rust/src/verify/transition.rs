@@ -85,7 +85,7 @@ impl Transition<'_> {
 /// The mesh that all of `meshes` are; `None` if there are several, or none.
 fn common_mesh(program: &Program, meshes: impl Iterator<Item = MeshId>) -> Option<&Mesh> {
     let mut common = None;
-    for mesh in meshes.filter_map(|mesh| mesh.get()) {
+    for mesh in meshes.filter_map(MeshId::get) {
         let mesh = program.mesh(mesh);
         if *common.get_or_insert(mesh) != mesh {
             return None;

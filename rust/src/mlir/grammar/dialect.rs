@@ -9,9 +9,7 @@ use super::position::Grammar;
 use super::types::{alias_name, TypeKind};
 use crate::attribute::{self, Form};
 use crate::error::{Code, Diagnostic, Result, Span};
-use crate::ir::Program;
 use crate::mlir::cursor::syntax;
-use crate::shardy::Version;
 
 /// The name of an attribute or type of a dialect.
 struct Symbol<'a> {
@@ -54,7 +52,7 @@ impl<'a> Grammar<'_, 'a> {
         let text = self.cursor.since(start);
         // What stands behind it in the brackets of the dialect is not looked at.
         let form = Form::of_name(name).filter(|_| text.starts_with("#sdy."));
-        let shardy = self.program.map_or(Version::NEWEST, Program::shardy);
+        let shardy = self.shardy();
         let find = |form| attribute::syntax_error(form, text, start as u32, shardy);
         form.and_then(find).map_or(Ok(()), Err)
     }

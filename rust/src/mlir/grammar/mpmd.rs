@@ -5,9 +5,7 @@ use super::position::Grammar;
 use super::types::TypeKind;
 use crate::attribute::{self, Form};
 use crate::error::{Result, Span};
-use crate::ir::Program;
 use crate::mlir::cursor::syntax;
-use crate::shardy::Version;
 
 /// The ways in which the tensors of several meshes are combined.
 const REDUCTIONS: [&str; 7] = ["none", "add", "max", "min", "mul", "or", "and"];
@@ -93,10 +91,10 @@ impl Grammar<'_, '_> {
     }
     /// `<@mesh, [{"x"}]>`, or an attribute that is a sharding.
     fn sharding(&mut self) -> Result<()> {
-        self.shardy("sharding", Form::Sharding)
+        self.attribute_of_shardy("sharding", Form::Sharding)
     }
     /// An attribute of Shardy whose name may be left out.
-    fn shardy(&mut self, name: &str, form: Form) -> Result<()> {
+    fn attribute_of_shardy(&mut self, name: &str, form: Form) -> Result<()> {
         match self.cursor.next_byte() {
             b'#' => {
                 let span = self.attribute_span()?;
@@ -105,7 +103,7 @@ impl Grammar<'_, '_> {
             b'<' => {
                 let start = self.cursor.pos;
                 let rest = &self.cursor.text()[start..];
-                let shardy = self.program.map_or(Version::NEWEST, Program::shardy);
+                let shardy = self.shardy();
                 if let Some(error) = attribute::syntax_error(form, rest, start as u32, shardy) {
                     return Err(error);
                 }
@@ -154,7 +152,7 @@ impl Grammar<'_, '_> {
     fn mesh_attribute(&mut self) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        self.shardy("mesh", Form::Mesh)?;
+        self.attribute_of_shardy("mesh", Form::Mesh)?;
         let text = self.cursor.since(start);
         let text = self.alias_text(text).unwrap_or(text).trim();
         match attribute::parse_mesh(text, start as u32) {

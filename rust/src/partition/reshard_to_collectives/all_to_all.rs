@@ -9,26 +9,16 @@ impl State<'_> {
     /// `out_of_order`.
     pub fn try_all_to_alls(&mut self, out_of_order: bool) {
         for source in 0..self.rank() {
-            while self.try_all_to_all(source, out_of_order, false) {}
+            while let Some((axes, target)) = self.move_axes(source, out_of_order) {
+                let dim = |dim: usize| i64::try_from(dim).unwrap_or(i64::MAX);
+                let param = (axes, dim(source), dim(target));
+                self.emit(OpKind::AllToAll, Some(Payload::AllToAll(vec![param])));
+            }
         }
-    }
-    /// Makes an all-to-all from `source` if there is one, of all its incoming axes if it `moves_all`.
-    pub fn try_all_to_all(&mut self, source: usize, out_of_order: bool, moves_all: bool) -> bool {
-        let moved = self.move_axes(source, out_of_order, moves_all);
-        let Some((axes, target)) = moved else { return false };
-        let dim = |dim: usize| i64::try_from(dim).unwrap_or(i64::MAX);
-        let param = (axes, dim(source), dim(target));
-        self.emit(OpKind::AllToAll, Some(Payload::AllToAll(vec![param])));
-        true
     }
     /// Moves the last incoming axes of `source`, as many as are wanted in one other dim; returns them and
     /// that dim.
-    fn move_axes(
-        &mut self,
-        source: usize,
-        out_of_order: bool,
-        moves_all: bool,
-    ) -> Option<(Vec<AxisRef>, usize)> {
+    fn move_axes(&mut self, source: usize, out_of_order: bool) -> Option<(Vec<AxisRef>, usize)> {
         let incoming = &self.incoming[source];
         let (target, _) = self.out_place(*incoming.last()?)?;
         if target == source {
@@ -37,10 +27,11 @@ impl State<'_> {
         let is_wanted_there =
             |axis: &&AxisRef| self.out_place(**axis).is_some_and(|(dim, _)| dim == target);
         let start = incoming.len() - incoming.iter().rev().take_while(is_wanted_there).count();
-        if moves_all && start != 0 {
+        if !out_of_order && !self.outgoing[target].starts_with(&incoming[start..]) {
             return None;
         }
-        if !out_of_order && !self.outgoing[target].starts_with(&incoming[start..]) {
+        let empties = self.size(&incoming[start..]) == self.size(&self.current[source]);
+        if (self.changes_padding(source) && !empties) || self.changes_padding(target) {
             return None;
         }
         let axes = self.incoming[source].split_off(start);

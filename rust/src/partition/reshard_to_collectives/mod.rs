@@ -1,17 +1,15 @@
 //! `sdy-reshard-to-collectives`: makes collectives of every reshard.
 //!
 //! A reshard becomes at most one slice, one permute, some all-to-alls and one gather; if axes do not
-//! divide each other, all of that again. See [`state::State`] for how, and [`uneven`] for what comes before.
+//! divide each other, all of that twice. See [`state::State`] for how.
 //!
 //! Source: Shardy's `reshard_to_collectives`.
 
 mod align;
 mod all_to_all;
-mod gather;
 mod permute;
 mod slice;
 mod state;
-mod uneven;
 
 pub(super) use align::{align, sorted};
 

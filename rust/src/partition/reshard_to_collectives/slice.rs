@@ -23,7 +23,8 @@ impl State<'_> {
         let mut slicing = vec![Vec::new(); self.rank()];
         for dim in 0..self.rank() {
             let (now, then) = (self.size(&self.incoming[dim]), self.size(&self.outgoing[dim]));
-            self.capacity[dim] = then / gcd(now, then).max(1);
+            let keeps_padding = !self.changes_padding(dim);
+            self.capacity[dim] = if keeps_padding { then / gcd(now, then).max(1) } else { 1 };
         }
         for (dim, slicing) in slicing.iter_mut().enumerate() {
             let Some((wanted_in, range)) = self.axes_to_move_along(dim) else { continue };
@@ -37,7 +38,9 @@ impl State<'_> {
         }
         let mut available = Vec::new();
         for (dim, slicing) in slicing.iter_mut().enumerate() {
-            self.slice_where_wanted(dim, slicing, &mut available);
+            if !self.changes_padding(dim) {
+                self.slice_where_wanted(dim, slicing, &mut available);
+            }
         }
         let mut lists = [available];
         self.distribute(&mut lists, false, |state, axis, dim| {
@@ -89,11 +92,11 @@ impl State<'_> {
     fn axes_to_move_along(&mut self, source: usize) -> Option<(usize, Range<usize>)> {
         let incoming = &self.incoming[source];
         let last = *incoming.last()?;
-        if !self.outgoing[source].is_empty() || self.set_aside[source].is_some() {
+        if !self.outgoing[source].is_empty() {
             return None;
         }
         let (target, _) = self.out_place(last)?;
-        if !self.incoming[target].is_empty() {
+        if !self.incoming[target].is_empty() || self.changes_padding(target) {
             return None;
         }
         let wanted = &self.outgoing[target];
@@ -111,11 +114,7 @@ impl State<'_> {
         let moved = self.size(&incoming[incoming.len() - in_order..]);
         let added = self.size(&wanted[start..start + free]);
         let shards = self.size(&self.current[source]) * added;
-        let shape = match self.program.value_type(self.value) {
-            crate::ir::Type::RankedTensor { shape, .. } => shape.get(source).copied().flatten(),
-            _ => None,
-        };
-        if shape.is_none_or(|size| size % shards != 0) {
+        if self.dim_size(source).is_none_or(|size| size % shards != 0) {
             return None;
         }
         self.capacity[target] /= moved * added;

@@ -39,16 +39,15 @@ pub struct State<'a> {
     pub current: Vec<Vec<AxisRef>>,
     pub incoming: Vec<Vec<AxisRef>>,
     pub outgoing: Vec<Vec<AxisRef>>,
-    /// The common prefix of each dim.
-    pub kept: Vec<Vec<AxisRef>>,
-    /// What is wanted of dims, where that is set aside until they are even.
-    pub set_aside: Vec<Option<Vec<AxisRef>>>,
     /// The axes in `incoming`.
     incoming_set: Vec<AxisRef>,
     /// The position of each axis in `outgoing`: dim and index.
     out_places: FxHashMap<AxisRef, (usize, usize)>,
     /// The factor by which each dim may still be sharded more.
     pub capacity: Vec<i64>,
+    /// Whether each dim is padded to another size by the wanted sharding than by that of the operand; not once it was
+    /// whole.
+    changes_padding: Vec<bool>,
 }
 
 impl<'a> State<'a> {
@@ -69,16 +68,15 @@ impl<'a> State<'a> {
         let mesh = program.meshes()[current_mesh].mesh.clone();
         let TensorSharding { unreduced, reduction_op, .. } = program.shardings()[target].clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
-        let mut kept = Vec::with_capacity(incoming.len());
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
             let pairs = incoming.iter().zip(outgoing.iter());
             let common = pairs.take_while(|(a, b)| a == b).count();
-            kept.push(incoming.drain(..common).collect());
+            incoming.drain(..common);
             outgoing.drain(..common);
         }
         let mut state = Self {
             capacity: vec![1; current.len()],
-            set_aside: vec![None; current.len()],
+            changes_padding: vec![false; current.len()],
             incoming_set: incoming.iter().flatten().copied().collect(),
             out_places: FxHashMap::default(),
             program,
@@ -92,16 +90,18 @@ impl<'a> State<'a> {
             current,
             incoming,
             outgoing,
-            kept,
         };
         state.index_outgoing();
+        if state.program.shardy().has(Change::PaddingInReshards) {
+            let dims = 0..state.rank();
+            state.changes_padding = dims.map(|dim| state.is_padded_otherwise(dim)).collect();
+        }
         state
     }
     /// Makes the collectives that bring the value to its sharding.
     pub fn insert_collectives(&mut self) {
-        let gathers_last = self.program.shardy().has(Change::UnevenReshards);
-        let num_rounds = if gathers_last && !self.even_out() { 3 } else { 2 };
-        for _ in 0..num_rounds {
+        let rounds = if self.program.shardy().has(Change::PaddingInReshards) { 3 } else { 2 };
+        for _ in 0..rounds {
             if self.is_done() {
                 return;
             }
@@ -109,11 +109,7 @@ impl<'a> State<'a> {
             self.try_permute();
             self.try_all_to_alls(false);
             self.try_all_to_alls(true);
-            if gathers_last {
-                self.try_gather_last();
-            } else {
-                self.try_gather();
-            }
+            self.try_gather();
         }
     }
     fn is_done(&self) -> bool {
@@ -159,6 +155,23 @@ impl<'a> State<'a> {
     pub fn clear_incoming(&mut self) {
         self.incoming_set.clear();
     }
+    /// Whether `dim` was sharded from the start, and the operand's sharding pads it to another size than the wanted
+    /// one. No collective but a gather brings the elements of such a dim to their devices.
+    pub fn changes_padding(&self, dim: usize) -> bool {
+        self.changes_padding[dim]
+    }
+    /// Whether the current and the wanted axes of `dim`, if it has both, pad it to different sizes.
+    fn is_padded_otherwise(&self, dim: usize) -> bool {
+        let current = self.size(&self.current[dim]);
+        let kept = current / self.size(&self.incoming[dim]).max(1);
+        let wanted = kept * self.size(&self.outgoing[dim]);
+        let differs = |size| padded(size, current) != padded(size, wanted);
+        current > 1 && wanted > 1 && self.dim_size(dim).is_some_and(differs)
+    }
+    /// The size of `dim`, if it is known.
+    pub fn dim_size(&self, dim: usize) -> Option<i64> {
+        self.program.value_type(self.value).shape()?.get(dim).copied().flatten()
+    }
     /// Number of shards along `axes`.
     pub fn size(&self, axes: &[AxisRef]) -> i64 {
         crate::axis::total_size(axes, &self.mesh)
@@ -187,6 +200,9 @@ impl<'a> State<'a> {
     }
     /// Makes the next op: one of `kind` with `payload`.
     pub fn emit(&mut self, kind: OpKind, payload: Option<Payload>) {
+        for (changes, current) in self.changes_padding.iter_mut().zip(&self.current) {
+            *changes &= !current.is_empty();
+        }
         let dims = self.current.iter().map(|axes| DimSharding {
             axes: axes.clone(),
             is_closed: true,
@@ -244,6 +260,70 @@ impl<'a> State<'a> {
         split.sort_by_key(|axis: &AxisRef| axis.mesh_order(&self.mesh));
         align(&mut self.outgoing, &split, &self.mesh);
     }
+    /// Gathers, in each dim, the axes that no dim of the target has.
+    ///
+    /// A dim whose padding changes is gathered as a whole.
+    fn try_gather(&mut self) {
+        let knows_padding = self.program.shardy().has(Change::PaddingInReshards);
+        let mut gathered = Vec::with_capacity(self.rank());
+        for dim in 0..self.rank() {
+            if self.changes_padding(dim) {
+                gathered.push(self.gather_whole(dim));
+                continue;
+            }
+            let start = self.first_gathered(dim, knows_padding);
+            let all = self.incoming[dim].split_off(start);
+            self.pop_current(dim, &all);
+            let mut axes = Vec::new();
+            let last = all.len().saturating_sub(1);
+            for (index, axis) in all.into_iter().enumerate() {
+                push_or_merge(&mut axes, axis, &self.mesh);
+                if knows_padding || index == last {
+                    self.remove_incoming(axis);
+                }
+            }
+            gathered.push(axes);
+        }
+        self.index_outgoing();
+        if gathered.iter().any(|axes| !axes.is_empty()) {
+            self.emit(OpKind::AllGather, Some(Payload::axes_per_dim(gathered)));
+        }
+    }
+    /// The index of the first incoming axis of `dim` that is gathered now.
+    ///
+    /// As in the reference, if the last one is in no dim of the target, all of them are; earlier ones could be in the
+    /// target only if axis sizes do not divide each other. Where padding is known, those that another dim wants stay,
+    /// but for the last ones that could not move there, since its padding changes.
+    fn first_gathered(&self, dim: usize, knows_padding: bool) -> usize {
+        let incoming = &self.incoming[dim];
+        let stays = |axis: &AxisRef| {
+            let place = self.out_place(*axis);
+            place.is_some_and(|(other, _)| {
+                !knows_padding || other == dim || !self.changes_padding(other)
+            })
+        };
+        match incoming.iter().rposition(stays) {
+            Some(last) if knows_padding || last + 1 == incoming.len() => last + 1,
+            _ => 0,
+        }
+    }
+    /// Takes all axes off `dim`, so that those that it is to keep are wanted again, and returns them.
+    fn gather_whole(&mut self, dim: usize) -> Vec<AxisRef> {
+        let all = self.current[dim].clone();
+        let incoming = std::mem::take(&mut self.incoming[dim]);
+        self.pop_current(dim, &incoming);
+        for axis in incoming {
+            self.remove_incoming(axis);
+        }
+        let kept = std::mem::take(&mut self.current[dim]);
+        self.outgoing[dim].splice(0..0, kept);
+        all
+    }
+}
+
+/// `size` after it is padded to a multiple of `shards`.
+fn padded(size: i64, shards: i64) -> i64 {
+    size.saturating_add(shards - 1) / shards * shards
 }
 
 /// The part of `axis` that fits into `capacity`, and what is left of it.
