@@ -119,7 +119,7 @@ mod tests {
              %arg1: tensor<{}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{}]>}}) {{\n  return\n}}\n",
             first.0, first.1, second.0, second.1
         );
-        let program = crate::mlir::parse_shared(Arc::new(text.into()), shardy).unwrap();
+        let program = crate::mlir::parse_shared(Arc::new(text), shardy).unwrap();
         let func = program.func_ids().next().unwrap();
         let [a, b] = [0, 1].map(|at| program.func_args(func)[at].clone());
         let sharding = |id| program.shardings().get(id).unwrap();
