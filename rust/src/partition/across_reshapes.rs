@@ -121,13 +121,12 @@ mod tests {
         );
         let program = crate::mlir::parse_shared(Arc::new(text), shardy).unwrap();
         let func = program.func_ids().next().unwrap();
-        let [a, b] = [0, 1].map(|at| program.func_args(func)[at].clone());
-        let sharding = |id| program.shardings().get(id).unwrap();
-        is_equivalent_across_reshapes(
-            &program,
-            (sharding(a.sharding), a.ty),
-            (sharding(b.sharding), b.ty),
-        )
+        let body = program.func_body(func);
+        let [first, second] = [0, 1].map(|at| {
+            let arg = program.block_arg(body, at);
+            (program.shardings().get(program.sharding(arg)).unwrap(), program.type_of(arg))
+        });
+        is_equivalent_across_reshapes(&program, first, second)
     }
 
     #[test]
