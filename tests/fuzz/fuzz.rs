@@ -119,7 +119,7 @@ const PIPELINES: [&str; 12] = [
     "sdy-add-data-flow-edges,sdy-aggressive-propagate,func.func(sdy-sink-data-flow-edges)",
     "sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
     "func.func(sdy-reshard-to-collectives),canonicalize",
-    "func.func(sdy-explicit-gather-scatter-batching,sdy-pad-for-divisibility)",
+    "func.func(sdy-explicit-gather-scatter-batching),sdy-pad-for-divisibility",
     "symbol-dce,sdy-flatten-call-graph,sdy-import-func-calls,sdy-unflatten-call-graph",
 ];
 
