@@ -345,7 +345,7 @@ def test_max_ops() -> None:
 
 def test_summary_counts_before_and_after() -> None:
     summary = mlp().propagate().summary()
-    assert set(summary) == {"ops", "before", "after"}
+    assert set(summary) == {"ops", "shardy", "before", "after"}
     before, after = summary["before"], summary["after"]
     assert (before["values"], before["sharded_values"]) == (6, 2)
     assert (after["values"], after["sharded_values"]) == (6, 6)

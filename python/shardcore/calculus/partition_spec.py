@@ -11,7 +11,7 @@ Source: the documentation of ``jax.sharding.PartitionSpec``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from shardcore._core import AxisRef, TensorSharding
 from shardcore.bounded import MOST_ITEMS, items, shown
@@ -21,7 +21,8 @@ from shardcore.calculus.notation import NamedArray, NamedDim, default_names
 from shardcore.errors import CalculusError, Diagnostic, ProgramTooLargeError
 from shardcore.expected import expect
 
-KINDS = ("sum", "max", "min")
+Kind = Literal["sum", "max", "min"]
+KINDS = get_args(Kind)
 """What arrays may be left unreduced by; JAX has ``max`` and ``min`` since 0.11."""
 
 
@@ -78,10 +79,10 @@ def entries_of(spec: Any) -> Iterable[Any]:
     return getattr(spec, "partitions", spec)  # type: ignore[no-any-return]
 
 
-def kind_of(spec: Any) -> str:
+def kind_of(spec: Any) -> Kind:
     """What the terms along the unreduced axes of ``spec`` are reduced by: one of :data:`KINDS`."""
     kind = getattr(spec, "unreduced_kind", None)
-    return "sum" if kind is None else str(getattr(kind, "name", kind))
+    return "sum" if kind is None else cast(Kind, getattr(kind, "name", kind))
 
 
 def is_unconstrained(entry: object) -> bool:

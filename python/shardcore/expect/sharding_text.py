@@ -153,11 +153,10 @@ def _of_object(given: object) -> ExpectedSharding | tuple[str, str]:
 def _of_spec(spec: Any, text: str) -> ExpectedSharding | tuple[str, str]:
     if getattr(spec, "reduced", None):
         return f"no value is {text}: reduced axes are about its gradient", "leave reduced= out"
-    if kind_of(spec) != "sum":
-        return f"{text}: values are unreduced by sums", "expect what it is after the reduction"
-    array = from_spec(spec)
+    array = from_spec(spec, any_kind=True)
     dims = tuple(DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims)
-    return ExpectedSharding(text, dims, array.unreduced, is_spec=True)
+    reduction_op = kind_of(spec) if array.unreduced else "sum"
+    return ExpectedSharding(text, dims, array.unreduced, is_spec=True, reduction_op=reduction_op)
 
 
 def _of_sharding(sharding: TensorSharding, text: str) -> ExpectedSharding:
@@ -198,8 +197,7 @@ def spec_text(sharding: TensorSharding | None) -> str | None:
     if sharding is None:
         return "P()"
     axes = [axis for dim in sharding.dims for axis in dim.axes]
-    is_of_whole_axes = all(axis.is_full for axis in (*axes, *sharding.unreduced))
-    if not is_of_whole_axes or sharding.reduction_op != "sum":
+    if not all(axis.is_full for axis in (*axes, *sharding.unreduced)):
         return None
     entries = [tuple(axis.name for axis in dim.axes) for dim in sharding.dims]
     while entries and not entries[-1]:
@@ -208,4 +206,6 @@ def spec_text(sharding: TensorSharding | None) -> str | None:
     if sharding.unreduced:
         names = ", ".join(repr(axis.name) for axis in sharding.unreduced)
         parts.append(f"unreduced={{{names}}}")
+        if sharding.reduction_op != "sum":
+            parts.append(f"unreduced_kind={sharding.reduction_op}")
     return f"P({', '.join(parts)})"

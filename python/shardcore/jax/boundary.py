@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from shardcore._core import Mesh, Port, TensorSharding
 from shardcore.errors import Diagnostic
 from shardcore.jax.mistakes import mistake, mistakes
-from shardcore.jax.specs import implicit_axes, reduction, trimmed_spec, unsayable
+from shardcore.jax.specs import implicit_axes, trimmed_spec, unsayable
 from shardcore.simulate.dtypes import DTYPES
 
 _DONATED = ("jax.buffer_donor", "tf.aliasing_output")
@@ -101,7 +101,7 @@ def _problems(port: Port, own: Mesh | None, mesh: jax.sharding.Mesh) -> list[Dia
         axes = ", ".join(f'"{axis}"' for axis in implicit)
         said = f"{name} is left unreduced over {axes}, which is not explicit"
         return [_problem(said, "reduce it in the program, or give the mesh AxisType.Explicit")]
-    kind = reduction(sharding)
+    kind = sharding.reduction_op
     if kind != "sum":
         hint = "reduce it in the program"
         message = f"{name} is left unreduced by {kind}, and jax.shard_map returns sums only"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,8 +13,6 @@ from shardcore.errors import Diagnostic
 from shardcore.expected import expect
 from shardcore.jax.mistakes import mistakes
 from shardcore.jax.versions import needs
-
-_KIND = re.compile(r"unreduced=(\w+)\{[^{}]*\}>")
 
 
 def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> Any:
@@ -36,21 +33,15 @@ def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> 
 
 
 def unsayable(sharding: TensorSharding | None, name: str) -> list[Diagnostic]:
-    """Return one mistake for each sub-axis, which a ``PartitionSpec`` cannot name, and for a
-    reduction that is not the sum.
-    """
+    """Return one mistake for each sub-axis, which a ``PartitionSpec`` cannot name."""
     if sharding is None:
         return []
     axes = [axis for dim in sharding.dims for axis in dim.axes]
-    problems = [
+    return [
         _problem(sharding, axis, name)
         for axis in (*axes, *sharding.replicated, *sharding.unreduced)
         if not axis.is_full
     ]
-    if sharding.reduction_op != "sum":
-        message = f"a PartitionSpec cannot say the {sharding.reduction_op} in {sharding} of {name}"
-        problems.append(Diagnostic("unsayable-sharding", message, "reduce the value first"))
-    return problems
 
 
 def _problem(sharding: TensorSharding, axis: AxisRef, name: str) -> Diagnostic:
@@ -85,15 +76,9 @@ def trimmed_spec(sharding: TensorSharding | None) -> Any:
         entries.pop()
     if not sharding.unreduced:
         return build(*entries)
-    kind = reduction(sharding)
+    kind = sharding.reduction_op
     options = {} if kind == "sum" else {"unreduced_kind": unreduced_kind(kind)}
     return build(*entries, unreduced={axis.name for axis in sharding.unreduced}, **options)
-
-
-def reduction(sharding: TensorSharding) -> str:
-    """What the terms along the unreduced axes of ``sharding`` are reduced by."""
-    found = _KIND.search(str(sharding))
-    return found[1] if found else "sum"
 
 
 def implicit_axes(axes: Iterable[str], mesh: AbstractMesh | jax.sharding.Mesh) -> list[str]:

@@ -128,14 +128,13 @@ def _of_spec(spec: Any, rank: int | None, mesh: NamedMesh | None) -> TensorShard
     places = {axis: place for place, axis in enumerate(known.axis_names)}
     ordered = sorted((places.get(axis.name, len(places)), axis) for axis in array.unreduced)
     unreduced = [axis for _, axis in ordered]
-    found = TensorSharding(known, dims, unreduced=unreduced, mesh_name=name)
-    kind = kind_of(spec)
-    if kind == "sum" or not unreduced:
-        return found
-    # Axes are in quotes, and what they are unreduced along comes last.
-    front, _, axes = str(found).rpartition(", unreduced={")
-    text = f"{front}, unreduced={kind}{{{axes}"
-    return TensorSharding.parse(text, {} if name is None else {name: known})
+    return TensorSharding(
+        known,
+        dims,
+        unreduced=unreduced,
+        reduction_op=kind_of(spec) if unreduced else "sum",
+        mesh_name=name,
+    )
 
 
 def _symbol(name: str) -> str:

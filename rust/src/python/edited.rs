@@ -199,7 +199,7 @@ fn intern(
         return Err(vec![problem]);
     }
     if sharding.sharding.reduction_op != ReductionOp::Sum {
-        let what = format!("the reduction '{}'", sharding.sharding.reduction_op.keyword());
+        let what = format!("unreduced={}{{...}}", sharding.sharding.reduction_op.keyword());
         if let Some(problem) = too_new(&what, Change::ReductionOps, program.shardy()) {
             return Err(vec![problem]);
         }

@@ -52,13 +52,18 @@ fn exchanges(
 ) -> Vec<Reached> {
     let mut steps: Vec<Reached> = Vec::new();
     let mut at = from.clone();
-    for from in 0..shape.len() {
-        for to in 0..shape.len() {
-            let (more, fewer) = (at.num_shards(from), at.num_shards(to));
-            let parts = gcd(
-                more / gcd(more, target.num_shards(from)),
-                target.num_shards(to) / gcd(target.num_shards(to), fewer),
-            );
+    // The factor of the number of shards of `dim` in `more` that `fewer` lacks. Exchanges divide the factors of the dims at
+    // hand and enlarge none, so that only dims that have one now are tried.
+    let more_in = |more: &Placement, fewer: &Placement, dim: usize| {
+        let count = more.num_shards(dim);
+        count / gcd(count, fewer.num_shards(dim))
+    };
+    let dims = 0..shape.len();
+    let givers: Vec<usize> = dims.clone().filter(|&dim| more_in(from, target, dim) > 1).collect();
+    let takers: Vec<usize> = dims.filter(|&dim| more_in(target, from, dim) > 1).collect();
+    for &from in &givers {
+        for &to in &takers {
+            let parts = gcd(more_in(&at, target, from), more_in(target, &at, to));
             if parts <= 1 {
                 continue;
             }
