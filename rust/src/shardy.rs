@@ -115,6 +115,10 @@ changes! {
         SourcesOfEdges = "`sdy.propagation_edges` of data-flow edges may refer to any source and target of the edge by their numbers.";
         ConstraintsInFunctions = "`sdy-apply-sharding-constraints` lets the ends of chains replace what functions return, except for the main function.";
         UsedMeshesKept = "`sdy-drop-sharding-and-mesh` keeps the meshes that what it leaves refers to.";
+        ConstraintsInCallees = "`sdy-apply-sharding-constraints` goes through callees before callers, which the numbers of recorded steps show.";
+        ReplicaGroupsInOrder = "`sdy-lift-inlined-meshes` names the meshes of replica groups in the order of the collectives, whatever their kinds.";
+        LowerCaseFlags = "Options of passes that are flags are `true` or `false`, no longer `True` or `TRUE`.";
+        SignlessSwitches = "`cf.switch` takes a signless integer.";
         MovedPads = "The rule of a pad has a permutation factor for a dim that keeps its size but is padded all the same.";
         IfEdges = "`stablehlo.if` has data-flow edges, as `stablehlo.case` has.";
         MainFuncResults = "`sdy-propagate-to-func-results` gives results of the main function that have no sharding that of the returned value, and copies no sharding of one device by its id.";

@@ -419,6 +419,10 @@ def pad(rng: Random) -> str:
     shape = shape_of(rng)
     low, high = ([rng.choice([0, 0, 1, 2]) for _ in shape] for _ in range(2))
     interior = [rng.choice([0, 0, 1]) for _ in shape]
+    if shape and rng.random() < 0.2:
+        # A dim that keeps its size, but not its elements.
+        moved = rng.randrange(len(shape))
+        low[moved], high[moved], interior[moved] = rng.choice([(1, -1, 0), (-1, 1, 0)])
     rows = zip(shape, low, high, interior, strict=True)
     result = [size + lo + hi + inside * (size - 1) for size, lo, hi, inside in rows]
     attributes = (

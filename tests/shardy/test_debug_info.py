@@ -282,6 +282,7 @@ def test_export_pipeline_dumps(dump: str) -> None:
     text = MESH + CASES["a loop"]
     passes = ["sdy-add-data-flow-edges", "sdy-aggressive-propagate{*}"]
     text = reference.run(text, pipeline(*passes, SINK), verify=False)
+    text = text.replace(reference.NO_EDGES, reference.STAND_IN)
     assert_agree(text, f"builtin.module(sdy-export-pipeline{{{dump}=true}})")
 
 

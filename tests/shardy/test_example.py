@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -14,12 +15,18 @@ from tests.shardy.diff import explain, ours
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
+made_by_this_jax = pytest.mark.skipif(
+    not importlib.metadata.version("jax").startswith("0.10."),
+    reason="JAX 0.10 has made the programs that are shipped; others lower some ops otherwise",
+)
+
 
 @pytest.fixture(scope="module")
 def shipped() -> str:
     return (EXAMPLES / "gpt_step.mlir").read_text()
 
 
+@made_by_this_jax
 def test_is_what_the_script_makes(shipped: str, tmp_path: Path) -> None:
     made = tmp_path / "made.mlir"
     # In a process of its own, since the script sets JAX's global options.
@@ -29,6 +36,7 @@ def test_is_what_the_script_makes(shipped: str, tmp_path: Path) -> None:
     assert not difference, f"\n{difference}"
 
 
+@made_by_this_jax
 def test_the_small_step_is_what_its_script_makes(tmp_path: Path) -> None:
     script = shutil.copy(EXAMPLES / "mlp.py", tmp_path)
     subprocess.run([sys.executable, script], check=True)

@@ -97,7 +97,7 @@ def test_pass_on_program(name: str, single: str) -> None:
         "builtin.module(func.func(sdy-sink-data-flow-edges,symbol-dce),any(symbol-dce))",
         "builtin.module(sdy-basic-propagate,sdy-aggressive-propagate,sdy-op-priority-propagate)",
         "any( sdy-user-priority-propagate{propagation-strategy=basic-then-aggressive} )",
-        "func.func(sdy-populate-op-sharding-rules{conservative-propagation=True})",
+        "func.func(sdy-populate-op-sharding-rules{conservative-propagation=1})",
         "builtin.module()",
     ],
 )

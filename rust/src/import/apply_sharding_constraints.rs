@@ -11,10 +11,11 @@
 //! become uses of that end, but for what functions return; since [`Change::ConstraintsInFunctions`] that is so for the main
 //! function alone.
 
+use super::CallGraph;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, OpId, ShardingId, ValueId};
-use crate::ir::{EdgeSpec, InsertPoint, OpKind, Place, Program, ValueDef};
+use crate::ir::{EdgeSpec, InsertPoint, OpKind, Place, Program, SymbolTable, ValueDef};
 use crate::projection::Projection;
 use crate::propagation::origins::{arrivals, Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
@@ -25,8 +26,15 @@ use rustc_hash::FxHashMap;
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) -> Result<()> {
     let recorder = Recorder::start(program, debug);
-    let constraints =
+    let mut constraints =
         program.ops_in_post_order(&[OpKind::ShardingConstraint, OpKind::ManualComputation]);
+    if recorder.is_some() && program.shardy().has(Change::ConstraintsInCallees) {
+        let symbols = SymbolTable::new(program);
+        let graph = CallGraph::new(program, &symbols);
+        let places: FxHashMap<OpId, usize> =
+            graph.post_order.iter().map(|&func| program.func_op(func)).zip(0..).collect();
+        constraints.sort_by_key(|&op| places.get(&program.top_level_op(op)).copied());
+    }
     let only_main = program.shardy().has(Change::ConstraintsInFunctions);
     let main = only_main.then(|| program.main_function().ok()).flatten();
     let main = main.map(|main| program.func_op(main));

@@ -10,10 +10,11 @@ use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
 use crate::mlir::field;
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
-/// The collectives in the order in which the reference visits them.
+/// The collectives in the order in which the reference visits them before [`Change::ReplicaGroupsInOrder`].
 const COLLECTIVES: [&str; 5] = [
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
@@ -36,7 +37,9 @@ pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
         .post_order(program.module_op())
         .filter_map(|op| place(op).map(|place| (place, op)))
         .collect();
-    ops.sort_by_key(|&(place, _)| place);
+    if !program.shardy().has(Change::ReplicaGroupsInOrder) {
+        ops.sort_by_key(|&(place, _)| place);
+    }
     for (_, op) in ops {
         if let Some(text) = with_named_mesh(program, lifting, op) {
             program.set_attr(op, ATTR, &text);

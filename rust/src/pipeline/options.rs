@@ -1,7 +1,7 @@
 //! Options of passes: their declarations and values.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::shardy::Version;
+use crate::shardy::{Change, Version};
 use crate::suggest;
 
 /// The type of an option.
@@ -74,7 +74,7 @@ impl Options {
     pub fn with(mut self, settings: &[(&'static OptionSpec, &str)]) -> Result<Self> {
         for (spec, value) in settings {
             let index = self.index(spec)?;
-            self.values[index] = check(spec, value).map_err(|hint| {
+            self.values[index] = check(spec, self.shardy, value).map_err(|hint| {
                 let message = format!("{value:?} is not a value of option {}: {hint}", spec.name);
                 Error::internal(message)
             })?;
@@ -147,7 +147,7 @@ impl Options {
             }
             let (start, end) = setting.value.unwrap_or((setting.name.1, setting.name.1));
             let value = text[start..end].trim();
-            options.values[index] = match check(specs[index], value) {
+            options.values[index] = match check(specs[index], shardy, value) {
                 Ok(value) => value,
                 Err(hint) => {
                     let place = if start == end { setting.name } else { (start, end) };
@@ -173,11 +173,13 @@ pub(super) fn with_hint<'a>(
 }
 
 /// The value to store for `text`, or else a hint.
-fn check(spec: &OptionSpec, text: &str) -> std::result::Result<String, String> {
+fn check(spec: &OptionSpec, shardy: Version, text: &str) -> std::result::Result<String, String> {
     match spec.kind {
         OptionKind::Flag => match text {
-            "" | "true" | "TRUE" | "True" | "1" => Ok("true".to_owned()),
-            "false" | "FALSE" | "False" | "0" => Ok("false".to_owned()),
+            "" | "true" | "1" => Ok("true".to_owned()),
+            "false" | "0" => Ok("false".to_owned()),
+            "TRUE" | "True" if !shardy.has(Change::LowerCaseFlags) => Ok("true".to_owned()),
+            "FALSE" | "False" if !shardy.has(Change::LowerCaseFlags) => Ok("false".to_owned()),
             _ => Err("it is true or false".to_owned()),
         },
         OptionKind::Number => match text.parse::<i64>() {

@@ -7,6 +7,7 @@ use super::Verifier;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::Type;
 use crate::mlir::AttrValue;
+use crate::shardy::Change;
 use crate::stablehlo::{Attribute, Attributes, Element};
 
 /// The attribute of a switch that says how many operands each case has.
@@ -42,8 +43,10 @@ impl Verifier<'_> {
             Type::Other(text) => program.str(*text),
             _ => program.value_type_text(flag),
         };
-        if !Element::parse(flag).is_integer() {
-            return Err(format!("'cf.switch' op operand #0 must be integer, but got '{flag}'"));
+        let is_signless = program.shardy().has(Change::SignlessSwitches);
+        if !Element::parse(flag).is_integer() || (is_signless && !flag.starts_with('i')) {
+            let what = if is_signless { "signless integer" } else { "integer" };
+            return Err(format!("'cf.switch' op operand #0 must be {what}, but got '{flag}'"));
         }
         let sizes = case_sizes(attributes.ints(SEGMENTS), num_cases)?;
         case_values(&attributes, flag, cases.len())?;

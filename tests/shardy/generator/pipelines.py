@@ -109,6 +109,9 @@ def _single(rng: Random) -> str:
         "sdy-drop-sharding-and-mesh",
         "sdy-resolve-permutation-factors",
     ]
+    lift = "sdy-lift-inlined-meshes{use-single-device-mesh-names"
+    if any(name.startswith(lift) for name in passes):
+        names.append(lift + "=true}")
     return rng.choice([name for name in names if "propagate{" not in name])
 
 
