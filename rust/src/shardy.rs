@@ -97,6 +97,9 @@ changes! {
     V0_12: {
         ConstraintsBeforeFuncCalls = "`sdy-propagation-pipeline` applies sharding constraints and imports sharding groups before it imports calls, with data-flow edges at the calls.";
         ReductionOps = "Unreduced axes say how they are reduced, `unreduced=max{\"c\"}`, and so do `sdy.all_reduce` and `sdy.reduce_scatter`.";
+        NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
+        PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
+        ShardedMasks = "Masks that `sdy-pad-for-divisibility` makes have the shardings of the values they mask.";
     }
 }
 

@@ -46,19 +46,34 @@ impl Program {
     }
     /// Makes a constant without dims that is zero in the element type of `like`.
     pub fn build_zero(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
-        let scalar = self.tensor_type(&[], like);
-        let value = format!("dense<{}> : {}", self.zero(like), self.type_text(scalar));
-        let constant = NewOp::of_kind(OpKind::Constant, &[], &[scalar]).attr("value", value);
-        self.build_value(constant, at)
-    }
-    /// The literal zero of the element type of `ty`.
-    fn zero(&self, ty: TypeId) -> &'static str {
-        let Type::RankedTensor { element, .. } = &self.types()[ty] else { return "0" };
-        match self.str(element.text) {
+        let zero = match self.element_text(like) {
             "i1" => "false",
             text if text.starts_with("complex") => "(0.000000e+00,0.000000e+00)",
             text if text.starts_with(['f', 'b']) => "0.000000e+00",
             _ => "0",
+        };
+        self.build_scalar(zero, like, at)
+    }
+    /// Makes a constant without dims that is one in the element type of `like`, which is not complex.
+    pub fn build_one(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
+        let one = match self.element_text(like) {
+            "i1" => "true",
+            text if text.starts_with(['f', 'b']) => "1.000000e+00",
+            _ => "1",
+        };
+        self.build_scalar(one, like, at)
+    }
+    fn build_scalar(&mut self, text: &str, like: TypeId, at: InsertPoint) -> ValueId {
+        let scalar = self.tensor_type(&[], like);
+        let value = format!("dense<{text}> : {}", self.type_text(scalar));
+        let constant = NewOp::of_kind(OpKind::Constant, &[], &[scalar]).attr("value", value);
+        self.build_value(constant, at)
+    }
+    /// The element type of the tensor type `ty`.
+    fn element_text(&self, ty: TypeId) -> &str {
+        match &self.types()[ty] {
+            Type::RankedTensor { element, .. } => self.str(element.text),
+            _ => "",
         }
     }
 }

@@ -58,7 +58,7 @@ options! {
     // sdy-convert-global-to-local
     COMBINE_REDUCE_SCATTER = flag("combine-multi-dimension-reduce-scatter");
     PER_DIM_ALL_GATHER = flag("per-dim-all-gather");
-    RGV3 = flag("enable-rgv3");
+    RGV3 = flag("enable-rgv3").with_default_since(Version::V0_12, "true");
     // 1 GiB
     MAX_BYTES = number("max-bytes", "1073741824");
     MAX_REWRITES = number("max-num-rewrites", "-1");
@@ -82,6 +82,10 @@ options! {
     FULL_VERSION = flag("enable-full-version");
     KEEP_REDUNDANT_RESHARDS = flag("keep-redundant-reshards");
     HALO_EXCHANGE = flag_on("enable-halo-exchange");
+    // the numbers of replicas and of partitions: devices are numbered by what is more than one
+    PARTITION_COUNT = number("partition-count", "1").since(Version::V0_12);
+    REPLICA_COUNT = number("replica-count", "1").since(Version::V0_12);
+    RNG_BIT_GENERATOR_UNSAFE = flag_on("rng-bit-generator-unsafe").since(Version::V0_12);
     // the export pipeline
     AVOID_EXPORT = flag("avoid-export-for-partitioning");
     AVOID_CALL_RESHARDS = flag("avoid-reshards-on-calls");

@@ -180,10 +180,14 @@ passes! {
     CONSTANT_OR_SCALAR_MERGER = functions("sdy-constant-or-scalar-merger", &[], |p, c, _, _| {
         export::constant_or_scalar_merger::run(p, c)
     });
-    PAD_FOR_DIVISIBILITY = function("sdy-pad-for-divisibility", &[], |p, _, op, _| {
+    PAD_FUNCTION_FOR_DIVISIBILITY = function("sdy-pad-for-divisibility", &[], |p, _, op, _| {
         export::pad_for_divisibility::run(p, op);
         Ok(())
-    });
+    }).until(Version::V0_10);
+    PAD_FOR_DIVISIBILITY = module("sdy-pad-for-divisibility", &[], |p, _, _| {
+        export::pad_for_divisibility::run_on_module(p);
+        Ok(())
+    }).since(Version::V0_12);
     DROP_SHARDING_RULES = functions("sdy-drop-sharding-rules", &[], |p, c, _, _| export::drop_sharding_rules::run(p, c));
     SHARDING_CONSTRAINT_TO_RESHARD = function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
         export::sharding_constraint_to_reshard::run(p, c, op)

@@ -36,6 +36,13 @@ impl WindowDim {
         let is_dense = self.stride == 1 && self.base_dilation == 1 && self.window_dilation == 1;
         self.size == Some(1) && is_dense && self.padding == [0, 0]
     }
+    /// The number of windows in a base of `base` elements.
+    pub fn num_windows(&self, base: Size) -> Size {
+        let [low, high] = self.padding;
+        let base = dilated(base?, self.base_dilation).wrapping_add(low).wrapping_add(high);
+        let extent = dilated(self.size?, self.window_dilation);
+        Some(if base == 0 || extent > base { 0 } else { (base - extent) / self.stride + 1 })
+    }
 }
 
 /// The attributes that describe windows; an empty list means the default for each dim.
@@ -99,6 +106,15 @@ fn at<T: Copy>(list: &[T], dim: usize, default: T) -> Option<T> {
         return Some(default);
     }
     list.get(dim).copied()
+}
+
+/// The extent of `size` elements with this dilation.
+const fn dilated(size: i64, dilation: i64) -> i64 {
+    if size == 0 {
+        0
+    } else {
+        (size - 1).wrapping_mul(dilation).wrapping_add(1)
+    }
 }
 
 #[cfg(test)]

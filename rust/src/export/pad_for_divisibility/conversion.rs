@@ -5,6 +5,13 @@ use crate::ir::{InsertPoint, NewOp, OpKind, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
+/// What the padding of a value is known to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Padding {
+    Zeros,
+    Ones,
+}
+
 /// The conversion of one function.
 #[derive(Default)]
 pub(super) struct Conversion {
@@ -16,8 +23,8 @@ pub(super) struct Conversion {
     pub(super) replaced: FxHashMap<ValueId, ValueId>,
     /// Casts, by operand and result type.
     pub(super) casts: FxHashMap<(ValueId, TypeId), ValueId>,
-    /// Values whose padding is zero.
-    pub(super) is_zero_padded: FxHashSet<ValueId>,
+    /// The padding of values, where it is known.
+    pub(super) padding: FxHashMap<ValueId, Padding>,
     pub(super) converted: FxHashSet<OpId>,
     /// Slices that other slices replace.
     pub(super) erased: BTreeSet<ValueId>,
@@ -30,6 +37,16 @@ pub(super) struct Conversion {
 impl Conversion {
     pub(super) fn original_type(&self, program: &Program, value: ValueId) -> TypeId {
         self.original.get(&value).copied().unwrap_or(program.type_of(value))
+    }
+    /// The padding of `value`, if it is known.
+    pub(super) fn padding_of(&self, value: ValueId) -> Option<Padding> {
+        self.padding.get(&value).copied()
+    }
+    /// Notes the padding of `value`, if it is known.
+    pub(super) fn set_padding(&mut self, value: ValueId, padding: Option<Padding>) {
+        if let Some(padding) = padding {
+            self.padding.insert(value, padding);
+        }
     }
     /// Whether `op` is new or has operands of the types it asks for.
     pub(super) fn is_converted(&self, op: OpId) -> bool {

@@ -19,20 +19,33 @@
 //! Source: Shardy's pass of this name. Deviation: functions whose inputs and outputs do not divide are padded
 //! inside, and no op is refused.
 
+mod collectives;
 mod conversion;
 mod mask;
 mod shapes;
 mod true_size;
+mod windows;
 
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, Type};
+use crate::ir::{int_array, NewOp, OpKind, Program, Type};
 use crate::mlir::op_attribute;
 use crate::partition::conversion::fold_all;
+use crate::shardy::Change;
 use crate::stablehlo::dims::DotDims;
-use conversion::Conversion;
+use conversion::{Conversion, Padding};
 pub use shapes::ShapeRule;
 use shapes::{padded_results, padded_type};
 use true_size::is_exact_on_padding;
+
+/// Runs the pass on each function of the module.
+pub fn run_on_module(program: &mut Program) {
+    let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();
+    for op in ops {
+        if program.kind(op) == OpKind::Func {
+            run(program, op);
+        }
+    }
+}
 
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, func: OpId) {
@@ -73,15 +86,25 @@ impl Conversion {
     fn convert(&mut self, program: &mut Program, op: OpId) {
         let operands: Vec<ValueId> = program.operands(op).collect();
         let kind = program.kind(op);
-        if kind == OpKind::AllSlice {
+        let pads_more = program.shardy().has(Change::PaddedCollectives);
+        if kind == OpKind::AllSlice || (kind == OpKind::ReduceScatter && pads_more) {
             let ty = self.original_type(program, operands[0]);
             let sharding = program.sharding(program.result(op, 0));
             if padded_type(program, ty, sharding) != ty {
-                self.pad_all_slice(program, op, sharding);
+                self.pad_collective(program, op, sharding);
             }
             return;
         }
-        if kind != OpKind::AllGather && !program.op_name(op).starts_with("stablehlo.") {
+        let is_collective = match kind {
+            OpKind::AllGather => true,
+            OpKind::AllReduce
+            | OpKind::AllToAll
+            | OpKind::CollectivePermute
+            | OpKind::ReplicatedToUnreduced
+            | OpKind::ShardedToUnreduced => pads_more,
+            _ => false,
+        };
+        if !is_collective && !program.op_name(op).starts_with("stablehlo.") {
             return;
         }
         let mut values = operands.clone();
@@ -93,6 +116,9 @@ impl Conversion {
         }
         let is_padded = match kind {
             OpKind::AllGather => self.pad_all_gather(program, op),
+            OpKind::AllToAll => self.pad_all_to_all(program, op),
+            OpKind::Convolution if pads_more => self.pad_convolution(program, op).is_some(),
+            OpKind::Pad if pads_more => self.pad_pad(program, op).is_some(),
             OpKind::Slice => self.pad_slice(program, op),
             OpKind::DotGeneral => self.pad_dot(program, op),
             _ => {
@@ -151,65 +177,6 @@ impl Conversion {
             self.original.entry(value).or_insert(old);
         }
     }
-    fn pad_all_slice(&mut self, program: &mut Program, op: OpId, sharding: ShardingId) {
-        let input = self.adapted(program, program.operand(op, 0));
-        let ty = program.type_of(input);
-        let padded = padded_type(program, ty, sharding);
-        if padded == ty {
-            self.pad_op(program, op, &[input]);
-            return;
-        }
-        let at = program.before(op).with_loc(program.value_loc(input));
-        let zero = program.build_zero(ty, at);
-        let shape = program.types()[padded].static_shape().unwrap_or_default();
-        let input_sharding = program.sharding_of(input);
-        let pad = program.build_pad(input, zero, &shape, input_sharding, at);
-        if let Some(slot) = program.op_uses(op).next() {
-            program.set_operand(slot, pad);
-        }
-        let result = program.result(op, 0);
-        let ty = padded_type(program, program.type_of(result), sharding);
-        self.retype(program, result, ty);
-        self.is_zero_padded.extend([pad, result]);
-        self.converted.insert(op);
-    }
-    fn pad_all_gather(&mut self, program: &mut Program, op: OpId) -> bool {
-        let input = self.adapted(program, program.operand(op, 0));
-        if !self.pad_op(program, op, &[input]) {
-            return false;
-        }
-        let result = program.result(op, 0);
-        let is_zero_padded = self.is_zero_padded.contains(&input);
-        if is_zero_padded {
-            self.is_zero_padded.insert(result);
-        }
-        let Some(mut limits) = program.value_type(result).static_shape() else { return true };
-        let old = program.types()[self.original_type(program, result)].static_shape();
-        let Some(crate::ir::Payload::AxesPerDim(axes)) = program.payload(op) else { return true };
-        let padded = limits.clone();
-        for ((limit, old), axes) in limits.iter_mut().zip(old.unwrap_or_default()).zip(axes) {
-            if !axes.is_empty() && *limit > old {
-                *limit = old;
-            }
-        }
-        if limits == padded {
-            return true;
-        }
-        // The size of the slice is in turn rounded up to a multiple of its shards.
-        let sharding = program.sharding(result);
-        let cut = program.tensor_type(&limits, program.type_of(result));
-        let even = padded_type(program, cut, sharding);
-        let is_even = even == cut;
-        let limits = program.types()[even].static_shape().unwrap_or(limits);
-        let starts = vec![0; limits.len()];
-        let at = InsertPoint { place: Place::After(op), loc: program.loc(op) };
-        let slice = program.build_slice(result, &starts, &limits, sharding, at);
-        if is_zero_padded && is_even {
-            self.is_zero_padded.insert(slice);
-        }
-        self.replaced.insert(result, slice);
-        true
-    }
     fn pad_slice(&mut self, program: &mut Program, op: OpId) -> bool {
         let result = program.result(op, 0);
         let sharding = program.sharding(result);
@@ -249,24 +216,49 @@ impl Conversion {
         let mut operands = self.adapted_operands(program, op);
         let Some(types) = padded_results(program, op, &operands) else { return false };
         for (index, dims) in dims.into_iter().enumerate() {
-            let old = self.original_type(program, program.operand(op, index));
-            if !self.is_zero_padded.contains(&operands[index]) {
-                operands[index] = mask::with_zeros(program, op, operands[index], old, &dims);
-            }
+            operands[index] = self.zero_padded(program, (op, index), operands[index], &dims);
         }
         self.set_padded(program, op, &operands, &types);
         true
     }
-    /// Casts the operands of ops that were not converted back to their old types.
-    fn finish(mut self, program: &mut Program) {
-        if self.has_true_sizes {
-            self.keep_what_is_at_risk(program);
+    /// `value`, which stands for operand `index` of `op`, with zeros as its padding along `dims`.
+    fn zero_padded(
+        &self,
+        program: &mut Program,
+        (op, index): (OpId, usize),
+        value: ValueId,
+        dims: &[usize],
+    ) -> ValueId {
+        if self.padding_of(value) == Some(Padding::Zeros) {
+            return value;
         }
+        let old = self.original_type(program, program.operand(op, index));
+        mask::with_zeros(program, op, value, old, dims)
+    }
+    /// The values whose type changed or that were replaced.
+    fn changed_values(&self) -> Vec<ValueId> {
         let mut values: Vec<ValueId> =
             self.original.keys().chain(self.replaced.keys()).copied().collect();
         values.sort_unstable();
         values.dedup();
-        for value in values {
+        values
+    }
+    /// Whether an op has to see a value with another type than the value has.
+    fn leaves_casts(&self, program: &Program) -> bool {
+        let is_used = |cast: &ValueId| program.uses(*cast).next().is_some();
+        let is_cast =
+            |value: ValueId| program.uses(value).any(|slot| !self.is_converted(program.user(slot)));
+        self.casts.values().any(is_used) || self.changed_values().into_iter().any(is_cast)
+    }
+    /// Casts the operands of ops that were not converted back to their old types.
+    fn finish(mut self, program: &mut Program) {
+        if program.shardy().has(Change::NoCasts) && self.leaves_casts(program) {
+            self.has_true_sizes = true;
+        }
+        if self.has_true_sizes {
+            self.keep_what_is_at_risk(program);
+        }
+        for value in self.changed_values() {
             let ty = self.original_type(program, value);
             let slots: Vec<_> = program
                 .uses(value)

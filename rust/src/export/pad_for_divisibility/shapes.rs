@@ -69,7 +69,13 @@ impl ShapeRule {
                 Self::FromShardings
             }
             OpKind::Constant => Self::Fixed,
-            OpKind::AllGather | OpKind::AllSlice | OpKind::OptimizationBarrier => Self::Operands,
+            OpKind::AllGather
+            | OpKind::AllReduce
+            | OpKind::AllSlice
+            | OpKind::CollectivePermute
+            | OpKind::OptimizationBarrier
+            | OpKind::ReplicatedToUnreduced
+            | OpKind::ShardedToUnreduced => Self::Operands,
             OpKind::Transpose => Self::Attributes(transpose),
             OpKind::Concatenate => Self::Attributes(concatenate),
             OpKind::Pad => Self::Attributes(pad),

@@ -6,7 +6,7 @@
 //! padding (a maximum along a padded dim) runs in this way too, and every cast is a slice or a padding.
 //! Programs that Shardy pads are padded as it pads them.
 
-use super::conversion::Conversion;
+use super::conversion::{Conversion, Padding};
 use super::shapes::{padded_type, ShapeRule};
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -48,7 +48,7 @@ impl Conversion {
             Some(user) != own && self.is_converted(user)
         });
         self.replaced.insert(result, padding);
-        self.is_zero_padded.insert(padding);
+        self.set_padding(padding, Some(Padding::Zeros));
     }
     /// Makes ops whose results may depend on the padding run on their true sizes.
     pub(super) fn keep_what_is_at_risk(&mut self, program: &mut Program) {
@@ -113,10 +113,15 @@ fn mixed_dims(program: &Program, op: OpId, true_types: &[TypeId]) -> Option<Vec<
     let list = |name| op_attribute(program, op, name)?.as_ints();
     let dims: Vec<i64> = match program.kind(op) {
         OpKind::AllGather
+        | OpKind::AllReduce
         | OpKind::AllSlice
+        | OpKind::AllToAll
+        | OpKind::CollectivePermute
         | OpKind::DotGeneral
         | OpKind::Iota
         | OpKind::OptimizationBarrier
+        | OpKind::ReplicatedToUnreduced
+        | OpKind::ShardedToUnreduced
         | OpKind::Slice
         | OpKind::Transpose => Vec::new(),
         OpKind::Reduce => list("dimensions")?,

@@ -102,24 +102,9 @@ fn window_dim(lists: &WindowLists, at: usize, size: Size) -> Result<WindowDim, M
     Ok(dim)
 }
 
-/// The extent of `size` elements with this dilation.
-const fn dilated(size: i64, dilation: i64) -> i64 {
-    if size == 0 {
-        0
-    } else {
-        (size - 1).wrapping_mul(dilation).wrapping_add(1)
-    }
-}
-
 /// The number of windows in each dim of a base.
 pub fn num_windows(base: &[Size], window: &[WindowDim]) -> Sizes {
-    let places = |(base, dim): (&Size, &WindowDim)| {
-        let [low, high] = dim.padding;
-        let base = dilated((*base)?, dim.base_dilation).wrapping_add(low).wrapping_add(high);
-        let extent = dilated(dim.size?, dim.window_dilation);
-        Some(if base == 0 || extent > base { 0 } else { (base - extent) / dim.stride + 1 })
-    };
-    base.iter().zip(window).map(places).collect()
+    base.iter().zip(window).map(|(base, dim)| dim.num_windows(*base)).collect()
 }
 
 /// The inputs of a reduction over windows, and the window.
