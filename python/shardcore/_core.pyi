@@ -9,7 +9,7 @@ Source: Shardy's sharding representation (``docs/sharding_representation.md`` up
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
@@ -55,6 +55,7 @@ __all__ = [
     "cache_sizes",
     "clear_caches",
     "collective_traffic",
+    "default_shardy",
     "error_codes",
     "finish",
     "import_hlo_shardings",
@@ -66,6 +67,8 @@ __all__ = [
     "registry_version",
     "set_data_flow_edges",
     "set_rule",
+    "shardy_changes",
+    "shardy_versions",
 ]
 
 __version__: str
@@ -329,7 +332,9 @@ class TensorSharding:
         mesh: the mesh, or the symbol of one.
         dims: for each dim a ``DimSharding``, an axis, axes, or ``None`` for no axes.
         replicated: axes that may not shard any dim, in any order.
-        unreduced: axes over which the value has still to be summed, in any order.
+        unreduced: axes over which the value has still to be reduced, in any order.
+        reduction_op: how it has to be reduced over ``unreduced``: ``"sum"``, ``"max"`` or
+            ``"min"``; the last two need a program that follows the Shardy of jaxlib 0.12 or newer.
         mesh_name: the symbol of ``mesh``, with or without ``@``.
 
     Raises:
@@ -345,6 +350,7 @@ class TensorSharding:
         *,
         replicated: _Axes | None = None,
         unreduced: _Axes | None = None,
+        reduction_op: Literal["sum", "max", "min"] = "sum",
         mesh_name: str | None = None,
     ) -> TensorSharding: ...
     @staticmethod
@@ -387,7 +393,10 @@ class TensorSharding:
         """Axes that may not shard any dim."""
     @property
     def unreduced(self) -> tuple[AxisRef, ...]:
-        """Axes over which the value has still to be summed."""
+        """Axes over which the value has still to be reduced."""
+    @property
+    def reduction_op(self) -> Literal["sum", "max", "min"]:
+        """How the value has to be reduced over ``unreduced``: ``"sum"`` if there are none."""
     @property
     def is_fully_replicated(self) -> bool:
         """Whether no dim has axes."""
@@ -1419,7 +1428,9 @@ class Result:
         """
 
     def summary(self) -> dict[str, Any]:
-        """``{"ops": n, "before": totals, "after": totals}``; see :meth:`Module.totals`."""
+        """``{"shardy": version, "ops": n, "before": totals, "after": totals}``; see
+        :meth:`Module.totals`.
+        """
 
 @final
 class FactorTable:
@@ -1893,7 +1904,9 @@ def set_data_flow_edges(
 ) -> None:
     """Give the op ``name`` data-flow edges; see :mod:`shardcore.rules`. ``None`` removes them."""
 
-def shardy_versions() -> list[str]: ...
+def shardy_versions() -> list[str]:
+    """The versions of Shardy that are known, oldest first."""
+
 def default_shardy() -> str:
     """The version of Shardy that is followed unless another one is asked for."""
 

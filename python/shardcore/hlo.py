@@ -29,8 +29,10 @@ def is_hlo(data: bytes | str) -> bool:
     return data[:4096].lstrip().startswith(b"HloModule")
 
 
-def read(data: str | bytes, *, filename: str = "<hlo>") -> Module:
+def read(data: str | bytes, *, filename: str = "<hlo>", shardy: str | None = None) -> Module:
     """Return the program of HLO text, of an ``HloModuleProto`` or of an ``HloProto``.
+
+    ``shardy`` is that of :meth:`shardcore.Module.parse`.
 
     Raises:
         ParseError: jaxlib is not installed, or cannot read it (``bytecode``); or the program has
@@ -38,7 +40,8 @@ def read(data: str | bytes, *, filename: str = "<hlo>") -> Module:
     """
     expect(data, str, bytes)
     raw = data.encode() if isinstance(data, str) else data
-    return Module.parse(_convert(raw, "from", f"{filename} is HLO"), filename=filename)
+    converted = _convert(raw, "from", f"{filename} is HLO")
+    return Module.parse(converted, filename=filename, shardy=shardy)
 
 
 def text(module: Module) -> str:

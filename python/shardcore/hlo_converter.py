@@ -6,7 +6,9 @@ A separate program, because jaxlib may crash its process on malformed input;
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from typing import Any
 
 NO_JAXLIB = 3
 """The exit code where jaxlib is not installed."""
@@ -15,9 +17,15 @@ NO_JAXLIB = 3
 def main() -> int:
     """Read standard input, write standard output, and return the exit code."""
     try:
-        from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
+        from jaxlib import _jax
     except ImportError:
         return NO_JAXLIB
+    hlo: Any = _jax
+    with contextlib.suppress(ImportError):
+        # Since jaxlib 0.10 what reads HLO is a module of its own.
+        from jaxlib import _hlo  # type: ignore[attr-defined]
+
+        hlo = _hlo
     data = sys.stdin.buffer.read()
     if sys.argv[-1] == "to":
         computation = _jax.mlir.mlir_module_to_xla_computation(
@@ -26,9 +34,9 @@ def main() -> int:
         text = computation.as_hlo_text()
     else:
         if data.lstrip().startswith(b"HloModule"):
-            module = _hlo.hlo_module_from_text(data.decode())
+            module = hlo.hlo_module_from_text(data.decode())
             data = module.as_serialized_hlo_module_proto()
-        computation = _hlo.XlaComputation(_without_wrapper(data))
+        computation = hlo.XlaComputation(_without_wrapper(data))
         text = _jax.mlir.xla_computation_to_mlir_module(computation)
     sys.stdout.buffer.write(str(text).encode())
     return 0

@@ -300,6 +300,28 @@ pub fn any_overlap(axes: &[AxisRef], others: &[AxisRef]) -> bool {
     axes.iter().any(|axis| others.iter().any(|other| axis.overlaps(*other)))
 }
 
+/// The parts of `axes`, in order, that no ref of `others` overlaps. The refs of `others` do not overlap
+/// each other.
+pub fn difference(axes: &[AxisRef], others: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
+    if axes == others {
+        return Vec::new();
+    }
+    let mut rest = Vec::new();
+    for &axis in axes {
+        let mut left = Some(axis);
+        while let Some(axis) = left {
+            let overlapping = others.iter().copied().filter(|other| axis.overlaps(*other));
+            let Some(first) = overlapping.min_by_key(|other| other.pre_size()) else {
+                rest.push(axis);
+                break;
+            };
+            rest.extend(axis.prefix_without_overlap(first));
+            left = axis.suffix_without_overlap(first, mesh);
+        }
+    }
+    rest
+}
+
 /// How one axis list stands to another it is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrefixStatus {

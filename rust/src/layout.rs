@@ -17,7 +17,7 @@
 use crate::axis::{total_size, AxisRef};
 use crate::error::{Code, Diagnostic};
 use crate::mesh::Mesh;
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
 use std::ops::Range;
 
 /// A digit of a device's position, and what it counts for.
@@ -89,10 +89,10 @@ pub struct Layout<'a> {
     mesh: &'a Mesh,
     num_shards: Vec<i64>,
     shards: Vec<Number>,
-    /// The digits over which the value is unreduced. Devices that agree in all other digits form a group over
-    /// which the value has to be summed.
+    /// The digits over which the value is unreduced, among devices that agree in all others.
     unreduced: Vec<Digit>,
     unreduced_size: i64,
+    reduction_op: ReductionOp,
 }
 
 /// `ceil(size / parts)`.
@@ -103,7 +103,7 @@ pub fn ceil_div(size: i64, parts: i64) -> i64 {
 impl<'a> Layout<'a> {
     /// The layout of `sharding`, which is over `mesh` and was verified.
     pub fn new(sharding: &TensorSharding, mesh: &'a Mesh) -> Self {
-        // Sums do not depend on order: in mesh order, equal sets of digits are equal numbers.
+        // Reductions do not depend on order: in mesh order, equal sets of digits are equal numbers.
         let mut unreduced = sharding.unreduced.clone();
         unreduced.sort_by_key(|axis| axis.mesh_order(mesh));
         Self {
@@ -112,6 +112,7 @@ impl<'a> Layout<'a> {
             shards: sharding.dims.iter().map(|dim| Number::new(&dim.axes, mesh)).collect(),
             unreduced: Number::new(&unreduced, mesh).digits,
             unreduced_size: total_size(&unreduced, mesh),
+            reduction_op: sharding.reduction_op,
         }
     }
     /// Number of dims; 0 for a maximal mesh, whose device holds tensors of any rank.
@@ -167,8 +168,7 @@ impl<'a> Layout<'a> {
     pub fn bytes_per_device(&self, shape: &[i64], element_bits: u32) -> u128 {
         bytes_of(&self.local_shape(shape), element_bits)
     }
-    /// Whether every device holds the same slice under both, and sums over the same devices; for
-    /// tensors of shape `shape`, or of every shape.
+    /// Whether devices hold the same slices, reduced alike over the same devices, of tensors of `shape` or of every shape.
     ///
     /// Constant in the number of devices if both meshes list theirs in the default order, linear
     /// otherwise. (With `shape`, devices are visited too where a dim has so many shards that some are
@@ -179,9 +179,10 @@ impl<'a> Layout<'a> {
         if num_devices != other.mesh.device_count() {
             return false;
         }
-        let mismatch =
-            !self.mesh.is_maximal() && !other.mesh.is_maximal() && self.rank() != other.rank();
-        if mismatch {
+        let is_on_one = self.mesh.is_maximal() || other.mesh.is_maximal();
+        let reduces = self.unreduced_size.max(other.unreduced_size) > 1;
+        let other_reduction = reduces && self.reduction_op != other.reduction_op;
+        if other_reduction || (!is_on_one && self.rank() != other.rank()) {
             return false;
         }
         let same_order = self.mesh.device_ids == other.mesh.device_ids;

@@ -2,7 +2,8 @@
 //!
 //! `#sdy.sharding<@mesh, [{"x", "y":(1)2}, {?}p1], replicated={"z"}, unreduced={"w"}>` shards dim 0
 //! over `x` and then over the first half of `y`, closed; leaves dim 1 open for propagation from user
-//! priority 1 on; replicates over `z`, which may shard no dim; and is unreduced over `w`.
+//! priority 1 on; replicates over `z`, which may shard no dim; and is unreduced over `w`, which still has to be
+//! summed over. `unreduced=max{"w"}` names another reduction.
 //!
 //! Source: Shardy's sharding representation.
 
@@ -10,6 +11,7 @@ use crate::axis::{push_or_merge, sort_and_merge, AxisRef};
 use crate::bitset::BitSet;
 use crate::index::{AxisId, Id, IdVec, MeshId, ShardingId};
 use crate::mesh::Mesh;
+use crate::shardy::{Change, Version};
 use rustc_hash::FxHashMap;
 
 /// The axes that shard one dim, major to minor.
@@ -39,6 +41,36 @@ impl DimSharding {
     }
 }
 
+/// How values are reduced over unreduced axes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum ReductionOp {
+    /// Their sum.
+    #[default]
+    Sum,
+    /// The greatest.
+    Max,
+    /// The least.
+    Min,
+}
+
+impl ReductionOp {
+    /// All reductions, in the order of Shardy's enumeration.
+    pub const ALL: [Self; 3] = [Self::Sum, Self::Max, Self::Min];
+
+    /// Its keyword: `sum`, `max` or `min`.
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Max => "max",
+            Self::Min => "min",
+        }
+    }
+    /// The reduction with this keyword.
+    pub fn of_keyword(keyword: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.keyword() == keyword)
+    }
+}
+
 /// How a tensor is laid out over a mesh.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorSharding {
@@ -48,8 +80,11 @@ pub struct TensorSharding {
     pub dims: Vec<DimSharding>,
     /// Axes that may not shard any dim, in mesh order.
     pub replicated: Vec<AxisRef>,
-    /// Axes over which the value still has to be summed, in mesh order.
+    /// Axes over which the value still has to be reduced, in mesh order.
     pub unreduced: Vec<AxisRef>,
+    /// How the value has to be reduced over the unreduced axes. A pass that takes the last of them away leaves it
+    /// as it is, and the text of a sharding without unreduced axes does not show it.
+    pub reduction_op: ReductionOp,
 }
 
 impl TensorSharding {
@@ -60,6 +95,7 @@ impl TensorSharding {
             dims: vec![DimSharding::empty(is_closed); rank],
             replicated: Vec::new(),
             unreduced: Vec::new(),
+            reduction_op: ReductionOp::Sum,
         }
     }
     /// Whether no dim is sharded and no axis is replicated or unreduced.
@@ -72,9 +108,23 @@ impl TensorSharding {
     pub fn is_fully_replicated(&self) -> bool {
         self.dims.iter().all(|dim| dim.axes.is_empty())
     }
-    /// Whether the two shardings have the same layout: the same axes in every dim over the same mesh, or no
-    /// axes in any dim. Unreduced axes do not count.
-    pub fn is_equivalent(&self, other: Option<&Self>) -> bool {
+    /// Whether the two shardings have the same layout in the sense of `shardy`: the same axes in every dim over the
+    /// same mesh, or no axes in any dim, and, in newer versions, the same unreduced axes.
+    pub fn is_equivalent(&self, other: Option<&Self>, shardy: Version) -> bool {
+        if !shardy.has(Change::UnreducedEquivalence) {
+            return self.shards_alike(other);
+        }
+        match other {
+            None => self.is_fully_replicated() && self.unreduced.is_empty(),
+            Some(other) => {
+                self.unreduced == other.unreduced
+                    && (self.mesh == other.mesh || self.unreduced.is_empty())
+                    && self.shards_alike(Some(other))
+            }
+        }
+    }
+    /// Whether the two shardings have the same axes in every dim over the same mesh, or no axes in any dim.
+    pub fn shards_alike(&self, other: Option<&Self>) -> bool {
         if self.is_fully_replicated() {
             return other.is_none_or(Self::is_fully_replicated);
         }
@@ -89,7 +139,13 @@ impl TensorSharding {
     pub fn closed(&self) -> Self {
         let close = |dim: &DimSharding| DimSharding { is_closed: true, ..dim.clone() };
         let dims = self.dims.iter().map(close).collect();
-        Self { mesh: self.mesh, dims, replicated: Vec::new(), unreduced: self.unreduced.clone() }
+        Self {
+            mesh: self.mesh,
+            dims,
+            replicated: Vec::new(),
+            unreduced: self.unreduced.clone(),
+            reduction_op: self.reduction_op,
+        }
     }
     /// A copy with replicated and unreduced axes in the order of `mesh`, parts of an axis merged where they are
     /// consecutive, and whole axes named as such, as the invariants of the representation ask. Every axis has to be a part of one of `mesh`.
@@ -129,6 +185,7 @@ impl TensorSharding {
             dims: dims.collect(),
             replicated: filtered(&self.replicated),
             unreduced: filtered(&self.unreduced),
+            reduction_op: self.reduction_op,
         }
     }
     /// What remains inside a manual computation over `manual`, which come first in each dim.
@@ -141,7 +198,8 @@ impl TensorSharding {
         )
     }
     /// The outer sharding of a manual computation over `manual` when `inner` is the one inside:
-    /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that.
+    /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that. As in the reference,
+    /// unreduced axes are summed over then, whatever their reduction was.
     #[must_use]
     pub fn with_free_axes_of(&self, inner: &Self, manual: &BitSet<AxisId>) -> Self {
         let is_manual = |axis: &AxisRef| manual.contains(axis.axis);
@@ -154,7 +212,15 @@ impl TensorSharding {
             dims: dims.collect(),
             replicated: self.replicated.clone(),
             unreduced: self.unreduced.clone(),
+            reduction_op: ReductionOp::Sum,
         }
+    }
+    /// A copy that equals the one that its text gives: without unreduced axes the reduction is the default.
+    #[must_use]
+    pub fn as_in_text(&self) -> Self {
+        let reduction_op =
+            if self.unreduced.is_empty() { ReductionOp::Sum } else { self.reduction_op };
+        Self { reduction_op, ..self.clone() }
     }
     /// Every axis ref: dims in order, then replicated, then unreduced.
     pub fn axis_refs(&self) -> impl Iterator<Item = AxisRef> + '_ {

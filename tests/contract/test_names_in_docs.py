@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import shardcore
-from shardcore import PassManager, PipelineError
+from shardcore import SHARDY_VERSIONS, PassManager, PipelineError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -48,7 +48,7 @@ def passes_in(text: str) -> list[str]:
 
 @cache
 def has_pass(name: str) -> bool:
-    return name in PassManager.pass_names()
+    return any(name in PassManager.pass_names(shardy=version) for version in SHARDY_VERSIONS)
 
 
 @cache
@@ -63,7 +63,7 @@ def has_option(name: str, option: str) -> bool:
     """Whether the pass or pipeline called `name` has `option`."""
     for text in (f"{name}{{{option}}}", f"func.func({name}{{{option}}})"):
         try:
-            PassManager.parse(f"builtin.module({text})")
+            PassManager.parse(f"builtin.module({text})", shardy=SHARDY_VERSIONS[-1])
         except PipelineError as error:
             if "has no option" not in str(error) and "runs on" not in str(error):
                 return True

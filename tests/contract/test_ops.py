@@ -47,7 +47,10 @@ registers a sharding rule for it.
 
 ARITH = "arith.* tensor.cast"
 CONTAINERS = "builtin.module func.func"
-TERMINATORS = "func.return sdy.return stablehlo.return"
+TERMINATORS = "func.return mpmd.return sdy.return stablehlo.return"
+PIPELINES = "mpmd.[!r]* mpmd.reduce"
+PIPELINE_CALLS = "mpmd.call mpmd.fragment_call"
+NAMES = "mpmd.broadcast mpmd.named_computation mpmd.named_tensor mpmd.reduce"
 MHLO = "mhlo.*"
 HOST = "stablehlo.infeed stablehlo.outfeed stablehlo.recv stablehlo.send"
 ASYNC = "stablehlo.async_done stablehlo.async_start stablehlo.collective_reduce"
@@ -83,8 +86,7 @@ HOLES: dict[str, dict[str, str]] = {
             f"{ARITH} builtin.* func.call* func.constant func.return"
         ),
         "its sharding or mesh is verified like that of any value; it has no other constraints": (
-            "sdy.constant sdy.mesh sdy.reshard sdy.return sdy.sharding_constraint "
-            "sdy.sharding_group"
+            "sdy.constant sdy.mesh sdy.return sdy.sharding_group"
         ),
     },
     "sharding rule": {
@@ -95,7 +97,8 @@ HOLES: dict[str, dict[str, str]] = {
             "stablehlo.constant stablehlo.create_token stablehlo.einsum "
             "stablehlo.get_tuple_element stablehlo.iota stablehlo.map stablehlo.partition_id "
             "stablehlo.replica_id stablehlo.rng stablehlo.torch_index_select stablehlo.tuple "
-            f"stablehlo.unary_einsum stablehlo.if {DYNAMIC} {ASYNC} {HOST}"
+            f"stablehlo.unary_einsum {DYNAMIC} {ASYNC} {HOST} {NAMES} mpmd.assign "
+            "mpmd.unassign"
         ),
         "quantized types: jaxlib does not have their dialect, so there is no reference": (
             "stablehlo.uniform_*"
@@ -106,6 +109,7 @@ HOLES: dict[str, dict[str, str]] = {
         "shardings propagate through calls along the data-flow edges of the callee": (
             "func.call func.call_indirect"
         ),
+        "shardings do not propagate through calls of pipelines": PIPELINE_CALLS,
         "a terminator: the op around it propagates the shardings of its operands": TERMINATORS,
         "it holds the program and has no tensors": f"{CONTAINERS} sdy.mesh",
         "a reshard or a collective: passes insert them after propagation": (
@@ -119,6 +123,7 @@ HOLES: dict[str, dict[str, str]] = {
         "sizes are known at run time only": DYNAMIC,
         "it communicates with the host, which the hardware tables do not describe": HOST,
         "the overlap of asynchronous ops with other work is not modelled": ASYNC,
+        "a pipeline has a cost on each of its meshes, which is not counted": PIPELINES,
         "not counted; reports list it": (
             "arith.bitcast arith.ext* arith.trunc* arith.*to* arith.index_cast chlo.scan "
             "func.call_indirect stablehlo.einsum stablehlo.unary_einsum " + MHLO
@@ -126,12 +131,14 @@ HOLES: dict[str, dict[str, str]] = {
     },
     "padding": {
         "only ops of StableHLO are padded; other ops keep their types": (
-            "arith.* builtin.* chlo.* func.* tensor.cast " + MHLO
+            "arith.* builtin.* chlo.* func.* mpmd.* tensor.cast " + MHLO
         ),
-        "ops of Shardy keep their types, except `all_gather` and `all_slice`": (
-            "sdy.all_reduce sdy.all_to_all sdy.collective_permute sdy.constant "
-            "sdy.*data_flow_edge sdy.*_computation sdy.mesh sdy.propagation_barrier "
-            "sdy.reduce_scatter sdy.*_to_unreduced sdy.reshard sdy.return sdy.sharding_*"
+        "ops of Shardy other than collectives keep their types": (
+            "sdy.constant sdy.*data_flow_edge sdy.*_computation sdy.mesh sdy.propagation_barrier "
+            "sdy.reshard sdy.return sdy.sharding_*"
+        ),
+        "padded with zeros before it, by a pad of its own, from jaxlib 0.12 on": (
+            "sdy.all_to_all sdy.reduce_scatter"
         ),
     },
     "partitioning": {
@@ -139,6 +146,7 @@ HOLES: dict[str, dict[str, str]] = {
             f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant {MHLO}"
         ),
         "it holds the program": CONTAINERS,
+        "refused: a pipeline has a program for each mesh": "mpmd.*",
         "refused: sdy-export-pipeline removes it first": (
             "sdy.func_data_flow_edge sdy.named_computation"
         ),
@@ -146,7 +154,8 @@ HOLES: dict[str, dict[str, str]] = {
     },
     "simulator": {
         "dialects other than StableHLO, CHLO and Shardy are refused": (
-            f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant {MHLO}"
+            f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant "
+            f"{PIPELINES} {MHLO}"
         ),
         "functions, blocks and meshes are read when a program is prepared, not run as ops": (
             f"{CONTAINERS} sdy.mesh {TERMINATORS}"

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from tests.jax.versions import set_mesh, spec_of
+
 AUTO = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 EXPLICIT = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Explicit,) * 2)
 MIXED = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto, AxisType.Explicit))
@@ -246,6 +248,8 @@ CASES = {
 
 def spec_entries(spec: Any) -> list[Any]:
     """``spec`` as JSON has it, without entries that say nothing at its end."""
+    if isinstance(spec, str):
+        return [spec]
     entries = [list(entry) if isinstance(entry, tuple) else entry for entry in spec]
     while entries and entries[-1] is None:
         entries.pop()
@@ -274,11 +278,16 @@ def compiled_specs(case: Case) -> Any:
 
     given = {"in_shardings": case.in_shardings, "out_shardings": case.out_shardings}
     options = {name: on_devices(tree) for name, tree in given.items() if tree is not None}
-    with jax.set_mesh(mesh):
+    with set_mesh(mesh):
         jitted = jax.jit(case.fn, **options, **case.jit)
         lowered = jitted.lower(*jax.tree.map(argument, case.args))
         shardings = lowered.compile().output_shardings
-    return [spec_entries(sharding.spec) for sharding in jax.tree.leaves(shardings)]
+    return [
+        spec_entries(spec_of(sharding, mesh, len(info.shape)))
+        for sharding, info in zip(
+            jax.tree.leaves(shardings), jax.tree.leaves(lowered.out_info), strict=True
+        )
+    ]
 
 
 if __name__ == "__main__":

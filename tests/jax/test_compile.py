@@ -18,6 +18,7 @@ from shardcore.jax import lower
 
 from tests.jax import transformer
 from tests.jax.programs import CASES
+from tests.jax.versions import set_mesh, since
 
 PERMUTED = [3, 1, 0, 2, 4, 5, 7, 6]
 
@@ -78,7 +79,7 @@ def test_programs_compute_what_jax_computes(name: str) -> None:
     args = arrays(case.args)
     found = compiled(*args)
     # On one device, but for functions that name axes of the mesh.
-    with jax.set_mesh(on):
+    with set_mesh(on):
         placed = jax.tree.map(
             lambda leaf, like: (
                 leaf if like.sharding is None else jax.device_put(leaf, like.sharding)
@@ -118,7 +119,8 @@ def test_steps_of_training_with_donation(policy: str) -> None:
         before = mine
         mine, my_loss = jax.block_until_ready(compiled(mine, tokens))
         theirs, their_loss = reference(theirs, tokens)
-        agree((mine, my_loss), (theirs, their_loss))
+        # Arrays that NumPy has looked at cannot be donated in JAX 0.11.
+        agree((jax.tree.map(jnp.copy, mine), my_loss), (theirs, their_loss))
         assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
     for leaf, spec in zip(
         jax.tree.leaves(mine[0]), jax.tree.leaves(transformer.specs()), strict=True
@@ -287,6 +289,7 @@ def test_a_policy_that_does_not_exist() -> None:
         shardcore.jax.compile(lower(jnp.sin, jnp.ones(8), mesh=mesh(x=8)), policy="most")
 
 
+@since("0.9", "XLA computes products of sharded int4 wrongly, without shardcore too")
 @pytest.mark.parametrize("dtype", [jnp.int4, jnp.uint4])
 def test_elements_may_take_less_than_a_byte(dtype: Any) -> None:
     def fn(a: Any, b: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 import shardcore.jax
 
 from tests.jax.programs import CASES, Case, spec_entries
+from tests.jax.versions import since, use_abstract_mesh
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,6 +26,8 @@ def compiled() -> dict[str, Any]:
         **os.environ,
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        # JAX 0.7 has it off.
+        "JAX_USE_SHARDY_PARTITIONER": "1",
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.jax.programs"],
@@ -44,14 +47,23 @@ def propagated(case: Case) -> shardcore.jax.JaxResult:
     return lowered.propagate()
 
 
-@pytest.mark.parametrize("name", CASES)
+def parameter(name: str) -> Any:
+    """A parameter; those that JAX 0.7 has over devices only are skipped there."""
+    on_devices = ("constraint", "unconstrained", "reshard", "explicit_gradient", "explicit")
+    why = "it takes no specs in constraints and no explicit axes without devices"
+    return pytest.param(name, marks=[since("0.8", why)] if name in on_devices else [])
+
+
+@pytest.mark.parametrize("name", [*map(parameter, CASES)])
 def test_results_are_sharded_as_on_devices(name: str, compiled: dict[str, Any]) -> None:
     case = CASES[name]
+    if any("GSPMDSharding" in str(spec) for spec in compiled[name]):
+        pytest.skip("Shardy leaves parts of axes on results; JAX 0.10 and later do not")
     specs = propagated(case).out_specs
     assert [spec_entries(spec) for spec in jax.tree.leaves(specs)] == compiled[name]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*map(parameter, CASES)])
 def test_trees_are_those_of_the_function(name: str) -> None:
     case = CASES[name]
     result = propagated(case)
@@ -59,7 +71,7 @@ def test_trees_are_those_of_the_function(name: str) -> None:
     wanted = jax.tree.structure(case.args)
     assert jax.tree.structure(result.in_specs, is_leaf=is_leaf) == wanted
     assert jax.tree.structure(result.in_shardings, is_leaf=is_leaf) == wanted
-    with jax.sharding.use_abstract_mesh(case.mesh):
+    with use_abstract_mesh(case.mesh):
         returned = jax.eval_shape(case.fn, *case.args)
     assert jax.tree.structure(result.out_shardings) == jax.tree.structure(returned)
     shapes = [leaf.shape for leaf in jax.tree.leaves(case.args)]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardcore.jax
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardcore import DimSharding, Mesh, TensorSharding, VerificationError
 from shardcore.session.sweep import sweep
 
@@ -46,7 +46,7 @@ def test_a_session_of_a_function_with_any_sharding(given: TensorSharding, expect
 def test_results_over_another_mesh_are_over_it_in_jax_too() -> None:
     session = shardcore.jax.lower(product, *ARGUMENTS, mesh=MESH).session(mesh={"z": 8})
     session.set("a", PartitionSpec("z"))
-    mesh = AbstractMesh((8,), ("z",))
+    mesh = AbstractMesh((8,), ("z",), axis_types=(AxisType.Auto,))
     assert session.result.out_shardings == NamedSharding(mesh, PartitionSpec("z"))
     twin = pickle.loads(pickle.dumps(session))
     assert twin.result.out_shardings == session.result.out_shardings

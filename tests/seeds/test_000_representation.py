@@ -239,6 +239,7 @@ def test_dims_that_do_not_divide_are_padded_everywhere() -> None:
         }}"""
     )
     array = np.arange(168, dtype=np.float32).reshape(7, 3, 8)
-    PassManager.parse("builtin.module(func.func(sdy-pad-for-divisibility))").run(module)
+    pipeline = "builtin.module(func.func(sdy-pad-for-divisibility))"
+    PassManager.parse(pipeline, shardy="0.10").run(module)
     assert str(module["%0"].type) == "tensor<8x4x9xf32>"
     np.testing.assert_array_equal(module.simulate(array)[0], -array)

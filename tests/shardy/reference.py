@@ -19,8 +19,13 @@ from typing import Any
 
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
+from shardcore.shardy import default_shardy
 
 PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
+IS_NEW = default_shardy() != "0.10"
+"""Whether the reference is newer than that of jaxlib 0.10."""
+PAD = "sdy-pad-for-divisibility" if IS_NEW else "func.func(sdy-pad-for-divisibility)"
+"""The pass that pads, which runs on modules in newer versions."""
 
 
 class RejectedError(Exception):

@@ -198,6 +198,7 @@ RAISING: dict[str, Callable[[], object]] = {
     "syntax": lambda: Mesh.parse("<"),
     "invalid-mesh": lambda: Mesh({"x": 0}),
     "unpartitionable": lambda: Module.parse(UNKNOWN_CALL).propagate().partition(),
+    "shardy-version": lambda: Module.parse("", shardy="0.1"),
     "invalid-problem": lambda: StrategyProblem([], []).evaluate([0]),
     "unknown-location": lambda: Module.parse("").at("model.py:3"),
     "unknown-mesh": lambda: TensorSharding("@mesh", []).replication_factor,

@@ -14,11 +14,15 @@ from shardcore import (
     AxisRef,
     DimSharding,
     Mesh,
+    Module,
     ParseError,
+    PassManager,
     ProgramTooLargeError,
+    ShardcoreError,
     TensorSharding,
     VerificationError,
 )
+from shardcore.calculus import NamedArray
 
 MESH = Mesh({"x": 8, "y": 4, "z": 2})
 OPEN = DimSharding(is_closed=False)
@@ -32,6 +36,9 @@ CASES = {
     "<@mesh, []>": TensorSharding(MESH, [], mesh_name="mesh"),
     '<@mesh, [{"x", "y":(1)2}, {}]>': TensorSharding(
         MESH, [["x", half("y")], None], mesh_name="@mesh"
+    ),
+    '<@mesh, [{"x"}], unreduced=max{"y"}>': TensorSharding(
+        MESH, ["x"], unreduced="y", reduction_op="max", mesh_name="mesh"
     ),
     '<@mesh, [{?}, {"x", ?}p1, {"y"}p0]>': TensorSharding(
         MESH,
@@ -318,3 +325,61 @@ def test_equivalence_is_that_of_the_definition(
     # 24 elements a dim divide by every number of shards here, so no two shards look alike.
     assert one.is_equivalent(other) == (held(one, (24, 24)) == held(other, (24, 24)))
     assert one.is_equivalent(one, shape)
+
+
+def test_reductions_over_unreduced_axes() -> None:
+    sharding = TensorSharding(MESH, ["x"], unreduced="y", reduction_op="min")
+    assert sharding.reduction_op == "min"
+    summed = TensorSharding(MESH, ["x"], unreduced="y")
+    assert summed.reduction_op == "sum"
+    assert summed == TensorSharding.parse(str(summed).replace("unreduced=", "unreduced=sum"))
+    assert sharding != summed
+    assert not sharding.is_equivalent(summed)
+    assert sharding.is_equivalent(sharding.with_mesh(MESH))
+    assert sharding.closed().canonical().reduction_op == "min"
+    # Without unreduced axes there is nothing to reduce.
+    assert TensorSharding(MESH, ["x"], reduction_op="max") == TensorSharding(MESH, ["x"])
+    with pytest.raises(ValueError, match="reduction_op is one of 'sum', 'max', 'min', not mean"):
+        TensorSharding(MESH, ["x"], unreduced="y", reduction_op="mean")  # type: ignore[arg-type]
+
+
+def test_notations_without_reductions_refuse_them() -> None:
+    sharding = TensorSharding(MESH, ["x"], unreduced="y", reduction_op="max")
+    for convert in (NamedArray.from_sharding, TensorSharding.to_hlo):
+        with pytest.raises(VerificationError, match="has no max over unreduced axes"):
+            convert(sharding)
+
+
+REDUCED = """sdy.mesh @mesh = <["x"=8, "y"=4, "z"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced=max{"y"}>}) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}
+"""  # noqa: E501
+COLLECTIVE = """sdy.mesh @mesh = <["x"=8]>
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.all_reduce sum {"x"} %a out_sharding=<@mesh, [{}]> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("text", [REDUCED, REDUCED.replace("max", "sum"), COLLECTIVE])
+def test_older_versions_of_shardy_know_no_reductions(text: str) -> None:
+    assert str(Module.parse(text, shardy="0.12")) == text
+    with pytest.raises(ShardcoreError) as caught:
+        Module.parse(text, shardy="0.10")
+    assert caught.value.code == "shardy-version"
+    assert caught.value.hint is not None
+    assert 'shardy="0.12"' in caught.value.hint
+
+
+def test_a_pass_of_an_older_version_does_not_lose_a_reduction() -> None:
+    module = Module.parse(REDUCED, shardy="0.12")
+    PassManager.parse("builtin.module(sdy-close-shardings)").run(module)
+    assert 'unreduced=max{"y"}' in str(module)
+    with pytest.raises(ShardcoreError) as caught:
+        PassManager.parse("builtin.module(sdy-close-shardings)", shardy="0.10").run(module)
+    assert caught.value.code == "shardy-version"
+    assert "the reduction 'max' over unreduced axes" in str(caught.value)
+    summed = Module.parse(REDUCED.replace("max", ""), shardy="0.12")
+    PassManager.parse("builtin.module(sdy-close-shardings)", shardy="0.10").run(summed)

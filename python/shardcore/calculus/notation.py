@@ -266,8 +266,19 @@ class NamedArray:
 
         Priorities and explicitly replicated axes matter to propagation only, not to what a device
         holds; they are left out.
+
+        Raises:
+            VerificationError: its unreduced axes are not summed over (``notation``).
         """
         expect(sharding, TensorSharding)
+        if sharding.reduction_op != "sum":
+            raise mistake(
+                VerificationError,
+                "notation",
+                f"the notation has no {sharding.reduction_op} over unreduced axes",
+                hint="it has sums",
+                text=str(sharding),
+            )
         labels = list(names) if names is not None else default_names(sharding.rank)
         sizes: Sequence[int | None] = shape if shape is not None else [None] * sharding.rank
         dims = tuple(

@@ -1,8 +1,9 @@
 """Shardings as JAX's ``PartitionSpec`` writes them: ``P("X", None)``, ``P(("X", "Y"))``.
 
 JAX is not needed: a spec is anything that lists, for each dim, ``None``, an axis, a tuple of axes
-or ``PartitionSpec.UNCONSTRAINED``, and may have a set of axes called ``unreduced``. Dims beyond its
-length have no axes. Only :func:`to_jax` imports JAX.
+or ``PartitionSpec.UNCONSTRAINED``, and may have a set of axes called ``unreduced``, with the
+``unreduced_kind`` that the terms on devices are reduced by. Dims beyond its length have no axes.
+Only :func:`to_jax` imports JAX.
 
 Source: the documentation of ``jax.sharding.PartitionSpec``.
 """
@@ -19,6 +20,9 @@ from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
 from shardcore.errors import CalculusError, Diagnostic, ProgramTooLargeError
 from shardcore.expected import expect
+
+KINDS = ("sum", "max", "min")
+"""What arrays may be left unreduced by; JAX has ``max`` and ``min`` since 0.11."""
 
 
 class Unconstrained:
@@ -42,12 +46,42 @@ class Spec(NamedTuple):
 
     dims: tuple[str | tuple[str, ...] | Unconstrained | None, ...]
     unreduced: frozenset[str] = frozenset()
+    unreduced_kind: str = "sum"
+    """What terms along the unreduced axes are reduced by: one of :data:`KINDS`."""
+    reduced: frozenset[str] = frozenset()
+    """Axes along which the gradient is unreduced; the array itself has none of them."""
 
     def __str__(self) -> str:
         parts = [*map(repr, self.dims)]
-        if self.unreduced:
-            parts.append(f"unreduced={{{', '.join(map(repr, sorted(self.unreduced)))}}}")
+        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if axes:
+                parts.append(f"{name}={{{', '.join(map(repr, sorted(axes)))}}}")
+        if self.unreduced and self.unreduced_kind != "sum":
+            parts.append(f"unreduced_kind={self.unreduced_kind}")
         return f"P({', '.join(parts)})"
+
+
+def is_spec(value: object) -> bool:
+    """Whether ``value`` is a spec of JAX's, or ours."""
+    # Those of JAX before 0.10 have no `partitions`.
+    is_named = type(value).__name__ in ("PartitionSpec", "P")
+    return isinstance(value, Spec) or (is_named and hasattr(value, "unreduced"))
+
+
+def entries_of(spec: Any) -> Iterable[Any]:
+    """The entries of ``spec``, for each dim one.
+
+    Since JAX 0.10 specs with unreduced or reduced axes cannot be iterated over.
+    """
+    if isinstance(spec, Spec):
+        return spec.dims
+    return getattr(spec, "partitions", spec)  # type: ignore[no-any-return]
+
+
+def kind_of(spec: Any) -> str:
+    """What the terms along the unreduced axes of ``spec`` are reduced by: one of :data:`KINDS`."""
+    kind = getattr(spec, "unreduced_kind", None)
+    return "sum" if kind is None else str(getattr(kind, "name", kind))
 
 
 def is_unconstrained(entry: object) -> bool:
@@ -63,20 +97,28 @@ def from_spec(
     shape: Sequence[int] | None = None,
     name: str | None = None,
     dtype: str | None = None,
+    any_kind: bool = False,
 ) -> NamedArray:
     """Return an array with the sharding ``spec``.
 
     The number of dims is ``rank``, or that of ``names`` or ``shape``, or as many as the spec has.
+    Arrays are unreduced by sums; with ``any_kind`` what else the spec says is left out.
 
     Raises:
-        CalculusError: the spec has more dims, or entries of another kind, or ``rank``, ``names``
-            and ``shape`` disagree (``notation``).
+        CalculusError: the spec has more dims, or entries of another kind, or is unreduced by a
+            maximum or a minimum, or ``rank``, ``names`` and ``shape`` disagree (``notation``).
         VerificationError: an axis is used twice (``axis-overlap``).
     """
-    # JAX's specs with unreduced axes cannot be iterated over.
-    entries = list(
-        items(spec.dims if isinstance(spec, Spec) else getattr(spec, "partitions", spec), "entries")
-    )
+    if not any_kind and kind_of(spec) != "sum":
+        raise mistake(
+            CalculusError,
+            "notation",
+            f"arrays are unreduced by sums, not by {kind_of(spec)}",
+            hint="programs may have other kinds, the calculus not",
+            text=str(spec),
+            filename="<spec>",
+        )
+    entries = list(items(entries_of(spec), "entries"))
     if rank is None:
         rank = next((len(known) for known in (names, shape) if known is not None), len(entries))
     if rank > MOST_ITEMS:

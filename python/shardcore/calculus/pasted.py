@@ -90,7 +90,11 @@ def sharding_of(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> Ten
     sharding = parse_whole(text, known).sharding
     assert sharding.mesh is not None
     return TensorSharding(
-        sharding.mesh, sharding.dims, unreduced=sharding.unreduced, mesh_name=name
+        sharding.mesh,
+        sharding.dims,
+        unreduced=sharding.unreduced,
+        reduction_op=sharding.reduction_op,
+        mesh_name=name,
     )
 
 

@@ -22,7 +22,13 @@ from shardcore.calculus.axes import axis_size
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.notation_parser import Parser
-from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, Unconstrained, from_spec
+from shardcore.calculus.partition_spec import (
+    KINDS,
+    UNCONSTRAINED,
+    Spec,
+    Unconstrained,
+    from_spec,
+)
 from shardcore.calculus.pasted import over, unwrap
 from shardcore.errors import CalculusError
 from shardcore.expected import expect
@@ -34,7 +40,8 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|[\\
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _UNCONSTRAINED = re.compile(r"(?:(?:jax\.sharding\.)?(?:P|PartitionSpec)\.)?UNCONSTRAINED\b")
 _NONE = re.compile(r"None\b")
-_UNREDUCED = re.compile(r"unreduced\s*=")
+_AXES = re.compile(r"(unreduced|reduced)\s*=")
+_KIND = re.compile(r"unreduced_kind\s*=\s*(?:(?:jax\.sharding\.)?UnreducedKind\.)?(\w+)")
 _HINT = 'a spec is written P("X", None, ("Y", "Z"))'
 
 Entry = str | tuple[str, ...] | Unconstrained | None
@@ -43,6 +50,8 @@ Entry = str | tuple[str, ...] | Unconstrained | None
 def parse_spec(text: str) -> Spec:
     """Parse ``P("X", None, ("Y", "Z"), P.UNCONSTRAINED, unreduced={"W"})``.
 
+    After ``unreduced`` may come ``unreduced_kind=max``, as JAX prints it, and ``reduced={"V"}``.
+
     Raises:
         ParseError: it is no spec (``notation``).
     """
@@ -50,18 +59,27 @@ def parse_spec(text: str) -> Spec:
     if not parser.match(_SPEC):
         raise parser.unexpected("a spec", _HINT)
     entries: list[Entry] = []
-    unreduced: tuple[str, ...] = ()
+    said: dict[str, tuple[str, ...]] = {}
+    kind = None
     while not parser.take(")"):
-        if entries or unreduced:
+        if entries or said or kind:
             parser.expect(",", _HINT)
             if parser.take(")"):
                 break
-        if not unreduced and parser.match(_UNREDUCED):
-            unreduced = _axes(parser, "{", "}")
+        start = parser.position
+        if kind is None and (found := parser.match(_KIND)):
+            kind = found[1]
+            if kind not in KINDS:
+                parser.position = start
+                raise parser.unexpected(f"a kind, one of {', '.join(KINDS)}", _HINT)
+        elif (found := parser.match(_AXES)) and found[1] not in said:
+            said[found[1]] = _axes(parser, "{", "}")
         else:
+            parser.position = start
             entries.append(_entry(parser))
     parser.end()
-    return Spec(tuple(entries), frozenset(unreduced))
+    unreduced, reduced = (frozenset(said.get(name, ())) for name in ("unreduced", "reduced"))
+    return Spec(tuple(entries), unreduced, kind or "sum", reduced)
 
 
 def _entry(parser: Parser) -> Entry:
@@ -185,7 +203,11 @@ def _of(sharding: TensorSharding, text: str, shape: Sequence[int] | None) -> Spe
     array = NamedArray.from_sharding(sharding)
     array = array if shape is None else _sized(array, shape, text)
     whole = TensorSharding(
-        mesh, sharding.dims, replicated=sharding.replicated, unreduced=sharding.unreduced
+        mesh,
+        sharding.dims,
+        replicated=sharding.replicated,
+        unreduced=sharding.unreduced,
+        reduction_op=sharding.reduction_op,
     )
     return Spelling(array, mesh, whole)
 

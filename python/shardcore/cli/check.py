@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     print_json,
     print_text,
     progress_bar,
@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
         "expectations hold, and 1 with the difference printed if not.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "--expect", required=True, metavar="FILE", help="the expectations; see docs/check.md"
     )
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.expect == "-":
         options.parser.error("expectations are a file")
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(legalize_chlo=options.legalize_chlo, progress=progress)
     warn(result)

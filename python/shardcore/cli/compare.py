@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import PROGRAM_HELP, count, print_json, read_module, warn
+from shardcore.cli.options import add_program, count, print_json, read_module, warn
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.units import format_bytes, format_seconds, plural
 
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
         "aggressive strategy resolves conflicts, the basic one does not.",
     )
     parser.set_defaults(command=run)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "--strategy",
         type=_strategies,
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     import shardcore
 
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     results = {name: module.propagate(strategy=name) for name in options.strategy}
     for result in results.values():
         warn(result)

@@ -8,7 +8,7 @@ from typing import Any
 import shardcore
 from shardcore.cli.diagnosed import add_ignore, show_diagnostics
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     count,
     print_json,
     progress_bar,
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         "under two policies, show the differences by line.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "other", metavar="FILE", nargs="?", help="a second program to compare with the first"
     )
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     _check_memory(options)
     if options.hardware == "all":
         return _every_chip(options)
-    results = [_completed(path) for path in _paths(options)]
+    results = [_completed(path, options.shardy) for path in _paths(options)]
     costs = [cost for result in results for cost in _costs(options, result)]
     from shardcore.report.console import show
 
@@ -206,9 +206,9 @@ def _costs(options: argparse.Namespace, result: shardcore.Result) -> list[shardc
     return [shardcore.cost(result, options.hardware, each, **given) for each in options.policy]
 
 
-def _completed(path: str) -> shardcore.Result:
+def _completed(path: str, shardy: str | None) -> shardcore.Result:
     """The program at ``path`` with its shardings completed."""
-    module = read_module(path)
+    module = read_module(path, shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
     warn(result)
@@ -224,7 +224,7 @@ def _every_chip(options: argparse.Namespace) -> int:
     if options.other is not None or len(options.policy) > 1:
         options.parser.error("--hardware all takes one program and one policy")
     [policy] = options.policy
-    rows = on_every_chip(_completed(options.file), policy, **_given(options))
+    rows = on_every_chip(_completed(options.file, options.shardy), policy, **_given(options))
     if options.json:
         print_json({"policy": policy, "hardware": [row.record() for row in rows]})
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import PROGRAM_HELP, count, print_text, progress_bar, read_module, warn
+from shardcore.cli.options import add_program, count, print_text, progress_bar, read_module, warn
 from shardcore.errors import ShardcoreError
 from shardcore.report.graph.folding import MAX_NODES
 
@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
         "repeated layers once, then ops by scope or by source line.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
     warn(result)

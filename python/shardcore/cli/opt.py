@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import shardcore
-from shardcore.cli.options import HelpFormatter, Parser, progress_bar, read_text, write
+from shardcore.cli.options import HelpFormatter, Parser, add_shardy, progress_bar, read_text, write
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -44,28 +44,31 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--verify-each", action="store_true", help="verify the program after each pass"
     )
+    add_shardy(parser)
     options, flags = parser.parse_known_args(arguments)
-    passes, unknown = _pass_flags(flags)
+    passes, unknown = _pass_flags(flags, options.shardy)
     if unknown:
         if options.file == "-" and len(unknown) == 1 and not unknown[0].startswith("-"):
             options.file = unknown[0]
         else:
             # For an unknown flag that looks like a pass the error suggests a pass.
-            shardcore.PassManager.from_flags([flag for flag in unknown if flag.startswith("-")])
+            shardcore.PassManager.from_flags(
+                [flag for flag in unknown if flag.startswith("-")], shardy=options.shardy
+            )
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.pass_pipeline is not None and passes:
         parser.error("--pass-pipeline cannot be used together with pass flags")
     if options.pass_pipeline is not None:
-        manager = shardcore.PassManager.parse(options.pass_pipeline)
+        manager = shardcore.PassManager.parse(options.pass_pipeline, shardy=options.shardy)
     else:
-        manager = shardcore.PassManager.from_flags(passes)
+        manager = shardcore.PassManager.from_flags(passes, shardy=options.shardy)
     manager.enable_verifier(options.verify_each)
     text, name = read_text(options.file)
     pieces = _split(text) if options.split_input_file else [text]
     outputs = []
     with progress_bar() as progress:
         for piece in pieces:
-            module = shardcore.Module.parse(piece, filename=name)
+            module = shardcore.Module.parse(piece, filename=name, shardy=options.shardy)
             if options.import_hlo_shardings:
                 module = shardcore.import_hlo_shardings(module)
             manager.run(module, progress=progress)
@@ -74,14 +77,15 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _pass_flags(flags: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Split flags into those that name passes, and others."""
+def _pass_flags(flags: Iterable[str], shardy: str | None) -> tuple[list[str], list[str]]:
+    """Split flags into those that name passes of ``shardy``, and others."""
+    known = shardcore.PassManager.pass_names(shardy=shardy)
     passes: list[str] = []
     unknown: list[str] = []
     for flag in flags:
         name = flag.lstrip("-").partition("=")[0]
-        known = flag.startswith("-") and name in shardcore.PassManager.pass_names()
-        (passes if known else unknown).append(flag)
+        is_pass = flag.startswith("-") and name in known
+        (passes if is_pass else unknown).append(flag)
     return passes, unknown
 
 

@@ -28,11 +28,10 @@ _MAX_INDENTED_ROWS = 1000
 _MAX_DIGITS = 18
 _MAX_COUNT = 2**63 - 1
 
-PROGRAM_HELP = (
+_PROGRAM_HELP = (
     "the program: MLIR text, - is standard input; or model.py:build, a Python function that "
     "returns a function and its arguments"
 )
-"""The help of ``FILE``, the program of a command."""
 JSON_SCHEMA = 1
 """The version of the JSON of all commands: raised when a key goes, or changes its meaning."""
 PROGRESS_AFTER_SECONDS = 1.0
@@ -99,8 +98,26 @@ def read_text(path: str) -> tuple[bytes, str]:
     return files.read(path), os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def read_module(path: str) -> shardcore.Module:
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add ``FILE``, the program of a command, and ``--shardy``, the version that it follows."""
+    parser.add_argument("file", metavar="FILE", help=_PROGRAM_HELP)
+    add_shardy(parser)
+
+
+def add_shardy(parser: argparse.ArgumentParser) -> None:
+    """Add ``--shardy``, the version of Shardy that is followed."""
+    parser.add_argument(
+        "--shardy",
+        metavar="VERSION",
+        help=f"follow the Shardy of this jaxlib, one of {', '.join(shardcore.SHARDY_VERSIONS)} "
+        "[that of the installed jaxlib, else the newest]",
+    )
+
+
+def read_module(path: str, shardy: str | None) -> shardcore.Module:
     """The program at ``path``, or on standard input for ``-``; HLO is converted.
+
+    ``shardy`` is that of :meth:`shardcore.Module.parse`.
 
     Raises:
         OSError: as for :func:`read_text`.
@@ -108,8 +125,8 @@ def read_module(path: str) -> shardcore.Module:
     """
     text, name = read_text(path)
     if path.endswith(".hlo.pb") or hlo.is_hlo(text):
-        return hlo.read(text, filename=name)
-    return shardcore.Module.parse(text, filename=name)
+        return hlo.read(text, filename=name, shardy=shardy)
+    return shardcore.Module.parse(text, filename=name, shardy=shardy)
 
 
 def write(path: str, text: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     count,
     print_json,
     progress_bar,
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
         "computed and what is sent.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where the local program goes; - is standard output"
     )
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.json and options.output == "-":
         options.parser.error("--json and -o - both want standard output")
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
         partitioned = result.partition(options.policy, progress=progress)

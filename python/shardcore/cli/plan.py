@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import shardcore
-from shardcore.cli.options import PROGRAM_HELP, print_json, progress_bar, read_module
+from shardcore.cli.options import add_program, print_json, progress_bar, read_module
 from shardcore.cli.where import add_hardware, cost_options, mesh
 from shardcore.units import parse_bytes
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
         "--keep names them. Ctrl-C prints the best so far.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "--memory", type=_memory, metavar="16GiB", help="the memory of a device [the chip's]"
     )
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         found = shardcore.plan(
             module,

@@ -8,7 +8,7 @@ from typing import Any
 
 from shardcore.cli.diagnosed import add_ignore, show_diagnostics
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     count,
     print_fitted,
     print_json,
@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         "the source; then how much is sharded, and over which axes.",
     )
     propagate.set_defaults(command=run, parser=propagate)
-    propagate.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(propagate)
     propagate.add_argument(
         "-o", "--output", metavar="FILE", help="write the program here (- is standard output)"
     )
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.json and options.output == "-":
         options.parser.error("--json and -o - both want standard output")
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         start = time.perf_counter()
         result = module.propagate(

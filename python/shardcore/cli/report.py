@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     count,
     print_text,
     progress_bar,
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
         "where their axes come from, the predicted timeline, and the memory over it.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="where the page goes: out.html")
     parser.add_argument(
         "--trace",
@@ -80,7 +80,9 @@ def run(options: argparse.Namespace) -> int:
     paths = [options.file] if options.against is None else [options.file, options.against]
     with progress_bar() as progress:
         results = [
-            read_module(path).propagate(legalize_chlo=options.legalize_chlo, progress=progress)
+            read_module(path, options.shardy).propagate(
+                legalize_chlo=options.legalize_chlo, progress=progress
+            )
             for path in paths
         ]
     warn(results[0])

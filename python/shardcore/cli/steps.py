@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     count,
     print_fitted,
     print_json,
@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         "line, and each tensor with its sharding before and after.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument("--priority", type=count, metavar="N", help="this user priority only")
     parser.add_argument(
         "--value",
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
     warn(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import PROGRAM_HELP, count, print_json, progress_bar, read_module
+from shardcore.cli.options import add_program, count, print_json, progress_bar, read_module
 from shardcore.cli.where import add_hardware, cost_options, mesh
 
 
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
         "starts with the shortest step.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "--set",
         action="append",
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         known += (one for one in dict.fromkeys(found) if one not in known)
     if not choices and not options.mesh:
         options.parser.error("there is nothing to try: give --set or --mesh")
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         rows = sweep(
             module,

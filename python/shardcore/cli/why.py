@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import (
-    PROGRAM_HELP,
+    add_program,
     count,
     print_fitted,
     print_json,
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
         "and which edit of one removes them.",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("file", metavar="FILE", help=PROGRAM_HELP)
+    add_program(parser)
     parser.add_argument(
         "value",
         metavar="VALUE",
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if (options.value is None) == (options.collectives is None):
         options.parser.error("give a VALUE or --collectives N")
-    module = read_module(options.file)
+    module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
     warn(result)

@@ -117,6 +117,7 @@ def timed(
     return Cost(
         hardware=chip,
         policy=local.policy,
+        shardy=local.module.shardy,
         flops=sum(map(mul, [kind.flops for kind in kinds], counts)),
         transcendentals=sum(map(mul, [kind.transcendentals for kind in kinds], counts)),
         hbm_bytes=sum(map(mul, [kind.bytes for kind in kinds], counts)),

@@ -39,6 +39,8 @@ class Cost:
     """The chip that times are for."""
     policy: str
     """The policy that made the per-device program: ``xla``, ``shardy`` or ``least``."""
+    shardy: str
+    """The version of Shardy that the program follows, one of ``shardcore.SHARDY_VERSIONS``."""
     flops: int
     """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
     transcendentals: int
@@ -198,6 +200,7 @@ class Cost:
         return {
             "hardware": self.hardware.name,
             "policy": self.policy,
+            "shardy": self.shardy,
             "flops": self.flops,
             "flops_counting_loops_once": self.flops_counting_loops_once,
             "transcendentals": self.transcendentals,

@@ -12,11 +12,11 @@ are taken, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.bounded import shown
-from shardcore.calculus.partition_spec import Spec, from_spec
+from shardcore.calculus.partition_spec import from_spec, is_spec
 from shardcore.calculus.pasted import unwrap
 from shardcore.calculus.spellings import parse_spec
 from shardcore.errors import ShardcoreError
@@ -36,6 +36,8 @@ class ExpectedSharding:
     """Whether it is written as in JAX."""
     hlo: HloSharding | None = None
     """The sharding where it is in GSPMD's notation; it has no ``dims`` then."""
+    reduction_op: Literal["sum", "max", "min"] = "sum"
+    """How values are reduced over ``unreduced``."""
 
     def holds(
         self, sharding: TensorSharding | None, shape: tuple[int | None, ...], mesh: Mesh | None
@@ -61,13 +63,19 @@ class ExpectedSharding:
             sharding = TensorSharding.fully_replicated(mesh, rank)
         assert sharding.mesh is not None
         try:
-            wanted = TensorSharding(sharding.mesh, dims, unreduced=self._unreduced(sharding.mesh))
+            wanted = TensorSharding(
+                sharding.mesh,
+                dims,
+                unreduced=self._unreduced(sharding.mesh),
+                reduction_op=self.reduction_op,
+            )
         except ShardcoreError as error:
             return error.message
         if wanted.is_fully_closed:
             sizes = [size for size in shape if size is not None]
             return wanted.is_equivalent(sharding, sizes if len(sizes) == rank else None)
-        return sharding.unreduced == wanted.unreduced and all(
+        unreduced = (sharding.unreduced, sharding.reduction_op)
+        return unreduced == (wanted.unreduced, wanted.reduction_op) and all(
             actual.axes[: len(dim.axes)] == dim.axes
             and (dim.is_open or len(actual.axes) == len(dim.axes))
             for dim, actual in zip(wanted.dims, sharding.dims, strict=True)
@@ -137,7 +145,7 @@ def _of_object(given: object) -> ExpectedSharding | tuple[str, str]:
     if isinstance(given, TensorSharding):
         return _of_sharding(given, str(given))
     spec: Any = getattr(given, "spec", given)
-    if isinstance(spec, Spec) or hasattr(spec, "partitions"):
+    if is_spec(spec):
         return _of_spec(spec, str(spec))
     return f"{shown(given)} is no sharding", _HINT
 
@@ -149,7 +157,13 @@ def _of_spec(spec: Any, text: str) -> ExpectedSharding:
 
 
 def _of_sharding(sharding: TensorSharding, text: str) -> ExpectedSharding:
-    return ExpectedSharding(text, sharding.dims, sharding.unreduced, is_spec=False)
+    return ExpectedSharding(
+        text,
+        sharding.dims,
+        sharding.unreduced,
+        is_spec=False,
+        reduction_op=sharding.reduction_op,
+    )
 
 
 def device_alone(sharding: TensorSharding | None) -> int | None:
@@ -165,7 +179,13 @@ def dims_text(sharding: TensorSharding | None, rank: int) -> str:
     """``sharding`` as in ``sdy``, without its mesh; all dims without axes if there is none."""
     if sharding is None:
         return f"[{', '.join(['{}'] * rank)}]"
-    text = str(TensorSharding("@mesh", sharding.closed().dims, unreduced=sharding.unreduced))
+    closed = TensorSharding(
+        "@mesh",
+        sharding.closed().dims,
+        unreduced=sharding.unreduced,
+        reduction_op=sharding.reduction_op,
+    )
+    text = str(closed)
     return text.removeprefix("<@mesh, ").removesuffix(">")
 
 
@@ -174,7 +194,8 @@ def spec_text(sharding: TensorSharding | None) -> str | None:
     if sharding is None:
         return "P()"
     axes = [axis for dim in sharding.dims for axis in dim.axes]
-    if not all(axis.is_full for axis in (*axes, *sharding.unreduced)):
+    is_of_whole_axes = all(axis.is_full for axis in (*axes, *sharding.unreduced))
+    if not is_of_whole_axes or sharding.reduction_op != "sum":
         return None
     entries = [tuple(axis.name for axis in dim.axes) for dim in sharding.dims]
     while entries and not entries[-1]:

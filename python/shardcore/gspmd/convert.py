@@ -151,6 +151,9 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
         message = f"the mesh @{sharding.mesh_name} of this sharding is not known"
         hint = "give it one: sharding.with_mesh(mesh)"
         raise VerificationError(Diagnostic("unknown-mesh", message, hint))
+    if sharding.reduction_op != "sum":
+        message = f"GSPMD's notation has no {sharding.reduction_op} over unreduced axes"
+        raise invalid(message, "reduce the value first", text=str(sharding))
     for name in manual:
         mesh.axis_size(name)
         refs = [ref for dim in sharding.dims for ref in dim.axes]

@@ -12,13 +12,25 @@ Needs jax; ``import shardcore`` does not load it.
 from __future__ import annotations
 
 try:
-    import jax as _jax  # noqa: F401
+    import jax as _jax
 except ModuleNotFoundError as error:
     if error.name != "jax":
         raise
     raise ModuleNotFoundError(
-        "shardcore.jax needs jax, which is not installed: pip install 'shardcore[jax]'", name="jax"
+        "shardcore.jax needs jax, which is not installed: pip install 'shardcore[jax]', "
+        "on Python 3.11 or later",
+        name="jax",
     ) from None
+
+from shardcore.jax.versions import OLDEST as _OLDEST
+from shardcore.jax.versions import is_older as _is_older
+
+if _is_older(_OLDEST):
+    raise ImportError(
+        f"shardcore.jax needs jax {_OLDEST} or later, which needs Python 3.11; "
+        f"jax {_jax.__version__} is installed",
+        name="jax",
+    )
 
 from os import sep as _sep
 from pathlib import Path as _Path

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from shardcore._core import Mesh, Port, TensorSharding
 from shardcore.errors import Diagnostic
 from shardcore.jax.mistakes import mistake, mistakes
-from shardcore.jax.specs import trimmed_spec, unsayable
+from shardcore.jax.specs import implicit_axes, reduction, trimmed_spec, unsayable
 from shardcore.simulate.dtypes import DTYPES
 
 _DONATED = ("jax.buffer_donor", "tf.aliasing_output")
@@ -72,15 +72,17 @@ def leaves(
         LoweringError: JAX arrays cannot have some of the shardings (``unsayable-sharding``);
             ``.diagnostics`` has all of them.
     """
-    problems = [problem for port in ports for problem in _problems(port, own)]
+    problems = [problem for port in ports for problem in _problems(port, own, mesh)]
     if problems:
         raise mistakes(*problems)
     known: Iterable[Any] = [None] * len(ports) if avals is None else avals
     return [_leaf(port, aval, mesh) for port, aval in zip(ports, known, strict=True)]
 
 
-def _problems(port: Port, own: Mesh | None) -> list[Diagnostic]:
-    """The properties of ``port`` that JAX arrays cannot have; others are sharded over ``own``."""
+def _problems(port: Port, own: Mesh | None, mesh: jax.sharding.Mesh) -> list[Diagnostic]:
+    """The properties of ``port`` that arrays over ``mesh`` cannot have; others are sharded over
+    ``own``.
+    """
     name, sharding = port.label or port.name, _sharding_over_axes(port)
     if sharding is None:
         return []
@@ -94,9 +96,16 @@ def _problems(port: Port, own: Mesh | None) -> list[Diagnostic]:
     parts = unsayable(sharding, name)
     if parts:
         return parts
-    if sharding.unreduced:
-        axes = ", ".join(map(str, sharding.unreduced))
-        return [_problem(f"{name} is left unreduced over {axes}", "reduce it in the program")]
+    implicit = implicit_axes([axis.name for axis in sharding.unreduced], mesh)
+    if implicit:
+        axes = ", ".join(f'"{axis}"' for axis in implicit)
+        said = f"{name} is left unreduced over {axes}, which is not explicit"
+        return [_problem(said, "reduce it in the program, or give the mesh AxisType.Explicit")]
+    kind = reduction(sharding)
+    if kind != "sum":
+        hint = "reduce it in the program"
+        message = f"{name} is left unreduced by {kind}, and jax.shard_map returns sums only"
+        return [Diagnostic("unsayable-sharding", message, hint)]
     return [
         _problem(
             f"{name} is uneven: dim {dim}, of size {size}, over {sharding.sharded_size(dim)}",

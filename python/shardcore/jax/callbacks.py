@@ -8,7 +8,6 @@ operands and results of JAX's.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import jax
@@ -16,6 +15,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 from jax.interpreters.mlir import ir
+
+from shardcore.jax.private import is_ordered, with_jaxpr
 
 _CALL, _INSPECT = "xla_ffi_python_cpu_callback", "InspectSharding"
 _TARGETS = {
@@ -40,9 +41,7 @@ def without_host(traced: Any) -> Any:
     jaxpr = _replaced(traced.jaxpr, {})
     if jaxpr is traced.jaxpr:
         return traced
-    other = copy.copy(traced)
-    other._params = {**other._params, "jaxpr": jaxpr}
-    return other
+    return with_jaxpr(traced, jaxpr)
 
 
 def _replaced(value: Any, known: dict[int, Any]) -> Any:
@@ -50,9 +49,13 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
 
     Itself if it has none.
     """
-    if isinstance(value, ClosedJaxpr):
+    # Since JAX 0.11 there is one class for both, with constants, whose `.jaxpr` is itself.
+    if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
         inner = _replaced(value.jaxpr, known)
-        return value if inner is value.jaxpr else ClosedJaxpr(inner, value.consts)
+        if inner is value.jaxpr:
+            return value
+        # Calls of the same program stay calls of one function.
+        return known.setdefault(id(value), ClosedJaxpr(inner, value.consts))
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
         items = [_replaced(item, known) for item in value]
         changed = any(new is not old for new, old in zip(items, value, strict=True))
@@ -71,17 +74,13 @@ def _program(program: Any, known: dict[int, Any]) -> Any:
 
 def _equation(equation: Any, known: dict[int, Any]) -> Any:
     name, params = equation.primitive.name, equation.params
-    if name in _TARGETS and not _is_ordered(equation):
+    if name in _TARGETS and not any(map(is_ordered, equation.effects)):
         is_pure = name == "pure_callback"
         call = {"target": _TARGETS[name], "has_side_effect": not is_pure}
         return equation.replace(primitive=_call_p, params=call)
     replaced = {key: _replaced(value, known) for key, value in params.items()}
     changed = any(replaced[key] is not params[key] for key in params)
     return equation.replace(params=replaced) if changed else equation
-
-
-def _is_ordered(equation: Any) -> bool:
-    return any("Ordered" in type(effect).__name__ for effect in equation.effects)
 
 
 def _lowered(context: Any, *operands: Any, target: str, has_side_effect: bool) -> Any:

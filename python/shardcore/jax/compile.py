@@ -16,10 +16,11 @@ from shardcore.bounded import items
 from shardcore.expected import expect
 from shardcore.jax.boundary import Leaf, boundary_mesh, leaves
 from shardcore.jax.compiled import Compiled
-from shardcore.jax.local_program import LocalProgram
+from shardcore.jax.local_program import LocalProgram, with_listed_groups
 from shardcore.jax.lowered import Lowered
 from shardcore.jax.mesh import is_same_mesh
 from shardcore.jax.mistakes import mistake
+from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.trees import Trees, is_hidden
 from shardcore.partition import Partitioned
@@ -69,7 +70,8 @@ def compile(
     inputs = leaves(partitioned.arguments, trees.kept_avals, own, mesh)
     outputs = leaves(partitioned.results, trees.out_avals, own, mesh)
     ids = own.device_ids if own is not None and own.device_ids else range(mesh.size)
-    local = LocalProgram(str(partitioned.module), tuple(leaf.shard for leaf in outputs), tuple(ids))
+    text = with_listed_groups(str(partitioned.module), program.module.meshes)
+    local = LocalProgram(text, tuple(leaf.shard for leaf in outputs), tuple(ids))
     jitted, executable = _executable(local, mesh, inputs, outputs)
     # JAX says of packed arrays on several devices that they are not, and its executables refuse
     # them; jitted functions, which share the executable, do not ask.
@@ -157,19 +159,12 @@ def _executable(
         in_shardings=tuple(leaf.sharding for leaf in inputs),
         donate_argnums=tuple(index for index, leaf in enumerate(inputs) if leaf.is_donated),
     )
-    try:
-        with warnings.catch_warnings():
-            # JAX warned about donated buffers that cannot be used when it lowered the function.
-            warnings.filterwarnings("ignore", "Some donated buffers")
-            return jitted, jitted.lower(*(leaf.describe() for leaf in inputs)).compile()
-    # JAX's exceptions have no common base class.
-    except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise mistake(
-            "lowering",
-            f"JAX refuses: {' '.join(lines)[:600]}",
-            f'lower the function for these devices: platform="{mesh.devices.flat[0].platform}"',
-        ) from error
+    hint = f'lower the function for these devices: platform="{mesh.devices.flat[0].platform}"'
+    with warnings.catch_warnings():
+        # JAX warned about donated buffers that cannot be used when it lowered the function.
+        warnings.filterwarnings("ignore", "Some donated buffers")
+        lowered = ask(jitted.lower, *(leaf.describe() for leaf in inputs), of=run, hint=hint)
+        return jitted, ask(lowered.compile, hint=hint)
 
 
 def _is_packed(leaf: Leaf) -> bool:

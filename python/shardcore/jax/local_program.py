@@ -6,7 +6,8 @@ XLA compiles the per-device program inside the manual computation without partit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,18 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir
 
+from shardcore._core import Mesh
+from shardcore.jax.mistakes import mistake
+from shardcore.simulate.groups import groups_along
+
 _NAME = "shardcore_program"
+_BY_AXES = re.compile(
+    r"#stablehlo\.replica_group_mesh_axes<mesh = @(\"[^\"]+\"|[\w$.-]+), axes = \[([^\]]*)\]>"
+)
+_AXIS = re.compile(
+    r'#stablehlo\.axis_ref<name = "([^"]*)"'
+    r"(?:, sub_axis_info = #stablehlo\.sub_axis_info<pre_size = (\d+), size = (\d+)>)?>"
+)
 
 
 # Compared by identity, so that tracing caches do not mix up two programs.
@@ -51,7 +63,15 @@ _program.def_abstract_eval(_shapes)
 def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -> list[Any]:
     """Call the module's function, which is copied into the module that JAX makes."""
     target = ctx.module_context
-    module = ir.Module.parse(program.text, target.module.context)
+    try:
+        module = ir.Module.parse(program.text, target.module.context)
+    except ir.MLIRError as error:
+        [line, *_] = str(error).splitlines()[1:] or [str(error)]
+        raise mistake(
+            "lowering",
+            f"jaxlib cannot read the program of one device: {line.strip()[:300]}",
+            "it may be of a later version; shardcore.Partitioned.module has its text",
+        ) from error
     _number_by_position(module, program.device_ids)
     # The function around it says which arguments are donated.
     for op in module.body.operations:
@@ -65,6 +85,24 @@ def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -
 
 
 mlir.register_lowering(_program, _lower)
+
+
+def with_listed_groups(text: str, meshes: Mapping[str, Mesh]) -> str:
+    """Return ``text`` with the groups of collectives listed that it has by axes of ``meshes``.
+
+    Since JAX 0.11 ``shard_map`` writes them by axes; the program of one device has no meshes.
+    """
+
+    def listed(found: re.Match[str]) -> str:
+        mesh = meshes[found[1].strip('"')]
+        axes = [
+            (axis[1], int(axis[2] or 1), int(axis[3] or mesh.axis_size(axis[1])))
+            for axis in _AXIS.finditer(found[2])
+        ]
+        groups = groups_along(mesh, axes)
+        return f"dense<{groups}> : tensor<{len(groups)}x{len(groups[0])}xi64>"
+
+    return _BY_AXES.sub(listed, text)
 
 
 def _number_by_position(module: Any, device_ids: Sequence[int]) -> None:
@@ -93,7 +131,9 @@ def _elements(array: Any) -> Any:
 def _ask_for_id(op: Any, device_ids: Sequence[int]) -> None:
     """Map the position that ``op`` returns to the device id there, for all users of ``op``."""
     position = op.results[0]
-    with ir.InsertionPoint.after(op), op.location:
+    following = list(op.operation.block.operations)
+    place = following.index(op)
+    with ir.InsertionPoint(following[place + 1]), op.location:
         table = stablehlo.constant(_elements(np.asarray(device_ids, dtype=np.int32)))
         entry = stablehlo.dynamic_slice(table, [position], ir.DenseI64ArrayAttr.get([1]))
         scalar = ir.RankedTensorType.get([], table.type.element_type)

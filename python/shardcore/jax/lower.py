@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.export
 import numpy as np
 
-from shardcore.errors import ShardcoreError
 from shardcore.jax.artifacts import from_bytes, from_exported
 from shardcore.jax.callbacks import without_host
 from shardcore.jax.lowered import Lowered, from_jax_lowered
 from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
+from shardcore.jax.private import options_of, over
+from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh
 from shardcore.jax.shardings import UNSPECIFIED, for_jax, on_mesh
 
 _Shape: Any = jax.ShapeDtypeStruct
-_HINTS = {
-    "require devices": "give a jax.sharding.Mesh with devices",
-    "ordered effects": "leave out ordered=True: JAX orders them on one device alone",
-    "different from the lowering platform": "give platform= the platform of this process",
-    "values of rank at least": "a spec has at most one entry for each dim",
-    "should evenly divide the shape": "shard a dim that the axes divide, or pad it in the program",
-    "expected to be PartitionSpec": 'write a spec for each leaf, P("data"), or None',
-    "required positional argument": "give what the function takes: shapes and dtypes are enough",
-}
-"""A hint for each refusal of JAX's that is told by a part of its words."""
-_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 
 def lower(
@@ -74,8 +61,9 @@ def lower(
         **kwargs: keyword arguments of ``fn``.
 
     Raises:
-        LoweringError: ``fn`` is none of these, a mesh is missing or malformed, or JAX refuses the
-            shardings. Exceptions that ``fn`` raises when it is traced are not caught.
+        LoweringError: ``fn`` is none of these, a mesh is missing or malformed, JAX refuses the
+            shardings, or only a later JAX can do it (``jax-version``). Exceptions that ``fn``
+            raises when it is traced are not caught.
         ParseError: bytecode that cannot be read.
     """
     found = jax_mesh(mesh)
@@ -100,20 +88,20 @@ def lower(
             if isinstance(fn, str)
             else "give a function, a Traced, a Lowered, an Exported, or bytes",
         )
-    context = contextlib.nullcontext() if found is None else _context(found)
-    with context, _refusals(fn):
+    # PartitionSpecs in the function are over the mesh of the context.
+    context = contextlib.nullcontext() if found is None else over(found)
+    with context:
         jitted = _jitted(fn, options)
         leaves = jax.tree.leaves((args, kwargs))
         devices = mesh_with_devices(getattr(leaf, "sharding", None) for leaf in leaves)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
-        traced = jitted.trace(*args, **kwargs)
-        lowered = _lower_traced(traced, found, platform)
-    program = from_jax_lowered(lowered, found, devices)
+        traced = ask(jitted.trace, *args, of=fn, by=lower, **kwargs)
+        program = _lower_traced(traced, found, platform, fn, devices)
     return program.annotated(in_shardings, out_shardings)
 
 
 def _for_jax(shardings: Any, mesh: JaxMesh | None) -> Any:
-    return None if shardings is UNSPECIFIED else for_jax(on_mesh(shardings, mesh))
+    return None if shardings is UNSPECIFIED else for_jax(on_mesh(shardings, mesh), mesh)
 
 
 def _is_staged(fn: Any) -> bool:
@@ -142,12 +130,20 @@ def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
     return ("rocm" if "rocm" in device.client.platform_version else "cuda",)
 
 
-def _lower_traced(traced: Any, mesh: JaxMesh | None, platform: str | None) -> Any:
+def _lower_traced(
+    traced: Any,
+    mesh: JaxMesh | None,
+    platform: str | None,
+    fn: Any = None,
+    devices: jax.sharding.Mesh | None = None,
+) -> Lowered:
     """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
     traced = _own(traced)
     if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
         traced = without_host(traced)
-    return traced.lower(lowering_platforms=_platforms(platform, mesh))
+    lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
+    program = from_jax_lowered(lowered, mesh, devices)
+    return program.with_unreduced_results(traced.out_info)
 
 
 def _own(staged: Any) -> Any:
@@ -165,37 +161,21 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
     if isinstance(fn, jax.export.Exported):
         return from_exported(fn, mesh)
     if isinstance(fn, jax.stages.Traced):
-        with _refusals(None):
-            fn = _lower_traced(fn, mesh, platform)
+        return _lower_traced(fn, mesh, platform)
     return from_jax_lowered(fn, mesh)
-
-
-def _context(mesh: JaxMesh) -> Any:
-    """``mesh`` as the context mesh, over which ``PartitionSpec``s in the function are."""
-    abstract = mesh.abstract_mesh if isinstance(mesh, jax.sharding.Mesh) else mesh
-    return jax.sharding.use_abstract_mesh(abstract)
 
 
 def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
     """``fn`` as a jitted function, with ``options`` over those it has."""
     if not isinstance(fn, jax.stages.Wrapped):
-        return jax.jit(fn, **options)
+        return ask(jax.jit, fn, **options)
     if not options:
         # Jitted once more, a function of another library has arguments by the user's paths.
         return jax.jit(fn) if _has_no_options(getattr(fn, "jitted_fn", None)) else fn
-    info = getattr(fn, "_jit_info", None)
+    own = options_of(fn)
     inner = getattr(fn, "__wrapped__", None)
-    if info is None or inner is None:
-        return jax.jit(fn, **options)
-    own = {
-        name: getattr(info, name)
-        for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
-    }
-    for name in ("in_shardings", "out_shardings"):
-        leaves = getattr(info, f"{name}_leaves")
-        if not all(type(leaf).__name__ == "UnspecifiedValue" for leaf in leaves):
-            own[name] = jax.tree.unflatten(getattr(info, f"{name}_treedef"), leaves)
-    own = {name: value for name, value in own.items() if value != ()}
+    if own is None or inner is None:
+        return ask(jax.jit, fn, **options)
     twice = [name for name in options if name in own]
     if twice:
         raise mistake(
@@ -203,19 +183,13 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
             f"the function is jitted with {' and '.join(twice)} of its own",
             "give them in one place",
         )
-    return jax.jit(inner, **own, **options)
+    return ask(jax.jit, inner, **own, **options)
 
 
 def _has_no_options(jitted: Any) -> bool:
     """Whether a function was jitted by JAX without shardings, static or donated arguments."""
-    info = getattr(jitted, "_jit_info", None)
-    if info is None:
-        return False
-    names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
-    leaves = [*info.in_shardings_leaves, *info.out_shardings_leaves]
-    return not any(getattr(info, name) for name in names) and all(
-        leaf is None or type(leaf).__name__ == "UnspecifiedValue" for leaf in leaves
-    )
+    own = options_of(jitted)
+    return own is not None and not jax.tree.leaves(own)
 
 
 def _shape_of(leaf: Any) -> Any:
@@ -231,48 +205,3 @@ def _shape_of(leaf: Any) -> Any:
         return _Shape(leaf.shape, leaf.dtype, sharding=sharding)
     is_weak = bool(getattr(leaf, "weak_type", False))
     return _Shape(leaf.shape, leaf.dtype, weak_type=is_weak)
-
-
-@contextlib.contextmanager
-def _refusals(fn: Any) -> Iterator[None]:
-    """Turn exceptions of JAX into a ``LoweringError``; those that ``fn`` raises pass through."""
-    try:
-        yield
-    # JAX's exceptions have no common base class.
-    except Exception as error:
-        codes = set()
-        frame = error.__traceback__
-        while frame is not None:
-            codes.add(frame.tb_frame.f_code)
-            frame = frame.tb_next
-        if isinstance(error, (ShardcoreError, Warning)) or (fn is not None and _code(fn) in codes):
-            raise
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise mistake(
-            "lowering",
-            f"JAX refuses: {' '.join(lines)[:600]}",
-            _hint(str(error)),
-        ) from error
-
-
-def _hint(refusal: str) -> str:
-    """What to do about what JAX refuses."""
-    # The calculus is not imported with the package.
-    from shardcore.calculus.mistakes import close_names
-
-    unexpected = _UNEXPECTED.search(refusal)
-    options = inspect.signature(lower).parameters
-    close = close_names(unexpected[1], options, 1) if unexpected else []
-    if close:
-        return f"did you mean {close[0]}=?"
-    known = (hint for said, hint in _HINTS.items() if said in refusal)
-    return next(known, "give shardings and arguments as jax.jit takes them")
-
-
-def _code(fn: Any) -> Any:
-    """The code that runs when ``fn`` is called."""
-    fn = inspect.unwrap(fn)
-    while isinstance(fn, functools.partial):
-        fn = inspect.unwrap(fn.func)
-    fn = getattr(fn, "__func__", fn)
-    return getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)

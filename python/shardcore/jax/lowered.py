@@ -25,6 +25,7 @@ from shardcore.expected import expect
 from shardcore.hlo import in_dialect
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
+from shardcore.jax.private import kept_arguments, name_of, shardings_of
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.shardings import ours
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
@@ -65,14 +66,33 @@ class Lowered:
         """
         inputs = self._trees.inputs
         args, _ = jax.tree.unflatten(inputs, range(inputs.num_leaves))
-        every = ours(in_shardings, args)
+        every = ours(in_shardings, args, self._mesh)
         given = [every[place] if place < len(every) else None for place in self._trees.kept]
         values = self._trees.map_outputs(range(self._trees.outputs.num_leaves))
-        outputs = ours(out_shardings, values)
-        edits = [
-            *self._edits(0, input_leaves(self.module), given),
-            *self._edits(1, output_leaves(self.module), outputs),
+        outputs = ours(out_shardings, values, self._mesh)
+        return self._edited(
+            [
+                *self._edits(0, input_leaves(self.module), given),
+                *self._edits(1, output_leaves(self.module), outputs),
+            ]
+        )
+
+    def with_unreduced_results(self, out_info: Any) -> Lowered:
+        """Return the program with those results unreduced whose types in JAX are, ``out_info``.
+
+        JAX writes it where there are devices only; without, they would be reduced at the end.
+        """
+        shardings = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(out_info)]
+        if not any(map(_is_unreduced, shardings)):
+            return self
+        ports = output_leaves(self.module)
+        given = [
+            sharding if _is_unreduced(sharding) and port.sharding is None else None
+            for port, sharding in zip(ports, shardings, strict=True)
         ]
+        return self._edited(list(self._edits(1, ports, given)))
+
+    def _edited(self, edits: list[Any]) -> Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
@@ -98,9 +118,13 @@ class Lowered:
             return sharding
         meshes = {"mesh": mesh, **self.module.meshes}
         named = next((name for name, each in meshes.items() if each == mesh), None)
-        dims, replicated, unreduced = sharding.dims, sharding.replicated, sharding.unreduced
         return TensorSharding(
-            mesh, dims, replicated=replicated, unreduced=unreduced, mesh_name=named
+            mesh,
+            sharding.dims,
+            replicated=sharding.replicated,
+            unreduced=sharding.unreduced,
+            reduction_op=sharding.reduction_op,
+            mesh_name=named,
         )
 
     def _read(self, sharding: str | PartitionSpec | NamedSharding, port: Port) -> TensorSharding:
@@ -180,38 +204,21 @@ def from_jax_lowered(
     """Return a ``jax.stages.Lowered`` as a :class:`Lowered`; ``devices`` is the arguments' mesh.
 
     Raises:
-        LoweringError: it is not known which arguments JAX dropped (``lowering``).
+        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or it is not known which
+            arguments JAX dropped (``lowering``, ``jax-version``).
     """
-    module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{_name(lowered)}>")
+    module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{name_of(lowered)}>")
     inputs: Any = jax.tree.structure(lowered.args_info)
     trees = Trees(
         inputs,
         lowered.out_tree,
-        _kept(lowered, inputs.num_leaves),
+        kept_arguments(lowered, inputs.num_leaves),
         tuple(jax.tree.leaves(lowered.in_avals)),
         tuple(jax.tree.leaves(lowered.out_info)),
-        devices or _mesh(lowered),
+        devices or mesh_with_devices(shardings_of(lowered)),
     )
     return Lowered(module, trees, mesh)
 
 
-def _name(lowered: Any) -> str:
-    name = getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
-    return str(name).strip("<>")
-
-
-def _mesh(lowered: Any) -> jax.sharding.Mesh | None:
-    """The mesh, with devices, of the function's own shardings; JAX has no public API for it."""
-    arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
-    own = [arguments.get(name) or () for name in ("in_shardings", "out_shardings")]
-    return mesh_with_devices(sharding for shardings in own for sharding in shardings)
-
-
-def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:
-    """The leaves that JAX kept; it has no public API for them."""
-    try:
-        return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
-    except (AttributeError, KeyError):
-        if getattr(lowered, "_lowering", None) is None:
-            raise mistake("not-a-function", f"{shown(lowered)} is not lowered by jax.jit") from None
-        return tuple(range(num_leaves))
+def _is_unreduced(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)

@@ -8,6 +8,7 @@ CODES = (
     "artifact",
     "devices",
     "invalid-mesh",
+    "jax-version",
     "lowering",
     "missing-mesh",
     "not-a-function",

@@ -14,8 +14,8 @@ from shardcore.errors import Diagnostic
 from shardcore.expected import expect
 from shardcore.jax.hlo import hlo_sharding, with_sub_axes
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh
-from shardcore.jax.mistakes import mistakes
-from shardcore.jax.specs import trimmed_spec, unsayable
+from shardcore.jax.mistakes import mistake, mistakes
+from shardcore.jax.specs import implicit_axes, trimmed_spec, unsayable
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
 from shardcore.worked_out import cached_property
 
@@ -260,7 +260,19 @@ class JaxResult:
             known = next(iter(self.module.meshes.values()), None)
         if known is not None and (mesh is None or not is_same_mesh(known, mesh)):
             mesh = abstract_mesh(known, like=mesh)
-        return None if mesh is None else NamedSharding(mesh, trimmed(port))
+        if mesh is None:
+            return None
+        unreduced = port.sharding.unreduced if port.sharding is not None else ()
+        implicit = implicit_axes([axis.name for axis in unreduced], mesh)
+        if implicit:
+            axes = ", ".join(f'"{axis}"' for axis in implicit)
+            said = f"{port.label or port.name} is unreduced over {axes}, which is not explicit"
+            raise mistake(
+                "unsayable-sharding",
+                f"no NamedSharding says that {said}",
+                "take its spec, or give a mesh whose axis_types have AxisType.Explicit",
+            )
+        return NamedSharding(mesh, trimmed(port))
 
 
 def trimmed(port: Port) -> PartitionSpec:

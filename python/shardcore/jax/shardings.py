@@ -9,9 +9,11 @@ from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from shardcore._core import TensorSharding
 from shardcore.calculus.mistakes import choices
-from shardcore.calculus.partition_spec import is_unconstrained
+from shardcore.calculus.partition_spec import entries_of, is_unconstrained
 from shardcore.jax.mistakes import mistake
+from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh
+from shardcore.jax.specs import implicit_axes
 
 
 class _Unspecified:
@@ -34,23 +36,29 @@ def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
     return jax.tree.map(lambda leaf: _leaf_on_mesh(leaf, mesh), tree, is_leaf=is_leaf)
 
 
-def for_jax(tree: Any) -> Any:
+def for_jax(tree: Any, mesh: JaxMesh | None) -> Any:
     """Return ``tree`` with ``None``, which leaves a sharding open, for what JAX does not take."""
-    return jax.tree.map(lambda leaf: None if _is_ours(leaf) else leaf, tree, is_leaf=is_leaf)
+    return jax.tree.map(lambda leaf: None if _is_ours(leaf, mesh) else leaf, tree, is_leaf=is_leaf)
 
 
-def _is_ours(leaf: Any) -> bool:
+def _is_ours(leaf: Any, mesh: JaxMesh | None) -> bool:
     """Whether JAX does not take ``leaf`` as the sharding of an argument or a result: a
-    ``TensorSharding``, text, and what leaves dims ``UNCONSTRAINED``.
+    ``TensorSharding``, text, what leaves dims ``UNCONSTRAINED``, and a spec that is unreduced along
+    axes of ``mesh`` that are not explicit.
     """
+    if isinstance(leaf, (TensorSharding, str)):
+        return True
     spec = getattr(leaf, "spec", leaf)
-    has_open_dims = isinstance(spec, PartitionSpec) and any(map(is_unconstrained, spec))
-    return has_open_dims or isinstance(leaf, (TensorSharding, str))
+    if not isinstance(spec, PartitionSpec):
+        return False
+    if leaf is spec and mesh is not None and implicit_axes(spec.unreduced, mesh):
+        return True
+    return any(map(is_unconstrained, entries_of(spec)))
 
 
-def ours(tree: Any, values: Any) -> list[Any]:
-    """Return, for each leaf of ``values``, what ``tree``, a prefix, has for it and JAX does not
-    take; ``None`` for others.
+def ours(tree: Any, values: Any, mesh: JaxMesh | None) -> list[Any]:
+    """Return, for each leaf of ``values``, what ``tree``, a prefix, has for it and JAX, over
+    ``mesh``, does not take; ``None`` for others.
     """
     if tree is UNSPECIFIED or tree is None:
         return [None] * len(jax.tree.leaves(values))
@@ -58,7 +66,7 @@ def ours(tree: Any, values: Any) -> list[Any]:
         lambda leaf, part: [leaf] * len(jax.tree.leaves(part)), tree, values, is_leaf=is_leaf
     )
     leaves = jax.tree.leaves(spread, is_leaf=is_leaf)
-    return [leaf if _is_ours(leaf) else None for leaf in leaves]
+    return [leaf if _is_ours(leaf, mesh) else None for leaf in leaves]
 
 
 def is_leaf(node: Any) -> bool:
@@ -75,7 +83,7 @@ def _leaf_on_mesh(leaf: Any, mesh: JaxMesh | None) -> Any:
             f"{leaf} is over no mesh",
             'give one, mesh={"data": 8}, or write NamedSharding(mesh, spec)',
         )
-    for entry in (*leaf, *leaf.unreduced):
+    for entry in (*entries_of(leaf), *leaf.unreduced, *leaf.reduced):
         for axis in entry if isinstance(entry, tuple) else (entry,):
             if isinstance(axis, str) and axis not in mesh.axis_names:
                 raise mistake(
@@ -83,12 +91,6 @@ def _leaf_on_mesh(leaf: Any, mesh: JaxMesh | None) -> Any:
                     f'{leaf} names axis "{axis}", which the mesh does not have',
                     choices(axis, mesh.axis_names),
                 )
-    if _is_ours(leaf):
+    if _is_ours(leaf, mesh):
         return leaf
-    try:
-        return NamedSharding(mesh, leaf)
-    # JAX's exceptions have no common base class.
-    except Exception as error:
-        raise mistake(
-            "lowering", f"JAX refuses {leaf}: {error}", "write it as jax.sharding takes it"
-        ) from None
+    return ask(NamedSharding, mesh, leaf, what=str(leaf))

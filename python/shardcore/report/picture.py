@@ -199,7 +199,8 @@ def _caption(
             else f"every block is on {placement.copies} devices"
         )
     if sharding.unreduced:
-        lines.append(f"partial sums over {', '.join(map(str, sharding.unreduced))}")
+        partial = {"sum": "sums", "max": "maxima", "min": "minima"}[sharding.reduction_op]
+        lines.append(f"partial {partial} over {', '.join(map(str, sharding.unreduced))}")
     return lines
 
 

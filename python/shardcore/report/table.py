@@ -149,5 +149,6 @@ def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:
     if before["is_saturated"] or after["is_saturated"]:
         lines.append("some of these bytes are 2^128 or more, and not counted beyond that")
     if seconds is not None:
-        lines.append(f"{plural(summary['ops'], 'op')} in {seconds * 1000:.1f} ms")
+        took = f"{plural(summary['ops'], 'op')} in {seconds * 1000:.1f} ms"
+        lines.append(f"{took}, as the Shardy of jaxlib {summary['shardy']}")
     return "\n".join(lines)

@@ -300,8 +300,7 @@ class Session:
                 return False
             self._executors.add(executor)
         except TypeError:
-            # It has no hash, or takes no weak references.
-            pass
+            pass  # It has no hash, or takes no weak references.
         return True
 
     def _snapshot(self) -> tuple[str, str, str, dict[str, Any]]:

@@ -60,7 +60,7 @@ def read(
     """
     # The calculus is not imported with the package.
     from shardcore.bounded import shown
-    from shardcore.calculus.partition_spec import Spec
+    from shardcore.calculus.partition_spec import is_spec
     from shardcore.calculus.pasted import over, unwrap
     from shardcore.calculus.spellings import parse_spec
 
@@ -90,7 +90,7 @@ def read(
     spec: Any = getattr(sharding, "spec", sharding)
     if spec is not sharding:
         mesh = _over(sharding, mesh, meshes)
-    if isinstance(spec, (Spec, tuple, list)) or hasattr(spec, "partitions"):
+    if is_spec(spec) or isinstance(spec, (tuple, list)):
         return _of_spec(spec, rank, mesh)
     raise _mistake(f"a {type(sharding).__name__} is no sharding")
 
@@ -120,15 +120,22 @@ def _of_hlo(text: str, rank: int | None, mesh: NamedMesh | None) -> TensorShardi
 
 
 def _of_spec(spec: Any, rank: int | None, mesh: NamedMesh | None) -> TensorSharding:
-    from shardcore.calculus.partition_spec import from_spec
+    from shardcore.calculus.partition_spec import from_spec, kind_of
 
     name, known = _known(mesh)
-    array = from_spec(spec, rank)
+    array = from_spec(spec, rank, any_kind=True)
     dims = [DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims]
     places = {axis: place for place, axis in enumerate(known.axis_names)}
     ordered = sorted((places.get(axis.name, len(places)), axis) for axis in array.unreduced)
     unreduced = [axis for _, axis in ordered]
-    return TensorSharding(known, dims, unreduced=unreduced, mesh_name=name)
+    found = TensorSharding(known, dims, unreduced=unreduced, mesh_name=name)
+    kind = kind_of(spec)
+    if kind == "sum" or not unreduced:
+        return found
+    # Axes are in quotes, and what they are unreduced along comes last.
+    front, _, axes = str(found).rpartition(", unreduced={")
+    text = f"{front}, unreduced={kind}{{{axes}"
+    return TensorSharding.parse(text, {} if name is None else {name: known})
 
 
 def _symbol(name: str) -> str:

@@ -18,7 +18,7 @@ from shardcore.simulate.values import Array
 
 _SUB_AXIS = re.compile(r'#sdy<axis_ref\s*"(?P<name>.*)":\((?P<before>\d+)\)(?P<size>\d+)>')
 
-__all__ = ["Groups", "channel_of", "pairs_of"]
+__all__ = ["Groups", "channel_of", "groups_along", "pairs_of"]
 
 
 def channel_of(site: Site) -> int:
@@ -139,7 +139,11 @@ def _listed(site: Site) -> list[list[int]]:
 def _by_axes(given: dict[str, Any], site: Site) -> list[list[int]]:
     """Groups along axes of a mesh."""
     mesh = site.mesh(given["mesh"])
-    axes = [_axis(axis, mesh, site) for axis in given["axes"]]
+    return groups_along(mesh, [_axis(axis, mesh, site) for axis in given["axes"]])
+
+
+def groups_along(mesh: Mesh, axes: list[tuple[str, int, int]]) -> list[list[int]]:
+    """The groups of devices that differ along ``axes``, each a name, a pre-size and a size."""
     sizes = [axis.size for axis in mesh.axes]
     ids = np.array(mesh.device_ids or range(mesh.num_devices))
     # Each axis split into the part major to the sub-axis, the sub-axis, and the part minor to it.

@@ -10,6 +10,7 @@ use super::sharding::{read_sharding, read_shardings};
 use super::LoneScope;
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
+use crate::shardy::Version;
 use std::sync::Arc;
 
 /// Attributes in the custom syntax of ops, without their names.
@@ -61,12 +62,12 @@ impl Form {
 }
 
 /// The syntax error in the attribute that `text` starts with, if there is one. `text`, at byte `base` of the
-/// program's, may continue after the attribute.
-pub fn syntax_error(form: Form, text: &str, base: u32) -> Option<Error> {
+/// program's, may continue after the attribute, and follows `shardy`.
+pub fn syntax_error(form: Form, text: &str, base: u32, shardy: Version) -> Option<Error> {
     let mut cursor = Cursor::new(text, base);
     // The existence of meshes and axes is not checked here.
     let resolve = |_: &str| Some(Arc::default());
-    let mut scope = LoneScope::new(&resolve, &[]);
+    let mut scope = LoneScope::new(&resolve, &[], shardy);
     let mesh = Mesh::default();
     let mut axes = AxisReader::new(&mesh);
     let read: Result<()> = match form {
@@ -77,7 +78,7 @@ pub fn syntax_error(form: Form, text: &str, base: u32) -> Option<Error> {
         Form::AxesPerDim => axes.per_dim(&mut cursor).map(drop),
         Form::AllToAll => axes.all_to_all(&mut cursor).map(drop),
         Form::ManualAxes => read_manual_axes(&mut cursor).map(drop),
-        Form::Rule => read_rule(text, base, 0).map(drop),
+        Form::Rule => read_rule(text, base, 0, shardy).map(drop),
         Form::Edges => parse_propagation_edges(text, base).map_or(Ok(()), |edges| edges.map(drop)),
     };
     read.err().filter(is_of_syntax)
@@ -103,8 +104,8 @@ mod tests {
             (Form::AllToAll, r#"[{"x"}: 0->1] %0"#, r#"[{"x"}: 0-1]"#, "expected '->', found '-'"),
             (Form::ManualAxes, r#"{"x"} ("#, "{x} (", "expected attribute value, found 'x'"),
         ] {
-            assert_eq!(syntax_error(form, sound, 0), None);
-            let error = syntax_error(form, broken, 0).unwrap();
+            assert_eq!(syntax_error(form, sound, 0, Version::NEWEST), None);
+            let error = syntax_error(form, broken, 0, Version::NEWEST).unwrap();
             assert_eq!(error.diagnostics[0].message, message);
         }
     }

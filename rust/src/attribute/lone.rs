@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::MeshScope;
 use crate::index::MeshId;
 use crate::mesh::Mesh;
+use crate::shardy::Version;
 use std::sync::Arc;
 
 /// The id of the one mesh.
@@ -17,12 +18,17 @@ pub struct LoneScope<'a> {
     symbols: &'a [String],
     mesh: Arc<Mesh>,
     symbol: Option<String>,
+    shardy: Version,
 }
 
 impl<'a> LoneScope<'a> {
-    /// A scope in which `resolve` returns the mesh of a symbol, one of `symbols`.
-    pub fn new(resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>, symbols: &'a [String]) -> Self {
-        Self { resolve, symbols, mesh: Arc::default(), symbol: None }
+    /// A scope in which `resolve` returns the mesh of a symbol, one of `symbols`, for text that follows `shardy`.
+    pub fn new(
+        resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>,
+        symbols: &'a [String],
+        shardy: Version,
+    ) -> Self {
+        Self { resolve, symbols, mesh: Arc::default(), symbol: None, shardy }
     }
     /// The mesh of the parsed sharding, and its symbol.
     pub fn into_mesh(self) -> (Arc<Mesh>, Option<String>) {
@@ -58,6 +64,9 @@ impl MeshScope for LoneScope<'_> {
     }
     fn symbol(&self, _id: MeshId) -> Option<&str> {
         self.symbol.as_deref()
+    }
+    fn shardy(&self) -> Version {
+        self.shardy
     }
     fn symbols(&self) -> Vec<&str> {
         self.symbols.iter().map(String::as_str).collect()

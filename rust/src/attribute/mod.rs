@@ -16,6 +16,7 @@ mod digit_groups;
 mod form;
 mod lone;
 mod mesh;
+mod named_axes;
 mod parameter;
 mod problem;
 mod propagation_edges;
@@ -28,6 +29,7 @@ mod sharding;
 mod sharding_rules;
 #[cfg(test)]
 mod sharding_tests;
+mod too_new;
 
 pub use array::split_array;
 pub use axis::{
@@ -54,7 +56,8 @@ pub use sharding::{
     parse_dim, parse_sharding, read_lone_sharding, read_sharding_per_value, write_dim,
     write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
 };
-pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
+pub use sharding_rules::{not_maximal, rank_problem, verify_axes, verify_sharding};
+pub use too_new::too_new;
 
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;

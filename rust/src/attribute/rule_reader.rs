@@ -9,6 +9,7 @@ use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::FactorId;
 use crate::memory;
 use crate::rule::{OpShardingRule, TensorMapping};
+use crate::shardy::{Change, Version};
 
 const MAPPINGS: [Parameter; 2] = [
     Parameter::new("Sdy_OpShardingRule", "operand_mappings", "::llvm::ArrayRef<TensorMappingAttr>"),
@@ -30,13 +31,13 @@ pub struct ReadRule {
 /// `base` is the offset of `text` in the program's text. [`super::verify_rule_shapes`] checks that the rule
 /// fits its op.
 pub fn parse_rule(text: &str, base: u32) -> Result<OpShardingRule> {
-    sound(read_rule(text, base, 0)?)
+    sound(read_rule(text, base, 0, Version::NEWEST)?)
 }
 
 /// Parses a rule outside a program, in which no factor has size 0.
 pub fn parse_lone_rule(text: &str) -> Result<OpShardingRule> {
     memory::ensure_for_text(text)?;
-    sound(read_rule(text, 0, 1)?)
+    sound(read_rule(text, 0, 1, Version::NEWEST)?)
 }
 
 fn sound(read: ReadRule) -> Result<OpShardingRule> {
@@ -44,11 +45,11 @@ fn sound(read: ReadRule) -> Result<OpShardingRule> {
     Ok(read.rule)
 }
 
-/// Parses a rule whose factors have size `least_size` or more; fails on syntax errors only.
-pub fn read_rule(text: &str, base: u32, least_size: i64) -> Result<ReadRule> {
+/// Parses a rule of `shardy` whose factors have size `least_size` or more; fails on syntax errors only.
+pub fn read_rule(text: &str, base: u32, least_size: i64, shardy: Version) -> Result<ReadRule> {
     let mut cursor = Cursor::new(text, base);
     let wrapping = cursor.open("op_sharding_rule");
-    let mut reader = RuleReader::default();
+    let mut reader = RuleReader { shardy, ..RuleReader::default() };
     let start = cursor.position();
     let read = reader.read(&mut cursor);
     let whole = cursor.span_from(start);
@@ -143,6 +144,7 @@ struct RuleReader {
     factors: Vec<Span>,
     special: [Vec<Span>; 4],
     problems: Vec<Diagnostic>,
+    shardy: Version,
 }
 
 impl RuleReader {
@@ -298,7 +300,7 @@ impl RuleReader {
             }
             cursor.expect("=")?;
             let (size, size_span) = cursor.integer()?;
-            if i32::try_from(size).is_err() {
+            if i32::try_from(size).is_err() && !self.shardy.has(Change::WideFactors) {
                 let problem = Diagnostic::new(Code::InvalidRule, "integer value too large");
                 let hint = "the sizes of factors are integers of 32 bits";
                 return Err(problem.at(size_span).with_hint(hint).into());

@@ -5,6 +5,7 @@ use crate::error::{Code, Diagnostic};
 use crate::index::MeshId;
 use crate::ir::Program;
 use crate::mesh::Mesh;
+use crate::shardy::Version;
 use crate::suggest;
 
 /// The meshes and aliases that names in an attribute refer to.
@@ -25,6 +26,8 @@ pub trait MeshScope {
     fn alias(&self, _name: &str) -> Option<(String, u32)> {
         None
     }
+    /// The version of Shardy that the text follows.
+    fn shardy(&self) -> Version;
     /// The error that there is no mesh called `symbol`.
     fn unknown_mesh(&self, symbol: &str) -> Diagnostic {
         let mut message = "unknown mesh: ".to_owned();
@@ -59,5 +62,8 @@ impl MeshScope for Program {
     fn alias(&self, name: &str) -> Option<(String, u32)> {
         let span = Self::alias(self, self.strings().find(name)?)?;
         Some((self.text().get(span).to_owned(), span.start))
+    }
+    fn shardy(&self) -> Version {
+        Self::shardy(self)
     }
 }

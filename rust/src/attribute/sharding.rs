@@ -6,6 +6,7 @@
 use super::axis::{write_axes, AxisReader};
 use super::cursor::{Cursor, Wrapping};
 use super::mesh::{read_mesh, write_mesh};
+use super::named_axes::read_named_axes;
 use super::parameter::{with_hint, Parameter};
 use super::problem::Part;
 use super::quote::write_symbol;
@@ -16,7 +17,7 @@ use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{Id, MeshId};
 use crate::memory;
 use crate::mesh::Mesh;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
 use std::fmt::Write as _;
 
 const DIMS: Parameter = Parameter::new(
@@ -29,12 +30,6 @@ const SHARDINGS: Parameter = Parameter::new(
     "shardings",
     "::llvm::ArrayRef<TensorShardingAttr>",
 );
-/// The two lists of axes at the end of a sharding.
-const NAMED: [Parameter; 2] = [
-    Parameter::new("Sdy_TensorSharding", "replicated_axes", ""),
-    Parameter::new("Sdy_TensorSharding", "unreduced_axes", ""),
-];
-
 /// The spans of the parts of a sharding.
 #[derive(Clone, Debug, Default)]
 struct ShardingSpans {
@@ -140,7 +135,7 @@ pub(super) fn read_sharding(
     let (mesh, mesh_error) = read_mesh_or_symbol(cursor, scope)?;
     cursor.expect(",")?;
     cursor.expect("[")?;
-    let empty = Mesh::default();
+    let (empty, shardy) = (Mesh::default(), scope.shardy());
     let mut reader = AxisReader::new(mesh.get().map_or(&empty, |mesh| scope.mesh(mesh)));
     let mut spans = ShardingSpans::default();
     let mut dims = Vec::new();
@@ -150,7 +145,7 @@ pub(super) fn read_sharding(
         })?;
         cursor.expect("]")?;
     }
-    let named = read_named_axes(cursor, &mut reader)?;
+    let (named, reduction_op) = read_named_axes(cursor, &mut reader, shardy)?;
     cursor.expect(">")?;
     spans.whole = cursor.span_from(start);
     cursor.close(wrapping)?;
@@ -160,11 +155,11 @@ pub(super) fn read_sharding(
     };
     let [replicated, unreduced] = named;
     let (replicated, unreduced) = (split(replicated), split(unreduced));
-    let mut sharding = TensorSharding { mesh, dims, replicated, unreduced };
+    let mut sharding = TensorSharding { mesh, dims, replicated, unreduced, reduction_op };
     // Without the mesh nothing more can be verified.
     let mut problems: Vec<Diagnostic> = mesh_error.into_iter().collect();
     if mesh.is_some() {
-        let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown).into_iter();
+        let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown, shardy).into_iter();
         problems.extend(found.map(|problem| problem.located(|part| spans.span_of(part))));
         problems.sort_by_key(|diagnostic| diagnostic.span.map(|span| span.start));
     }
@@ -271,40 +266,6 @@ fn priority(word: &str) -> std::result::Result<i64, Diagnostic> {
     digits.parse().or_else(|_| error("expecting integer priority", "it has to fit in 64 bits"))
 }
 
-/// Axes with their spans.
-type SpannedAxes = Vec<(AxisRef, Span)>;
-
-/// Reads `, replicated={...}` and `, unreduced={...}`, each at most once.
-fn read_named_axes(
-    cursor: &mut Cursor<'_>,
-    reader: &mut AxisReader<'_>,
-) -> Result<[SpannedAxes; 2]> {
-    let mut lists = [Vec::new(), Vec::new()];
-    while cursor.eat(",") {
-        let names = ["replicated", "unreduced"];
-        let which = (0..2).find(|&at| lists[at].is_empty() && cursor.eat_word(names[at]));
-        let Some(which) = which else {
-            let message = "failed to parse Sdy_TensorSharding, expected valid named axis list \
-                           after comma";
-            let hint = "replicated={...} or unreduced={...}, each at most once";
-            let problem = Diagnostic::new(Code::Syntax, message).at(cursor.token());
-            return Err(problem.with_hint(hint).into());
-        };
-        lists[which] = cursor.parameter(&NAMED[which], |cursor| {
-            cursor.expect("=")?;
-            cursor.expect("{")?;
-            let axes = reader.some(cursor);
-            let axes = cursor.or_failed(axes, || {
-                "failed to parse axis list which is expected to be an `ArrayRef<AxisRefAttr>`"
-                    .to_owned()
-            })?;
-            cursor.expect("}")?;
-            Ok(axes)
-        })?;
-    }
-    Ok(lists)
-}
-
 /// Appends `<@mesh, [{"x"}, {?}], replicated={"y"}>`.
 pub fn write_sharding(out: &mut String, sharding: &TensorSharding, scope: &dyn MeshScope) {
     write_sharding_of(out, sharding, scope.mesh(sharding.mesh), scope.symbol(sharding.mesh));
@@ -331,9 +292,15 @@ pub fn write_sharding_of(
         write_dim(out, dim, mesh);
     }
     out.push(']');
-    for (name, axes) in [("replicated", &sharding.replicated), ("unreduced", &sharding.unreduced)] {
+    let reduction = match sharding.reduction_op {
+        ReductionOp::Sum => "",
+        other => other.keyword(),
+    };
+    for (name, reduction, axes) in
+        [("replicated", "", &sharding.replicated), ("unreduced", reduction, &sharding.unreduced)]
+    {
         if !axes.is_empty() {
-            let _ = write!(out, ", {name}={{");
+            let _ = write!(out, ", {name}={reduction}{{");
             write_axes(out, axes, mesh);
             out.push('}');
         }

@@ -25,16 +25,18 @@ use crate::error::{Code, Diagnostic};
 use crate::index::Id;
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
+use crate::shardy::{Change, Version};
 use std::fmt::Write as _;
 
-/// All errors of `sharding` over `mesh`; with `shape` (`None` for a dynamic dim) also those for a tensor of
+/// All errors, as `shardy` words them, of `sharding` over `mesh`; with `shape` (`None` for a dynamic dim) also those for a tensor of
 /// that shape.
 pub fn verify_sharding(
     sharding: &TensorSharding,
     mesh: &Mesh,
     shape: Option<&[Option<i64>]>,
+    shardy: Version,
 ) -> Vec<Diagnostic> {
-    let mut problems = mesh_problems_of(sharding, mesh, &[]);
+    let mut problems = mesh_problems_of(sharding, mesh, &[], shardy);
     if let Some(shape) = shape {
         problems.extend(rank_problem(sharding.dims.len(), mesh, shape.len()));
     }
@@ -51,19 +53,26 @@ pub fn rank_problem(num_dims: usize, mesh: &Mesh, rank: usize) -> Option<Problem
     Some(Problem::new(Code::InvalidSharding, Part::Whole, message).with_hint(hint))
 }
 
+/// The message that a sharding over a maximal mesh has dims or axes.
+pub fn not_maximal(shardy: Version) -> String {
+    let kind = if shardy.has(Change::SingleDeviceWording) { "single-device" } else { "maximal" };
+    format!(
+        "a {kind} sharding can only have a sharding with rank 0 and no replicated or unreduced axes."
+    )
+}
+
 /// All mistakes in `sharding` that do not depend on the tensor. Axes beyond those of the mesh
 /// are the `unknown` ones.
 pub fn mesh_problems_of(
     sharding: &TensorSharding,
     mesh: &Mesh,
     unknown: &[String],
+    shardy: Version,
 ) -> Vec<Problem> {
     let mut check = Check::new(mesh, unknown);
     if mesh.is_maximal() {
         if !sharding.dims.is_empty() || !sharding.has_no_axes() {
-            let message = "a maximal sharding can only have a sharding with rank 0 and no \
-                           replicated or unreduced axes.";
-            let problem = Problem::new(Code::InvalidSharding, Part::Whole, message);
+            let problem = Problem::new(Code::InvalidSharding, Part::Whole, not_maximal(shardy));
             check.problems.push(problem.with_hint("write [] for the dims"));
         }
         return check.problems;

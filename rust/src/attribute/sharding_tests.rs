@@ -4,7 +4,8 @@ use super::sharding::{parse_sharding, read_sharding_per_value};
 use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value, MeshScope};
 use crate::error::{Code, Error, Result, Span};
 use crate::ir::Program;
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
+use crate::shardy::Version;
 
 fn program() -> Program {
     let mut program = Program::default();
@@ -41,6 +42,7 @@ fn shardings_print_as_they_are_parsed() {
     for text in [
         "<@mesh, []>",
         "<@maximal, []>",
+        r#"<@mesh, [{"x"}], unreduced=max{"y", "z"}>"#,
         r#"<@mesh, [{"x":(1)2, "y", ?}p1, {?}, {}], replicated={"x":(4)2}, unreduced={"z"}>"#,
         r#"<mesh<["a"=2, "b"=2], device_ids=[3, 2, 1, 0]>, [{"a"}p0]>"#,
         "<mesh<[]>, [{}]>",
@@ -168,7 +170,7 @@ fn lists_and_priorities_are_checked() {
     assert_eq!(only("<@mesh, [{}p1]>"), "dim 0 is empty and closed but has a priority");
     assert_eq!(
         only("<@maximal, [{}]>"),
-        "a maximal sharding can only have a sharding with rank 0 and no replicated or unreduced axes."
+        "a single-device sharding can only have a sharding with rank 0 and no replicated or unreduced axes."
     );
 }
 
@@ -195,4 +197,29 @@ fn bad_text_is_refused_and_never_panics() {
     ] {
         assert_eq!(problems(bad)[0].0, Code::Syntax, "{bad}");
     }
+}
+
+#[test]
+fn reductions_are_those_of_newer_versions() {
+    let parsed = |text: &str, shardy: Version| {
+        let mut program = program();
+        program.follow(shardy);
+        parse_sharding(text, 0, &mut program)
+    };
+    for (text, expected) in [
+        (r#"<@mesh, [], unreduced=sum{"x"}>"#, ReductionOp::Sum),
+        (r#"<@mesh, [], unreduced{"x"}>"#, ReductionOp::Sum),
+        (r#"<@mesh, [], unreduced = min {"x"}>"#, ReductionOp::Min),
+    ] {
+        assert_eq!(parsed(text, Version::NEWEST).unwrap().reduction_op, expected);
+        let problem = parsed(text, Version::V0_10).unwrap_err().diagnostics.remove(0);
+        let is_word = text.contains("sum") || text.contains("min");
+        let code = if is_word { Code::ShardyVersion } else { Code::Syntax };
+        assert_eq!(problem.code, code);
+    }
+    let problem = parsed(r#"<@mesh, [], unreduced=max{"x"}>"#, Version::V0_10).unwrap_err();
+    let problem = &problem.diagnostics[0];
+    assert_eq!(problem.message, "unreduced=max{...} is not in the Shardy of jaxlib 0.10");
+    assert_eq!(problem.span, Some(Span::new(22, 25)));
+    assert!(parsed(r#"<@mesh, [], unreduced=mean{"x"}>"#, Version::NEWEST).is_err());
 }

@@ -1,19 +1,32 @@
 //! `sdy-drop-sharding-and-mesh`: removes `sdy.sharding` attributes and meshes.
 //!
 //! Shardings that are properties of an op of the `sdy` dialect, such as a reshard's, are kept; an
-//! `sdy.sharding` attribute of such an op is removed.
+//! `sdy.sharding` attribute of such an op is removed. Since [`Change::UsedMeshesKept`] the meshes of those, and others that
+//! an attribute refers to, are kept too.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, ShardingId};
-use crate::ir::{OpKind, Program};
+use crate::index::{MeshId, OpId, ShardingId};
+use crate::ir::{symbols_in, OpKind, Payload, Program};
+use crate::shardy::Change;
+use rustc_hash::FxHashSet;
 
 /// Runs the pass on the module.
-pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+pub fn run(
+    program: &mut Program,
+    _context: &mut Context,
+    keep_module_sharding_metadata: bool,
+) -> Result<()> {
+    if program.shardy().has(Change::ModuleShardingsDropped) && !keep_module_sharding_metadata {
+        for name in ["sdy.parameters_shardings", "sdy.output_shardings"] {
+            program.remove_attr(program.module_op(), name);
+        }
+    }
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
-    for op in ops {
+    let mut meshes = Vec::new();
+    for &op in &ops {
         match program.kind(op) {
-            OpKind::Mesh => program.erase_op(op),
+            OpKind::Mesh => meshes.push(op),
             OpKind::Func => drop_function_shardings(program, op),
             kind if kind.has_own_sharding() => {
                 program.remove_attr(op, "sdy.sharding");
@@ -28,7 +41,44 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             }
         }
     }
+    let used = if program.shardy().has(Change::UsedMeshesKept) {
+        used_meshes(program, &ops)
+    } else {
+        FxHashSet::default()
+    };
+    for op in meshes {
+        let is_used = match program.payload(op) {
+            Some(Payload::Mesh(mesh)) => used.contains(mesh),
+            _ => false,
+        };
+        if !is_used {
+            program.erase_op(op);
+        }
+    }
     Ok(())
+}
+
+/// The meshes that shardings and attributes of `ops` refer to.
+fn used_meshes(program: &Program, ops: &[OpId]) -> FxHashSet<MeshId> {
+    let mut used = FxHashSet::default();
+    for &op in ops {
+        let args = program
+            .op_regions(op)
+            .filter_map(|region| program.region_entry(region).get())
+            .flat_map(|block| program.block_args(block));
+        let shardings = program.op_results(op).chain(args).map(|value| program.sharding(value));
+        used.extend(shardings.filter_map(|sharding| program.mesh_of(sharding).get()));
+        let func = program.function_of(op).get();
+        let ports =
+            func.map(|func| program.func_args(func).iter().chain(program.func_results(func)));
+        let of_ports = ports.into_iter().flatten().flat_map(|port| program.attr_list(port.attrs));
+        for attr in program.op_attrs(op).iter().chain(of_ports) {
+            let names = symbols_in(program.text().get(attr.value));
+            let ids = names.filter_map(|name| program.mesh_by_symbol(program.find_name(name)?));
+            used.extend(ids);
+        }
+    }
+    used
 }
 
 /// Removes the shardings of the arguments and results of the `func.func` op `op`.

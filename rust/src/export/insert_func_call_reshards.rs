@@ -1,11 +1,13 @@
 //! `sdy-insert-func-call-reshards`: where the shardings of a call's result and of the function's result
-//! differ, gives the call the function's sharding and inserts a reshard after it.
+//! differ, gives the call the function's sharding and inserts a reshard after it. In newer versions results that are
+//! unreduced over other axes stay as they are.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ShardingId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program, SymbolTable};
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
@@ -45,14 +47,24 @@ fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
 fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
     for (result, &inside) in program.op_results(call).zip(wanted) {
         let outside = program.sharding(result);
-        let is_equivalent =
-            program.shardings()[inside].is_equivalent(program.shardings().get(outside));
+        let replicated = |program: &mut Program| {
+            let like = &program.shardings()[inside];
+            let closed = TensorSharding::fully_replicated(like.mesh, like.dims.len(), true);
+            program.intern_sharding(closed)
+        };
+        if program.shardy().has(Change::UnreducedCallResults)
+            && !are_unreduced_alike(program, inside, outside)
+        {
+            if outside.is_none() {
+                let closed = replicated(program);
+                program.set_sharding(result, closed);
+            }
+            continue;
+        }
+        let is_equivalent = program.shardings()[inside]
+            .is_equivalent(program.shardings().get(outside), program.shardy());
         if !is_equivalent {
-            let outside = outside.get().unwrap_or_else(|| {
-                let like = &program.shardings()[inside];
-                let closed = TensorSharding::fully_replicated(like.mesh, like.dims.len(), true);
-                program.intern_sharding(closed)
-            });
+            let outside = outside.get().unwrap_or_else(|| replicated(program));
             let at = InsertPoint { place: Place::After(call), loc: program.loc(call) };
             let reshard = program.build_unary(OpKind::Reshard, result, outside, at);
             let new = program.result(reshard, 0);
@@ -60,4 +72,15 @@ fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
         }
         program.set_sharding(result, inside);
     }
+}
+
+/// Whether two shardings are unreduced over axes of the same names.
+fn are_unreduced_alike(program: &Program, first: ShardingId, second: ShardingId) -> bool {
+    let axes = |id: ShardingId| {
+        program.shardings().get(id).into_iter().flat_map(|sharding| {
+            let mesh = program.mesh(sharding.mesh);
+            sharding.unreduced.iter().map(|axis| (mesh.axis_name(axis.axis), axis.sub))
+        })
+    };
+    axes(first).eq(axes(second))
 }

@@ -16,6 +16,7 @@
 //! | [`update_non_divisible_input_output_shardings`] | trims inputs' and outputs' shardings to axes that divide their dims evenly |
 //! | [`remove_sub_axes_in_input_output_shardings`] | trims open dims of inputs and outputs to whole axes |
 //! | [`close_shardings`] | closes every dim, drops replicated axes |
+//! | [`verify_unreduced_axes`] | fails if an op loses or changes unreduced axes |
 //!
 //! [`pad_for_divisibility`] is in no pipeline.
 //!
@@ -39,3 +40,4 @@ pub mod sink_data_flow_edges;
 pub mod sink_func_data_flow_edges;
 pub mod unflatten_call_graph;
 pub mod update_non_divisible_input_output_shardings;
+pub mod verify_unreduced_axes;

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Program, ValueDef};
+use crate::shardy::Change;
 
 /// The debug attributes of edges that move to their ops too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,22 +47,31 @@ pub fn run(
         {
             sink_shardings(program, op, owners.iter().copied());
             if debug_info.sharding_origins {
-                sink_attr(program, op, &owners, prefix, "sharding_origins");
+                sink_attr(program, op, &owners, prefix, ("sharding_origins", "{}"));
             }
             if debug_info.propagation_edges {
-                sink_attr(program, op, &owners, prefix, "propagation_edges");
+                let nothing = "#sdy.propagation_edges<[]>";
+                sink_attr(program, op, &owners, prefix, ("propagation_edges", nothing));
             }
         }
     }
     Ok(())
 }
 
-/// Collects `sdy.<name>` of the edges that `owners` own in an attribute of `op`.
-fn sink_attr(program: &mut Program, op: OpId, owners: &[ValueId], prefix: &str, name: &str) {
+/// Collects `sdy.<name>` of the edges that `owners` own in an attribute of `op`. Since
+/// [`Change::DebugInfoOfAllEdges`] `nothing` stands for an edge without it.
+fn sink_attr(
+    program: &mut Program,
+    op: OpId,
+    owners: &[ValueId],
+    prefix: &str,
+    (name, nothing): (&str, &str),
+) {
     let attr = format!("sdy.{name}");
+    let missing = program.shardy().has(Change::DebugInfoOfAllEdges).then_some(nothing);
     let of_edge = |&owner: &ValueId| {
         let edge = program.data_flow_edge(owner)?;
-        program.attr(edge, &attr).filter(|value| !value.is_empty())
+        program.attr(edge, &attr).filter(|value| !value.is_empty()).or(missing)
     };
     let values: Vec<&str> = owners.iter().filter_map(of_edge).collect();
     let list = format!("[{}]", values.join(", "));

@@ -1,8 +1,8 @@
 //! `sdy-update-non-divisible-input-output-shardings`: trims the shardings of inputs and outputs to the
 //! largest prefix that shards each dim evenly.
 //!
-//! Inputs and outputs are arguments and results of functions, results of calls, and arguments and
-//! results of manual computations. A dim of size 4 over `x` of size 8 keeps `"x":(1)4`; one of size 6
+//! Inputs and outputs are arguments and results of functions, results of calls and of transfers between meshes, and
+//! arguments and results of manual computations and of fragments of pipelines. A dim of size 4 over `x` of size 8 keeps `"x":(1)4`; one of size 6
 //! over `x` of size 4 keeps `"x":(1)2`; a dim that is trimmed loses its priority.
 
 use crate::axis::{total_size, AxisRef};
@@ -12,7 +12,7 @@ use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Port, Program};
 use crate::mesh::Mesh;
 use crate::projection::gcd;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
 use rustc_hash::FxHashMap;
 
 /// The trimmed shardings, by sharding and type.
@@ -33,11 +33,12 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             program.set_func_result_sharding(func, index, new);
         }
     }
-    for op in program.ops_of(&[OpKind::Call, OpKind::ManualComputation]) {
+    let kinds = [OpKind::Call, OpKind::ManualComputation, OpKind::Fragment, OpKind::Transfer];
+    for op in program.ops_of(&kinds) {
         for result in program.op_results(op) {
             trim_value(program, &mut trimmed, result);
         }
-        if program.kind(op) == OpKind::ManualComputation {
+        if matches!(program.kind(op), OpKind::ManualComputation | OpKind::Fragment) {
             let region = program.op_regions(op).next();
             let body = region.and_then(|region| program.region_entry(region).get());
             for arg in body.map(|body| program.block_args(body)).into_iter().flatten() {
@@ -56,7 +57,10 @@ fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
     let old = program.sharding(value);
     let old = manual.map_or(old, |op| program.inside_manual(op, old));
     let new = evenly_sharded(program, trimmed, old, ty);
-    if new != old {
+    let is_summed = |id: ShardingId| program.shardings()[id].reduction_op == ReductionOp::Sum;
+    // Setting an argument's sharding makes its unreduced axes those of a sum.
+    let loses_reduction = manual.is_some() && old.get().is_some_and(|id| !is_summed(id));
+    if new != old || loses_reduction {
         match manual {
             Some(op) => program.set_manual_arg_sharding(op, value, new),
             None => _ = program.set_sharding(value, new),

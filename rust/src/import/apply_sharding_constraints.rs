@@ -2,11 +2,14 @@
 //! if the input has none, the constraint is closed, and no other constraint on the input has another
 //! sharding. In-shardings of manual computations are constraints too.
 //!
+//! Since [`Change::ConstraintsOnOpenValues`] a fully open sharding counts as none.
+//!
 //! If the input is a target of a data-flow edge, all of its other uses become uses of the
 //! constraint instead, so that not all targets of the edge are restricted.
 //!
 //! At the head of a chain of constraints, uses of the input that come after the end of the chain
-//! become uses of that end.
+//! become uses of that end, but for what functions return; since [`Change::ConstraintsInFunctions`] that is so for the main
+//! function alone.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -16,6 +19,7 @@ use crate::projection::Projection;
 use crate::propagation::origins::{arrivals, Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 /// Runs the pass.
@@ -23,7 +27,11 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) ->
     let recorder = Recorder::start(program, debug);
     let constraints =
         program.ops_in_post_order(&[OpKind::ShardingConstraint, OpKind::ManualComputation]);
-    let mut pass = Pass { program, context, users: FxHashMap::default(), recorder };
+    let only_main = program.shardy().has(Change::ConstraintsInFunctions);
+    let main = only_main.then(|| program.main_function().ok()).flatten();
+    let main = main.map(|main| program.func_op(main));
+    let users = FxHashMap::default();
+    let mut pass = Pass { program, context, users, recorder, only_main, main };
     for op in constraints {
         if pass.program.kind(op) == OpKind::ShardingConstraint {
             pass.apply_chain(op);
@@ -56,6 +64,10 @@ struct Pass<'a, 'c> {
     /// Constraints on the values queried so far; updated when uses move.
     users: FxHashMap<ValueId, Constraints>,
     recorder: Option<Recorder>,
+    /// Whether ends of chains replace what other functions than the main one return.
+    only_main: bool,
+    /// The op of the main function, if `only_main`.
+    main: Option<OpId>,
 }
 
 impl Pass<'_, '_> {
@@ -95,13 +107,24 @@ impl Pass<'_, '_> {
         let tail_result = self.program.result(tail, 0);
         let tail_block = self.program.parent_block(tail);
         self.program.number_block(tail_block);
+        let func = self.program.block_parent_op(tail_block);
+        let keeps_returned = !self.only_main || self.main == Some(func);
         self.program.replace_uses_if(input, tail_result, |program, slot| {
             let user = program.user(slot);
             user != head
-                && program.kind(user) != OpKind::FuncReturn
+                && !(keeps_returned && program.kind(user) == OpKind::FuncReturn)
                 && program.parent_block(user) == tail_block
                 && program.is_before(tail, user)
         });
+    }
+
+    /// Whether `value` has a sharding that constraints do not replace.
+    fn has_sharding(&mut self, value: ValueId) -> bool {
+        let sharding = self.program.sharding_of(value);
+        let Some(sharding) = self.program.shardings().get(sharding) else { return false };
+        let has_dims = !sharding.dims.is_empty() || is_one_of_many_results(self.program, value);
+        let is_open = has_dims && is_fully_open(sharding);
+        !is_open || !self.program.shardy().has(Change::ConstraintsOnOpenValues)
     }
 
     /// The last constraint of the chain that starts at `head`, if there are at least two and the
@@ -109,7 +132,7 @@ impl Pass<'_, '_> {
     fn end_of_chain(&mut self, head: OpId, input: ValueId) -> Option<OpId> {
         let defining_kind = self.program.defining_op(input).map(|op| self.program.kind(op));
         if defining_kind == Some(OpKind::ShardingConstraint)
-            || self.program.sharding_of(input).is_some()
+            || self.has_sharding(input)
             || self.constraints_on(input).count > 1
         {
             return None;
@@ -137,10 +160,7 @@ impl Pass<'_, '_> {
     fn apply(&mut self, op: OpId, input: ValueId, id: ShardingId) {
         let Some(sharding) = self.program.shardings().get(id) else { return };
         let is_closed = sharding.dims.iter().all(|dim| dim.is_closed);
-        if !is_closed
-            || self.program.shardable_value(input).is_none()
-            || self.program.sharding_of(input).is_some()
-        {
+        if !is_closed || self.program.shardable_value(input).is_none() || self.has_sharding(input) {
             return;
         }
         let others = self.constraints_on(input);
@@ -152,11 +172,20 @@ impl Pass<'_, '_> {
         } else {
             attach_rule(self.program, op);
             let old = self.recorder.as_ref().and_then(|_| factors(self.program, op));
-            set_sharding(self.program, input, id);
+            self.set_sharding(input, id);
             if let Some(old) = old {
                 self.record(op, &old);
             }
         }
+    }
+
+    /// Sets the sharding of `input`. That of an argument of a manual computation is a constraint on the operand.
+    fn set_sharding(&mut self, input: ValueId, id: ShardingId) {
+        if let Some(op) = self.program.manual_computation_of_arg(input) {
+            let operand = self.program.operand(op, self.program.value_index(input));
+            self.users.remove(&operand);
+        }
+        set_sharding(self.program, input, id);
     }
 
     /// Records what has changed since the factor table of the constraint `op` was `old`.
@@ -191,16 +220,31 @@ impl Pass<'_, '_> {
         program.replace_all_uses_except(input, result, constraint);
         self.users.remove(&input);
         self.users.remove(&result);
-        let unreduced = program.shardings()[id].unreduced.clone();
+        let TensorSharding { mesh, unreduced, reduction_op, .. } = program.shardings()[id].clone();
         if !unreduced.is_empty() {
             // These axes do not propagate, so the input needs them itself.
-            let (mesh, ty) = (program.shardings()[id].mesh, program.type_of(input));
-            let open = program.replicated(mesh, ty, false);
-            let with_unreduced = TensorSharding { unreduced, ..program.shardings()[open].clone() };
+            let ty = program.type_of(input);
+            let found = program.sharding_of(input).get();
+            let open = found.unwrap_or_else(|| program.replicated(mesh, ty, false));
+            let open = program.shardings()[open].clone();
+            let with_unreduced = TensorSharding { unreduced, reduction_op, ..open };
             let with_unreduced = program.intern_sharding(with_unreduced);
             set_sharding(program, input, with_unreduced);
         }
     }
+}
+
+/// Whether `sharding` says nothing about a tensor: all dims are open, without axes and priorities.
+fn is_fully_open(sharding: &TensorSharding) -> bool {
+    let mut dims = sharding.dims.iter();
+    sharding.replicated.is_empty()
+        && sharding.unreduced.is_empty()
+        && dims.all(|dim| !dim.is_closed && dim.axes.is_empty() && dim.priority.is_none())
+}
+
+/// Whether `value` is a result of an op that has others too: it may have got its sharding when another one was set.
+fn is_one_of_many_results(program: &Program, value: ValueId) -> bool {
+    program.defining_op(value).is_some_and(|op| program.num_results(op) > 1)
 }
 
 /// The sharding that manual computation `op` wants for its `index`-th operand.
@@ -219,8 +263,13 @@ fn only_user(program: &Program, value: ValueId) -> Option<OpId> {
 /// Whether `value` is the result of a data-flow edge op, or a target of an edge that has one.
 fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> bool {
     let owning_op = match program.def(value) {
-        ValueDef::Result(op) if program.kind(op) == OpKind::DataFlowEdge => return true,
-        ValueDef::Result(op) => op,
+        ValueDef::Result(op) => match program.kind(op) {
+            OpKind::DataFlowEdge => return true,
+            OpKind::FuncDataFlowEdge => {
+                return program.shardy().has(Change::ConstraintsOnOpenValues);
+            }
+            _ => op,
+        },
         ValueDef::Arg(block) => program.block_parent_op(block),
     };
     let owner = |spec: &EdgeSpec| spec.owner_of_target(program, owning_op, value);
@@ -233,7 +282,10 @@ fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
     match program.def(value) {
         ValueDef::Result(_) => program.set_result_sharding(value, id),
-        ValueDef::Arg(block) => set_arg_sharding(program, value, block, id),
+        ValueDef::Arg(block) => match program.manual_computation_of_arg(value) {
+            Some(op) => program.set_manual_arg_sharding(op, value, id),
+            None => set_arg_sharding(program, value, block, id),
+        },
     }
 }
 

@@ -9,6 +9,9 @@ use crate::error::{Code, Result};
 use crate::index::{FuncId, Id, OpId};
 use crate::ir::{OpKind, Payload, Program, SymbolTable};
 
+/// The ops that call functions: that of `func`, and those of pipelines.
+const CALLS: [OpKind; 3] = [OpKind::Call, OpKind::MpmdCall, OpKind::FragmentCall];
+
 /// The calls of a module.
 #[derive(Clone, Debug, Default)]
 pub struct CallGraph {
@@ -26,7 +29,7 @@ impl CallGraph {
     /// The call graph of `program`, whose symbols are `symbols`.
     pub fn new(program: &mut Program, symbols: &SymbolTable) -> Self {
         let mut graph = Self { ranges: vec![None; program.num_func_ids()], ..Self::default() };
-        let calls = program.ops_in_pre_order(&[OpKind::Call]);
+        let calls = program.ops_in_pre_order(&CALLS);
         let mut calls = calls.into_iter().map(|call| (program.top_level_op(call), call)).peekable();
         let functions = program.functions_in_order();
         for &func in &functions {
@@ -50,7 +53,22 @@ impl CallGraph {
             })
             .collect();
         graph.search(&functions, &callees, program.num_func_ids());
+        if program.has_any(&CALLS[1..]) {
+            graph.drop_calls_of_pipelines(program);
+        }
         graph
+    }
+
+    /// Drops calls other than `func.call`, which only matter for the order of functions.
+    fn drop_calls_of_pipelines(&mut self, program: &Program) {
+        let all = std::mem::take(&mut self.calls);
+        for range in self.ranges.iter_mut().flatten() {
+            let (start, end) = *range;
+            let first = self.calls.len() as u32;
+            let own = all[start as usize..end as usize].iter();
+            self.calls.extend(own.filter(|&&call| program.kind(call) == OpKind::Call));
+            *range = (first, self.calls.len() as u32);
+        }
     }
 
     /// Fills `post_order` and `circular`.

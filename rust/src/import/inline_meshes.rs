@@ -1,11 +1,14 @@
-//! `sdy-inline-meshes`: writes meshes into the shardings over them and erases all `sdy.mesh` ops.
+//! `sdy-inline-meshes`: writes meshes into the shardings over them and erases all `sdy.mesh` ops. Since
+//! [`Change::InlinedReplicaGroups`] it also writes them into replica groups by mesh axes.
 
 use super::lift_inlined_meshes::mesh_ops;
+use super::replica_group_meshes;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::MeshId;
 use crate::ir::Program;
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 /// Runs the pass.
@@ -20,6 +23,9 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         let new = TensorSharding { mesh, ..program.shardings()[id].clone() };
         program.intern_sharding(new)
     });
+    if program.shardy().has(Change::InlinedReplicaGroups) {
+        replica_group_meshes::inline(program);
+    }
     for (op, mesh) in mesh_ops(program) {
         program.erase_op(op);
         program.take_mesh_symbol(mesh);

@@ -1,6 +1,7 @@
 //! `sdy-lift-inlined-meshes`: gives every inlined mesh a name, and merges the names of equal meshes.
 //!
-//! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` and `empty_mesh`. Every
+//! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` (by an option
+//! `single_device_<device>`) and `empty_mesh`. Every
 //! mesh also gets a `stablehlo.mesh` attribute with the same contents as a plain dictionary.
 
 use super::replica_group_meshes;
@@ -14,9 +15,9 @@ use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
-/// Runs the pass.
-pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    let mut lifting = Lifting::new(program);
+/// Runs the pass; `single_device_names` chooses the names of meshes of one device by its id.
+pub fn run(program: &mut Program, _: &mut Context<'_>, single_device_names: bool) -> Result<()> {
+    let mut lifting = Lifting::new(program, single_device_names);
     if !lifting.kept_names.is_empty() || program.meshes().iter().any(|mesh| mesh.symbol.is_none()) {
         lifting.name_meshes_of_shardings(program);
     }
@@ -51,11 +52,13 @@ pub(super) struct Lifting {
     described: FxHashMap<String, StrId>,
     /// The last op of a mesh: new ones go after it.
     last_op: OpId,
+    /// Whether meshes of one device by its id are called `single_device_<device>`.
+    single_device_names: bool,
 }
 
 impl Lifting {
     /// Erases the ops of meshes that equal an earlier one.
-    fn new(program: &mut Program) -> Self {
+    fn new(program: &mut Program, single_device_names: bool) -> Self {
         let mut named: FxHashMap<Mesh, MeshId> = FxHashMap::default();
         let mut kept_names = FxHashMap::default();
         let mut last_op = OpId::NONE;
@@ -70,7 +73,8 @@ impl Lifting {
             }
         }
         let symbols = SymbolTable::new(program);
-        Self { symbols, named, kept_names, described: FxHashMap::default(), last_op }
+        let described = FxHashMap::default();
+        Self { symbols, named, kept_names, described, last_op, single_device_names }
     }
     /// Replaces the meshes of all shardings by named ones; new ones are made in the order in which shardings
     /// over them appear.
@@ -122,7 +126,8 @@ impl Lifting {
     /// Adds a `sdy.mesh`.
     fn create(&mut self, program: &mut Program, mesh: Mesh, loc: Span) -> (MeshId, StrId) {
         let wanted = if mesh.is_maximal() {
-            format!("maximal_mesh_{}", mesh.device_ids[0])
+            let prefix = if self.single_device_names { "single_device" } else { "maximal_mesh" };
+            format!("{prefix}_{}", mesh.device_ids[0])
         } else if mesh.axes.is_empty() && mesh.device_ids.is_empty() {
             "empty_mesh".to_owned()
         } else {
@@ -179,12 +184,17 @@ fn stablehlo_mesh(mesh: &Mesh) -> String {
     }
     text.push(']');
     if !mesh.device_ids.is_empty() {
-        let ids: Vec<String> = mesh.device_ids.iter().map(i64::to_string).collect();
-        let count = ids.len();
-        let all_equal = mesh.device_ids.iter().all(|&id| id == mesh.device_ids[0]);
-        let elements = if all_equal { ids[0].clone() } else { format!("[{}]", ids.join(", ")) };
-        let _ = write!(text, ", device_ids = dense<{elements}> : tensor<{count}xi64>");
+        let _ = write!(text, ", device_ids = {}", device_id_elements(mesh));
     }
     text.push('}');
     text
+}
+
+/// The device ids of `mesh`, which has some, as elements.
+pub(super) fn device_id_elements(mesh: &Mesh) -> String {
+    let ids: Vec<String> = mesh.device_ids.iter().map(i64::to_string).collect();
+    let count = ids.len();
+    let all_equal = mesh.device_ids.iter().all(|&id| id == mesh.device_ids[0]);
+    let elements = if all_equal { ids[0].clone() } else { format!("[{}]", ids.join(", ")) };
+    format!("dense<{elements}> : tensor<{count}xi64>")
 }

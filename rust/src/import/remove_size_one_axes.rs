@@ -39,6 +39,7 @@ fn without_size_one_axes(program: &mut Program, id: ShardingId) -> ShardingId {
         dims: dims.collect(),
         replicated: keep(&old.replicated),
         unreduced: keep(&old.unreduced),
+        reduction_op: old.reduction_op,
     };
     let axes_before = old.axis_refs().count();
     if new.axis_refs().count() == axes_before && new.dims == old.dims {

@@ -1,15 +1,17 @@
 //! Meshes in the replica groups of collectives.
 //!
 //! `replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<...>, axes = [...]>` names
-//! groups of devices by axes of a mesh; lifting gives that mesh a name too. A mesh that is described
+//! groups of devices by axes of a mesh; lifting gives that mesh a name too, and inlining writes it out. A mesh that is described
 //! this way gets a new op even if there is an equal mesh, as in the reference.
 
-use super::lift_inlined_meshes::Lifting;
-use crate::attribute::parse_mesh;
+use super::lift_inlined_meshes::{device_id_elements, mesh_ops, Lifting};
+use crate::attribute::{parse_mesh, write_string};
 use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
 use crate::mlir::field;
+use rustc_hash::FxHashMap;
+use std::fmt::Write;
 
 /// The collectives in the order in which the reference visits them.
 const COLLECTIVES: [&str; 5] = [
@@ -40,6 +42,55 @@ pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
             program.set_attr(op, ATTR, &text);
         }
     }
+}
+
+/// Replaces the names of meshes in the replica groups of all ops by the meshes.
+pub(super) fn inline(program: &mut Program) {
+    let ops: Vec<OpId> = program.post_order(program.module_op()).collect();
+    let described: FxHashMap<StrId, String> = mesh_ops(program)
+        .into_iter()
+        .filter_map(|(_, id)| {
+            let mesh = &program.meshes()[id];
+            Some((mesh.symbol?, description(program.mesh(id))))
+        })
+        .collect();
+    for op in ops {
+        if let Some(text) = with_described_mesh(program, &described, op) {
+            program.set_attr(op, ATTR, &text);
+        }
+    }
+}
+
+/// The replica groups of `op` with its mesh instead of the mesh's name, if there is one.
+fn with_described_mesh(
+    program: &Program,
+    described: &FxHashMap<StrId, String>,
+    op: OpId,
+) -> Option<String> {
+    let text = resolved(program, program.attr(op, ATTR)?);
+    if !text.starts_with(BY_AXES) {
+        return None;
+    }
+    let (start, end) = field(text, "mesh")?;
+    let name = resolved(program, &text[start..end]).strip_prefix('@')?;
+    let mesh = described.get(&program.strings().find(name.trim_matches('"'))?)?;
+    Some(format!("{}{mesh}{}", &text[..start], &text[end..]))
+}
+
+/// `mesh` as an attribute of StableHLO.
+fn description(mesh: &Mesh) -> String {
+    let mut text = String::from("#stablehlo.mesh<axes = [");
+    for (index, axis) in mesh.axes.iter().enumerate() {
+        text.push_str(if index == 0 { "<name = " } else { ", <name = " });
+        write_string(&mut text, &axis.name);
+        let _ = write!(text, ", size = {}>", axis.size);
+    }
+    text.push(']');
+    if !mesh.device_ids.is_empty() {
+        let _ = write!(text, ", device_ids = {}", device_id_elements(mesh));
+    }
+    text.push('>');
+    text
 }
 
 /// The replica groups of `op` after lifting, if that changes them.

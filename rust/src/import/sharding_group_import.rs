@@ -1,12 +1,14 @@
 //! `sdy-sharding-group-import`: merges sharding groups that share a value, numbers them from 0, drops
 //! repeated memberships, and checks that the members of a group have the same shape and are inside the
-//! same manual computation, or none.
+//! same manual computation, or none. Since [`Change::GroupsAcrossCalls`] a function is inside the manual computation
+//! that it is called in.
 
-use super::mistake;
+use super::{mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{Id, OpId, ValueId};
-use crate::ir::{OpKind, Payload, Program, Type};
+use crate::index::{FuncId, Id, OpId, ValueId};
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 /// One membership.
@@ -23,7 +25,12 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     if members.is_empty() {
         return Ok(());
     }
-    Error::check(check(program, &members, &ids))?;
+    let around = if program.shardy().has(Change::GroupsAcrossCalls) {
+        manual_computations_of_calls(program)
+    } else {
+        FxHashMap::default()
+    };
+    Error::check(check(program, &members, &ids, &around))?;
     let by_value = by_value(program, &members);
     let groups = unify(&members, &by_value, ids.len());
     let mut last = ValueId::NONE;
@@ -56,11 +63,16 @@ fn members(program: &mut Program) -> (Vec<Member>, Vec<i64>) {
 }
 
 /// An error for every member that does not fit the first one of its group.
-fn check(program: &Program, members: &[Member], ids: &[i64]) -> Vec<Diagnostic> {
+fn check(
+    program: &Program,
+    members: &[Member],
+    ids: &[i64],
+    around: &FxHashMap<FuncId, OpId>,
+) -> Vec<Diagnostic> {
     let mut first: Vec<Option<(&Member, Option<OpId>)>> = vec![None; ids.len()];
     let mut diagnostics = Vec::new();
     for member in members {
-        let parent = manual_computation_around(program, member.op);
+        let parent = manual_computation_around(program, member.op, around);
         let (other, other_parent) = *first[member.group].get_or_insert((member, parent));
         let group = ids[member.group];
         let problem = if parent != other_parent {
@@ -83,16 +95,42 @@ fn check(program: &Program, members: &[Member], ids: &[i64]) -> Vec<Diagnostic> 
 }
 
 fn shape(program: &Program, value: ValueId) -> &[Option<i64>] {
-    match program.value_type(value) {
-        Type::RankedTensor { shape, .. } => shape,
-        _ => &[],
+    program.value_type(value).shape().unwrap_or_default()
+}
+
+/// The innermost manual computation that `op` is in; `around` has those that functions are called in.
+fn manual_computation_around(
+    program: &Program,
+    op: OpId,
+    around: &FxHashMap<FuncId, OpId>,
+) -> Option<OpId> {
+    let mut parents = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
+    let found =
+        parents.find(|&op| matches!(program.kind(op), OpKind::ManualComputation | OpKind::Func))?;
+    match program.kind(found) {
+        OpKind::Func => around.get(&program.function_of(found)).copied(),
+        _ => Some(found),
     }
 }
 
-/// The innermost manual computation that `op` is in.
-fn manual_computation_around(program: &Program, op: OpId) -> Option<OpId> {
-    let parents = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
-    parents.into_iter().find(|&op| program.kind(op) == OpKind::ManualComputation)
+/// The innermost manual computation around the calls of each function that is called in one. Callers come before
+/// callees; of several calls the last one counts.
+fn manual_computations_of_calls(program: &mut Program) -> FxHashMap<FuncId, OpId> {
+    let mut around: FxHashMap<FuncId, OpId> = FxHashMap::default();
+    if !program.has_any(&[OpKind::Call]) {
+        return around;
+    }
+    let symbols = SymbolTable::new(program);
+    let graph = CallGraph::new(program, &symbols);
+    for &call in graph.post_order.iter().rev().flat_map(|&func| graph.calls(func)) {
+        let Some(&Payload::Call(name)) = program.payload(call) else { continue };
+        let Some(callee) = symbols.function(name) else { continue };
+        match manual_computation_around(program, call, &around) {
+            Some(op) => around.insert(callee, op),
+            None => around.remove(&callee),
+        };
+    }
+    around
 }
 
 /// Positions in `members` by value, values in order of first appearance.

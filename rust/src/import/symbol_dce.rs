@@ -8,7 +8,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FuncId, Id, OpId};
-use crate::ir::{OpKind, Payload, Program, SymbolTable};
+use crate::ir::{symbols_in, OpKind, Payload, Program, SymbolTable};
 
 /// The op whose elements are a function.
 const CONSTANT: &str = "func.constant";
@@ -21,7 +21,9 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let symbols = SymbolTable::new(program);
-    let has_references = program.has_symbol_attrs() || program.strings().find(CONSTANT).is_some();
+    let has_references = program.has_symbol_attrs()
+        || program.strings().find(CONSTANT).is_some()
+        || program.has_any(&[OpKind::MpmdCall, OpKind::FragmentCall]);
     let calls = if has_references { None } else { Some(CalledBy::new(program, &symbols)) };
     let mut is_live = vec![false; program.num_func_ids()];
     let mut worklist: Vec<OpId> = Vec::new();
@@ -112,21 +114,11 @@ fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut imp
         .then(|| program.text().get(program.printing().op(op).span));
     let attrs = program.op_attrs(op).iter().map(|attr| program.text().get(attr.value));
     for text in attrs.chain(own) {
-        for at in memchr::memchr_iter(b'@', text.as_bytes()) {
-            let name = symbol_name(&text[at + 1..]);
+        for name in symbols_in(text) {
             let func = program.strings().find(name).and_then(|name| symbols.function(name));
             if let Some(func) = func {
                 mark(func);
             }
         }
     }
-}
-
-/// The name that follows an `@`: bare or in quotes.
-fn symbol_name(text: &str) -> &str {
-    if let Some(quoted) = text.strip_prefix('"') {
-        return quoted.split('"').next().unwrap_or_default();
-    }
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
-    text.split(|c| !is_name(c)).next().unwrap_or_default()
 }

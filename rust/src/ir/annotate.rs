@@ -168,6 +168,27 @@ impl Program {
         }
         self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
     }
+    /// Keeps `list`, the shardings that fragment `op` was given for its inputs, or else its outputs, in its header, since they
+    /// are none of its values. `are_some` says whether the list has any.
+    pub fn keep_in_header(&mut self, op: OpId, is_of_inputs: bool, list: &str, are_some: bool) {
+        let Some(Payload::Fragment { header, .. }) = self.payload(op).cloned() else { return };
+        let side = if is_of_inputs { "in" } else { "out" };
+        let text = format!("{}, {side}_shardings={list}", self.str(header));
+        let text = self.intern(&text);
+        let Some(id) = self.ops[op].payload.get() else { return };
+        if let Payload::Fragment {
+            header,
+            has_in_shardings,
+            has_out_shardings,
+            has_foreign_shardings,
+            ..
+        } = &mut self.payloads[id]
+        {
+            *header = text;
+            *(if is_of_inputs { has_in_shardings } else { has_out_shardings }) = false;
+            *has_foreign_shardings |= are_some;
+        }
+    }
     /// Sets attribute `name` of `op` to `value`, a text as MLIR prints it (empty for a unit).
     pub fn set_attr(&mut self, op: OpId, name: &str, value: &str) {
         self.attr_ranges[op] = self.with_attr(self.attr_ranges[op], name, value);

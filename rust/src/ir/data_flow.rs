@@ -9,7 +9,8 @@
 use super::{OpKind, Payload, Program, ValueDef};
 use crate::bitset::BitSet;
 use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
+use crate::shardy::Change;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -110,10 +111,25 @@ impl Program {
         (self.kind(op) == OpKind::ManualComputation).then_some(op)
     }
     /// Sets the sharding of `arg`, an argument of the body of manual computation `op`: the free
-    /// axes of its outer sharding become the axes of `inner`.
+    /// axes of its outer sharding become the axes of `inner`. As in the reference, unreduced axes of all arguments are
+    /// summed over then.
     pub fn set_manual_arg_sharding(&mut self, op: OpId, arg: ValueId, inner: ShardingId) {
         let sharding = self.with_manual_axes(op, arg, inner);
         self.set_sharding(arg, sharding);
+        if !self.shardy.has(Change::ReductionOps) {
+            return;
+        }
+        let ValueDef::Arg(block) = self.values[arg].def() else { return };
+        for other in self.block_args(block) {
+            let summed = match self.shardings.get(self.sharding(other)) {
+                Some(sharding) if sharding.reduction_op != ReductionOp::Sum => {
+                    TensorSharding { reduction_op: ReductionOp::Sum, ..sharding.clone() }
+                }
+                _ => continue,
+            };
+            let summed = self.shardings.intern(summed);
+            self.set_sharding(other, summed);
+        }
     }
     /// Sets the sharding that [`Program::sharding_of`] reads.
     pub fn set_sharding_of(&mut self, value: ValueId, sharding: ShardingId) {
@@ -140,7 +156,10 @@ impl Program {
         let (first, count) = match self.values[value].def() {
             ValueDef::Result(op) => (self.ops[op].first_result, self.ops[op].num_results),
             ValueDef::Arg(block)
-                if self.kind(self.block_parent_op(block)) == OpKind::NamedComputation =>
+                if matches!(
+                    self.kind(self.block_parent_op(block)),
+                    OpKind::NamedComputation | OpKind::Fragment
+                ) =>
             {
                 (self.blocks[block].first_arg, self.blocks[block].num_args)
             }

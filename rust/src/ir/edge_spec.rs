@@ -17,6 +17,7 @@
 
 use super::{OpKind, Program, ValueDef};
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, UseId, ValueId};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -159,36 +160,50 @@ static WHILE: [EdgeGroup; 1] = [EdgeGroup {
 }];
 static CASE: [EdgeGroup; 1] = [EdgeGroup { returns: Regions::ALL, ..RESULTS }];
 static OPTIMIZATION_BARRIER: [EdgeGroup; 1] = [EdgeGroup { first_operand: Some(0), ..RESULTS }];
-/// The edges of `sdy.manual_computation` and `sdy.named_computation`: from operands to arguments of the body,
+/// The edges of `sdy.manual_computation`, `sdy.named_computation` and `mpmd.fragment`: from operands to arguments of the body,
 /// and from its returned values to results.
 static BODY: [EdgeGroup; 2] = [
     EdgeGroup { owners: EdgeOwners::BlockArgs(0), first_operand: Some(0), ..RESULTS },
     EdgeGroup { returns: Regions::only(0), ..RESULTS },
 ];
-static SPECS: [EdgeSpec; 4] = [
+/// The edges of `mpmd.for`: those of a `stablehlo.while` with one region.
+static FOR: [EdgeGroup; 1] = [EdgeGroup {
+    first_operand: Some(0),
+    returns: Regions::only(0),
+    block_args: Regions::only(0),
+    ..RESULTS
+}];
+static SPECS: [EdgeSpec; 5] = [
     EdgeSpec { groups: Cow::Borrowed(&WHILE) },
     EdgeSpec { groups: Cow::Borrowed(&CASE) },
     EdgeSpec { groups: Cow::Borrowed(&OPTIMIZATION_BARRIER) },
     EdgeSpec { groups: Cow::Borrowed(&BODY) },
+    EdgeSpec { groups: Cow::Borrowed(&FOR) },
 ];
 
 impl EdgeSpec {
-    /// The kinds of ops that have edges.
-    pub const KINDS: [OpKind; 5] = [
+    /// The kinds of ops that have edges; those of `stablehlo.if` since [`Change::IfEdges`].
+    pub const KINDS: [OpKind; 8] = [
         OpKind::While,
         OpKind::Case,
+        OpKind::If,
         OpKind::OptimizationBarrier,
         OpKind::ManualComputation,
         OpKind::NamedComputation,
+        OpKind::Fragment,
+        OpKind::MpmdFor,
     ];
-    /// The edges of ops of this kind, `None` if it has none.
+    /// The edges of ops of this kind in the newest version, `None` if it has none.
     #[inline]
     pub fn of_kind(kind: OpKind) -> Option<&'static Self> {
         match kind {
             OpKind::While => Some(&SPECS[0]),
-            OpKind::Case => Some(&SPECS[1]),
+            OpKind::Case | OpKind::If => Some(&SPECS[1]),
             OpKind::OptimizationBarrier => Some(&SPECS[2]),
-            OpKind::ManualComputation | OpKind::NamedComputation => Some(&SPECS[3]),
+            OpKind::ManualComputation | OpKind::NamedComputation | OpKind::Fragment => {
+                Some(&SPECS[3])
+            }
+            OpKind::MpmdFor => Some(&SPECS[4]),
             _ => None,
         }
     }
@@ -265,7 +280,11 @@ impl Program {
                 return spec;
             }
         }
-        EdgeSpec::of_kind(self.kind(op))
+        let kind = self.kind(op);
+        if kind == OpKind::If && !self.shardy().has(Change::IfEdges) {
+            return None;
+        }
+        EdgeSpec::of_kind(kind)
     }
     /// The data-flow edge that `value` belongs to, and the op that has the edge: `value` is a target, or the result
     /// of the edge op.

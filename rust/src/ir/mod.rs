@@ -86,7 +86,7 @@ pub use program::Program;
 pub use signature::{may_have_rule, write_attr, Signature, SignatureRules, SignatureTable};
 pub use signature_cache::{is_portable, SignatureCache, MAX_ENTRIES};
 pub use strings::Interner;
-pub use symbols::SymbolTable;
+pub use symbols::{symbols_in, SymbolTable};
 pub use tables::Tables;
 pub use text::{Source, TextPool};
 pub use types::{element_bits, ElementType, StaticShape, Type, TypeTable};

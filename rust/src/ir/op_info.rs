@@ -5,7 +5,7 @@
 //! what Shardy or MLIR's drivers do: shardings are propagated through elementwise ops first, pure ops are
 //! erased when nothing uses them, terminators are notified through their parent.
 //!
-//! Source: the operation definitions of `StableHLO`, CHLO, `func` and Shardy.
+//! Source: the operation definitions of `StableHLO`, CHLO, `func`, Shardy and its dialect of pipelines, `mpmd`.
 
 /// Traits of an op, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,6 +208,13 @@ ops! {
         ReduceScatter = "sdy.reduce_scatter" N Custom,
         ShardedToUnreduced = "sdy.sharded_to_unreduced" N Custom,
         ReplicatedToUnreduced = "sdy.replicated_to_unreduced" N Custom,
+        // Shardy's pipelines
+        Fragment = "mpmd.fragment" RI Custom,
+        MpmdFor = "mpmd.for" R Custom,
+        MpmdReturn = "mpmd.return" T Return,
+        MpmdCall = "mpmd.call" N Custom,
+        FragmentCall = "mpmd.fragment_call" N Custom,
+        Transfer = "mpmd.transfer" P Custom,
         // StableHLO
         Constant = "stablehlo.constant" K Elements,
         StablehloReturn = "stablehlo.return" T Return,
@@ -300,6 +307,9 @@ ops! {
         "chlo.sinh" E Arrow, "chlo.square" E Arrow, "chlo.tan" E Arrow, "chlo.zeta" P Arrow,
         "chlo.constant" K Elements, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
         "chlo.top_k" P Arrow, "chlo.scan" RI Custom, "chlo.mulhi" P Arrow,
+        // Shardy's pipelines
+        "mpmd.assign" P Custom, "mpmd.unassign" P Custom, "mpmd.broadcast" P Custom,
+        "mpmd.reduce" P Custom, "mpmd.named_tensor" P Custom, "mpmd.named_computation" RI Custom,
         // Others
         "func.call_indirect" N Custom, "func.constant" K Elements, "arith.constant" K Elements,
         "arith.addi" E Same, "arith.addf" E Same, "arith.subi" E Same, "arith.subf" E Same,
@@ -322,7 +332,8 @@ impl OpKind {
     /// Whether ops of this kind have a sharding of their own, rather than an `sdy.sharding` attribute. If such
     /// an op has that attribute too, it is ignored.
     pub const fn has_own_sharding(self) -> bool {
-        matches!(self, Self::ManualComputation | Self::NamedComputation) || has_one_sharding(self)
+        matches!(self, Self::ManualComputation | Self::NamedComputation | Self::Fragment)
+            || has_one_sharding(self)
     }
     /// Whether ops of this kind are Shardy's collectives.
     pub const fn is_collective(self) -> bool {

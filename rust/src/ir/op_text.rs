@@ -94,8 +94,8 @@ impl Program {
     /// if the op has a single sharding.
     pub fn sharding_side(&self, op: OpId, is_input: bool) -> &'static str {
         match (self.kind(op), is_input) {
-            (OpKind::NamedComputation, true) => "in_shardings",
-            (OpKind::NamedComputation, false) => "out_shardings",
+            (OpKind::NamedComputation | OpKind::Fragment, true) => "in_shardings",
+            (OpKind::NamedComputation | OpKind::Fragment, false) => "out_shardings",
             (_, true) => "operand",
             (kind, false) if has_one_sharding(kind) => "",
             (_, false) => "result",

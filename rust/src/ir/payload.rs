@@ -2,6 +2,7 @@
 
 use crate::axis::AxisRef;
 use crate::index::{FuncId, MeshId, StrId};
+use crate::sharding::ReductionOp;
 
 /// The directions in which something may propagate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,7 +22,7 @@ pub enum Direction {
 pub enum Payload {
     /// `func.func`
     Function(FuncId),
-    /// `func.call`: the callee's symbol without `@`.
+    /// `func.call`, `mpmd.call`, `mpmd.fragment_call`: the callee's symbol without `@`.
     Call(StrId),
     /// `sdy.mesh`
     Mesh(MeshId),
@@ -37,14 +38,44 @@ pub enum Payload {
         /// Whether `out_shardings` was written.
         has_out_shardings: bool,
     },
+    /// `mpmd.fragment`: its mesh, and whether in-shardings and out-shardings were written, even if empty, as in
+    /// [`Payload::NamedComputation`].
+    Fragment {
+        /// The name of its mesh.
+        mesh: StrId,
+        /// `mesh="m1", origin=["f"], stage=1`, as in its custom syntax.
+        header: StrId,
+        /// Whether `in_shardings` was written.
+        has_in_shardings: bool,
+        /// Whether `out_shardings` was written.
+        has_out_shardings: bool,
+        /// Whether the header has shardings that are none of its values, as those over a mesh that the module does not have.
+        has_foreign_shardings: bool,
+    },
     /// `sdy.sharding_group`: the group id.
     ShardingGroup(i64),
     /// `sdy.propagation_barrier`: the direction that it lets through.
     PropagationBarrier(Direction),
-    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes for each dim.
-    AxesPerDim(Vec<Vec<AxisRef>>),
-    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes.
-    Axes(Vec<AxisRef>),
+    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes for each dim, and how
+    /// `sdy.reduce_scatter` reduces, which is the sum for the others.
+    AxesPerDim(Vec<Vec<AxisRef>>, ReductionOp),
+    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes, and how `sdy.all_reduce` reduces, which is the sum for
+    /// the other.
+    Axes(Vec<AxisRef>, ReductionOp),
     /// `sdy.all_to_all`: axes, source dim, target dim of each parameter.
     AllToAll(Vec<(Vec<AxisRef>, i64, i64)>),
+}
+
+impl Payload {
+    /// The payload of a collective that does not reduce and has axes for each dim.
+    pub const fn axes_per_dim(axes: Vec<Vec<AxisRef>>) -> Self {
+        Self::AxesPerDim(axes, ReductionOp::Sum)
+    }
+    /// How a collective reduces; the sum for all that do not.
+    pub const fn reduction_op(&self) -> ReductionOp {
+        match self {
+            Self::AxesPerDim(_, reduction_op) | Self::Axes(_, reduction_op) => *reduction_op,
+            _ => ReductionOp::Sum,
+        }
+    }
 }

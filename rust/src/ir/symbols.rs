@@ -39,6 +39,20 @@ impl Program {
     }
 }
 
+/// The names of the symbols that `text`, an attribute, refers to, as they are written: `@a` and `@"a"`.
+pub fn symbols_in(text: &str) -> impl Iterator<Item = &str> {
+    memchr::memchr_iter(b'@', text.as_bytes()).map(|at| symbol_name(&text[at + 1..]))
+}
+
+/// The name that follows an `@`: bare or in quotes.
+fn symbol_name(text: &str) -> &str {
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted.split('"').next().unwrap_or_default();
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
+    text.split(|c| !is_name(c)).next().unwrap_or_default()
+}
+
 /// The symbols of a module: those that it has when the table is made, and functions inserted since.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {

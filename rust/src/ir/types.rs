@@ -62,6 +62,15 @@ pub enum Type {
         /// Text of the encoding.
         encoding: Option<StrId>,
     },
+    /// `!mpmd.mesh_tensor<"mesh", tensor<...>, ...>`: a tensor on a mesh of a topology.
+    MeshTensor {
+        /// The dims of the tensor.
+        shape: Vec<Option<i64>>,
+        /// The type of the tensor.
+        tensor: TypeId,
+        /// Its text as MLIR prints it.
+        text: StrId,
+    },
     /// `tensor<*xf32>`.
     UnrankedTensor(StrId),
     /// `tuple<...>`, with its elements.
@@ -74,23 +83,24 @@ pub enum Type {
 pub type StaticShape = Result<Vec<i64>, String>;
 
 impl Type {
-    /// The shape of a ranked tensor whose dims are all known.
-    pub fn static_shape(&self) -> Option<Vec<i64>> {
+    /// The dims of a ranked tensor, on a mesh of a topology or not.
+    pub fn shape(&self) -> Option<&[Option<i64>]> {
         match self {
-            Self::RankedTensor { shape, .. } => shape.iter().copied().collect(),
+            Self::RankedTensor { shape, .. } | Self::MeshTensor { shape, .. } => Some(shape),
             _ => None,
         }
+    }
+    /// The shape of a ranked tensor whose dims are all known.
+    pub fn static_shape(&self) -> Option<Vec<i64>> {
+        self.shape()?.iter().copied().collect()
     }
     /// The number of dims of a ranked tensor.
     pub fn rank(&self) -> Option<usize> {
-        match self {
-            Self::RankedTensor { shape, .. } => Some(shape.len()),
-            _ => None,
-        }
+        self.shape().map(<[_]>::len)
     }
     /// Whether it is a ranked tensor with all dims known.
     pub fn is_static_tensor(&self) -> bool {
-        matches!(self, Self::RankedTensor { shape, .. } if shape.iter().all(Option::is_some))
+        self.shape().is_some_and(|shape| shape.iter().all(Option::is_some))
     }
     /// Whether it is a ranked tensor without dims.
     pub fn is_scalar(&self) -> bool {
@@ -142,10 +152,7 @@ impl TypeTable {
     }
     /// The length of the longest known dim of all types.
     pub fn longest_dim(&self) -> i64 {
-        let shapes = self.types.iter().filter_map(|ty| match ty {
-            Type::RankedTensor { shape, .. } => shape.iter().flatten().copied().max(),
-            _ => None,
-        });
+        let shapes = self.types.iter().filter_map(|ty| ty.shape()?.iter().flatten().copied().max());
         shapes.max().unwrap_or(0)
     }
     /// All types.

@@ -15,6 +15,7 @@ mod meaning;
 mod names;
 mod print;
 mod reader;
+mod topology;
 
 #[cfg(test)]
 mod tests;
@@ -29,3 +30,4 @@ pub use meaning::{misfit, wrong_count, wrong_visibility};
 pub use names::{Denoted, QualifiedNames};
 pub use print::{print, print_in_pieces};
 pub use reader::{parse, parse_shared, read, Parsed};
+pub use topology::{function_around, topology, MeshTensor, TOPOLOGY};

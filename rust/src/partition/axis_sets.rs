@@ -1,30 +1,9 @@
-//! Axis lists as sets: difference and order by name.
+//! Axis lists as sets: what does not overlap, and order by name.
 
+pub use crate::axis::difference;
 use crate::axis::AxisRef;
 use crate::mesh::Mesh;
 use std::cmp::Ordering;
-
-/// The parts of `axes`, in order, that no ref of `others` overlaps. The refs of `others` do not overlap
-/// each other.
-pub fn difference(axes: &[AxisRef], others: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
-    if axes == others {
-        return Vec::new();
-    }
-    let mut rest = Vec::new();
-    for &axis in axes {
-        let mut left = Some(axis);
-        while let Some(axis) = left {
-            let overlapping = others.iter().copied().filter(|other| axis.overlaps(*other));
-            let Some(first) = overlapping.min_by_key(|other| other.pre_size()) else {
-                rest.push(axis);
-                break;
-            };
-            rest.extend(axis.prefix_without_overlap(first));
-            left = axis.suffix_without_overlap(first, mesh);
-        }
-    }
-    rest
-}
 
 /// The largest prefix of `axis` that overlaps none of `others`.
 pub fn prefix_without_overlap(axis: AxisRef, others: &[AxisRef]) -> Option<AxisRef> {

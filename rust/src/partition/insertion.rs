@@ -3,6 +3,7 @@
 use crate::axis::AxisRef;
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
+use crate::sharding::ReductionOp;
 
 impl Program {
     /// Makes an op of `kind`, an `sdy` op with one operand and a result of the same type.
@@ -26,7 +27,7 @@ impl Program {
             self.set_cause(made_by, op);
         }
     }
-    /// Makes an `sdy.all_reduce` of `input` over `axes`.
+    /// Makes an `sdy.all_reduce` of `input` over `axes`, which reduces as `sharding` says.
     pub fn create_all_reduce(
         &mut self,
         input: ValueId,
@@ -34,9 +35,25 @@ impl Program {
         sharding: ShardingId,
         place: Place,
     ) -> ValueId {
+        let reduction_op = self.shardings()[sharding].reduction_op;
+        self.create_all_reduce_by(reduction_op, input, axes, sharding, place)
+    }
+    /// Makes an `sdy.all_reduce` of `input` over `axes`, which reduces as `reduction_op` says.
+    pub fn create_all_reduce_by(
+        &mut self,
+        reduction_op: ReductionOp,
+        input: ValueId,
+        axes: Vec<AxisRef>,
+        sharding: ShardingId,
+        place: Place,
+    ) -> ValueId {
         let at = InsertPoint { place, loc: self.value_loc(input) };
-        let payload = Some(Payload::Axes(axes));
+        let payload = Some(Payload::Axes(axes, reduction_op));
         self.create_sdy_op(OpKind::AllReduce, input, sharding, payload, at)
+    }
+    /// How `op`, a collective, reduces.
+    pub fn reduction_op(&self, op: OpId) -> ReductionOp {
+        self.payload(op).map_or(ReductionOp::Sum, Payload::reduction_op)
     }
     /// The axes over which `sharding` is unreduced.
     pub fn unreduced_axes(&self, sharding: ShardingId) -> &[AxisRef] {
@@ -45,7 +62,7 @@ impl Program {
     /// Whether two shardings, absent ones being replicated, place a value alike.
     pub fn are_equivalent(&self, first: ShardingId, second: ShardingId) -> bool {
         match self.shardings().get(first) {
-            Some(first) => first.is_equivalent(self.shardings().get(second)),
+            Some(first) => first.is_equivalent(self.shardings().get(second), self.shardy()),
             None => self.is_fully_replicated(second),
         }
     }

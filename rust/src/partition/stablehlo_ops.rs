@@ -46,13 +46,18 @@ impl Program {
     }
     /// Makes a constant without dims that is zero in the element type of `like`.
     pub fn build_zero(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
-        let zero = match self.element_text(like) {
+        let scalar = self.tensor_type(&[], like);
+        self.build_zeros(scalar, at)
+    }
+    /// Makes a constant of type `ty` whose elements are zero.
+    pub fn build_zeros(&mut self, ty: TypeId, at: InsertPoint) -> ValueId {
+        let zero = match self.element_text(ty) {
             "i1" => "false",
             text if text.starts_with("complex") => "(0.000000e+00,0.000000e+00)",
             text if text.starts_with(['f', 'b']) => "0.000000e+00",
             _ => "0",
         };
-        self.build_scalar(zero, like, at)
+        self.build_constant(zero, ty, at)
     }
     /// Makes a constant without dims that is one in the element type of `like`, which is not complex.
     pub fn build_one(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
@@ -61,12 +66,12 @@ impl Program {
             text if text.starts_with(['f', 'b']) => "1.000000e+00",
             _ => "1",
         };
-        self.build_scalar(one, like, at)
-    }
-    fn build_scalar(&mut self, text: &str, like: TypeId, at: InsertPoint) -> ValueId {
         let scalar = self.tensor_type(&[], like);
-        let value = format!("dense<{text}> : {}", self.type_text(scalar));
-        let constant = NewOp::of_kind(OpKind::Constant, &[], &[scalar]).attr("value", value);
+        self.build_constant(one, scalar, at)
+    }
+    fn build_constant(&mut self, text: &str, ty: TypeId, at: InsertPoint) -> ValueId {
+        let value = format!("dense<{text}> : {}", self.type_text(ty));
+        let constant = NewOp::of_kind(OpKind::Constant, &[], &[ty]).attr("value", value);
         self.build_value(constant, at)
     }
     /// The element type of the tensor type `ty`.

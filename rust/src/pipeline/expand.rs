@@ -4,6 +4,7 @@
 
 use super::option_specs as option;
 use super::options::{OptionSpec, Options, Specs};
+use super::stage::Stage;
 use super::table::{self, PassSpec};
 use super::{Completion, Item, Passes, Step, FUNC};
 use crate::error::Result;
@@ -163,6 +164,7 @@ impl Expansion {
             (&option::AVOID_CALL_RESHARDS, as_text(dedup_functions_fully)),
             (&option::COLLECTIVES, as_text(how.collectives)),
             (&option::UPDATE_NON_DIVISIBLE, as_text(!how.keep_non_divisible_on_io)),
+            (&option::INLINES_MESHES, "false"),
         ])?;
         items.extend(self.export(&options)?);
         Ok(items)
@@ -207,23 +209,78 @@ impl Expansion {
         if !o.flag(&option::KEEP_SHARDING_RULES)? {
             items.push(self.pass(&table::DROP_SHARDING_RULES));
         }
+        let may_inline = exports && self.shardy.has(Change::MeshesInlinedOnExport);
+        if may_inline && o.flag(&option::INLINES_MESHES)? {
+            items.push(self.pass(&table::INLINE_MESHES));
+        }
         Ok(items)
     }
-    /// The passes that insert reshards and collectives, if the options enable them.
+    /// The passes that insert reshards and collectives, as far as the options say.
     fn partition(self, o: &Options) -> Result<Vec<Item>> {
-        let collectives = o.flag(&option::COLLECTIVES)?;
         let mut items = Vec::new();
-        let version = [(&option::FULL_VERSION, as_text(collectives))];
-        items.push(self.pass_with(&table::INSERT_EXPLICIT_RESHARDS, &version)?);
+        if self.shardy.has(Change::VerifyUnreducedAxes) {
+            items.push(self.pass(&table::VERIFY_UNREDUCED_AXES));
+        }
+        let stage = Stage::named(o.text(&option::PARTITIONER_STAGE)?);
+        if stage != Stage::Unspecified {
+            items.extend(self.partition_up_to(stage, o)?);
+            return Ok(items);
+        }
+        let collectives = o.flag(&option::COLLECTIVES)?;
+        let marks = as_text(o.flag(&option::MARK_PARTIAL_RESULTS)?);
+        items.push(self.insert_explicit_reshards(as_text(collectives), marks)?);
         if collectives {
             items.push(self.pass(&table::SAVE_MODULE));
             items.push(self.canonicalize(option::RESHARD_LABEL)?);
             items.push(self.pass(&table::RESHARD_TO_COLLECTIVES));
+            if self.shardy.has(Change::OptimizeCollectives) {
+                items.push(self.pass(&table::OPTIMIZE_COLLECTIVES));
+            }
         }
         items.push(self.canonicalize(option::COLLECTIVE_LABEL)?);
         if collectives && o.flag(&option::REMOVE_FOR_CMV1)? {
             items.push(self.pass(&table::REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1));
         }
+        items.push(self.pass(&table::SAVE_MODULE));
+        Ok(items)
+    }
+    fn insert_explicit_reshards(self, is_full: &str, marks: &str) -> Result<Item> {
+        let settings = [(&option::FULL_VERSION, is_full), (&option::MARK_PARTIAL_RESULTS, marks)];
+        self.pass_with(&table::INSERT_EXPLICIT_RESHARDS, &settings)
+    }
+    /// The passes of the partitioner up to `stage`.
+    fn partition_up_to(self, stage: Stage, o: &Options) -> Result<Vec<Item>> {
+        let mut items = vec![
+            self.insert_explicit_reshards("true", "true")?,
+            self.pass(&table::SAVE_MODULE),
+            self.canonicalize(option::RESHARD_LABEL)?,
+        ];
+        let counts = [&option::PARTITION_COUNT, &option::REPLICA_COUNT];
+        let counts: Vec<(&'static OptionSpec, &str)> =
+            counts.iter().map(|&count| Ok((count, o.text(count)?))).collect::<Result<_>>()?;
+        let mut settings = counts.clone();
+        let rng = o.text(&option::RNG_BIT_GENERATOR_UNSAFE)?;
+        settings.push((&option::RNG_BIT_GENERATOR_UNSAFE, rng));
+        items.push(self.pass_with(&table::RESOLVE_PERMUTATION_FACTORS, &settings)?);
+        if stage >= Stage::ReshardToCollectives {
+            items.push(self.pass(&table::RESHARD_TO_COLLECTIVES));
+        }
+        if stage >= Stage::OptimizeCollectives {
+            items.push(self.pass(&table::OPTIMIZE_COLLECTIVES));
+            items.push(self.canonicalize(option::COLLECTIVE_LABEL)?);
+        }
+        if stage >= Stage::PadForDivisibility {
+            items.push(self.pass(&table::PAD_FOR_DIVISIBILITY));
+        }
+        if stage >= Stage::ResolveSingleDeviceSharding {
+            items.push(self.pass_with(&table::RESOLVE_SINGLE_DEVICE_SHARDING, &counts)?);
+        }
+        if stage >= Stage::ConvertGlobalToLocal {
+            items.push(self.pass_with(&table::CONVERT_GLOBAL_TO_LOCAL, &counts)?);
+            let keeps = [(&option::KEEP_MODULE_SHARDINGS, "true")];
+            items.push(self.pass_with(&table::DROP_SHARDING_AND_MESH, &keeps)?);
+        }
+        items.push(self.canonicalize(option::COLLECTIVE_LABEL)?);
         items.push(self.pass(&table::SAVE_MODULE));
         Ok(items)
     }

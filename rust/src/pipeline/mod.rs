@@ -17,7 +17,10 @@ mod option_specs;
 mod options;
 mod parse;
 mod propagate;
+mod stage;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use options::{OptionKind, OptionSpec, Options, Specs};
 pub use table::{PassSpec, Run};
@@ -32,8 +35,7 @@ use crate::propagation::replay::{Recorded, Recording};
 use crate::propagation::{propagate_explained, Strategy};
 use crate::rules::write_stored;
 use crate::shardy::Version;
-use crate::verify::verify_after_pass;
-use expand::Expansion;
+use crate::verify::{too_new_for, verify_after_pass};
 
 /// The op that a pipeline for modules runs on.
 const MODULE: &str = "builtin.module";
@@ -106,7 +108,7 @@ impl Pipeline {
     }
     /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline` with `options`.
     pub fn propagation(options: Completion, shardy: Version) -> Result<Self> {
-        Ok(Self::on_module(Expansion { shardy }.propagation(options)?, shardy))
+        Ok(Self::on_module(expand::Expansion { shardy }.propagation(options)?, shardy))
     }
     /// The pipeline that completes the shardings of a module and inserts all reshards, none as collectives.
     pub fn with_reshards(how: Completion, shardy: Version) -> Result<Self> {
@@ -122,7 +124,7 @@ impl Pipeline {
         context: &mut Context<'_>,
     ) -> Result<Explanation> {
         Self::before_propagation(how, program.shardy()).run(program, context)?;
-        let expansion = Expansion { shardy: program.shardy() };
+        let expansion = expand::Expansion { shardy: program.shardy() };
         let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         propagate_explained(program, context, &options)
     }
@@ -134,17 +136,20 @@ impl Pipeline {
         context: &mut Context<'_>,
     ) -> Result<Option<Recorded>> {
         Self::before_propagation(how, program.shardy()).run(&mut program, context)?;
-        let expansion = Expansion { shardy: program.shardy() };
+        let expansion = expand::Expansion { shardy: program.shardy() };
         let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         Recording::new(program, context, &options)
     }
     /// The passes before propagation of the pipeline that completes the shardings of a module.
     fn before_propagation(how: Completion, shardy: Version) -> Self {
-        Self::on_module(Expansion { shardy }.before_propagation(how.dedup_functions_fully), shardy)
+        Self::on_module(
+            expand::Expansion { shardy }.before_propagation(how.dedup_functions_fully),
+            shardy,
+        )
     }
     /// The passes after propagation of the pipeline that completes the shardings of a module.
     pub fn after_propagation(how: Completion, shardy: Version) -> Result<Self> {
-        Ok(Self::on_module(Expansion { shardy }.after_propagation(how)?, shardy))
+        Ok(Self::on_module(expand::Expansion { shardy }.after_propagation(how)?, shardy))
     }
     /// The names of all passes and pipelines of a version of Shardy, sorted.
     pub fn pass_names(shardy: Version) -> Vec<&'static str> {
@@ -163,6 +168,9 @@ impl Pipeline {
                 .into());
         }
         memory::ensure_for_program(program.num_op_ids())?;
+        if let Some(problem) = too_new_for(program, self.shardy) {
+            return Err(problem.into());
+        }
         program.follow(self.shardy);
         let total = self.passes.num_steps();
         let mut done = 0;
@@ -272,152 +280,6 @@ impl Step {
             }
             Run::Any(run) => run(program, context, &self.options),
             Run::Module(_) => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Pipeline {
-        Pipeline::parse(text, Version::NEWEST).unwrap()
-    }
-
-    fn mistake(text: &str) -> (String, String, String) {
-        let diagnostic = Pipeline::parse(text, Version::NEWEST).unwrap_err().diagnostics.remove(0);
-        let place =
-            diagnostic.span.map_or("", |span| &text[span.start as usize..span.end as usize]);
-        (diagnostic.message, place.to_owned(), diagnostic.hint.unwrap_or_default())
-    }
-
-    #[test]
-    fn prints_every_option_and_parses_what_it_prints() {
-        for (text, printed) in [
-            ("builtin.module()", "builtin.module()"),
-            (
-                " builtin.module( symbol-dce , func.func( sdy-drop-sharding-rules ) ) ",
-                "builtin.module(symbol-dce,func.func(sdy-drop-sharding-rules))",
-            ),
-            (
-                "builtin.module(canonicalize{enable-patterns=sdy-reshard,sdy-collective})",
-                "builtin.module(canonicalize{cse-between-iterations=false  \
-                 enable-patterns={sdy-reshard,sdy-collective}  max-iterations=10 \
-                 max-num-rewrites=-1 region-simplify=normal test-convergence=false top-down=true})",
-            ),
-            (
-                "builtin.module(sdy-op-priority-propagate{propagation-strategy=basic \
-                 conservative-propagation run-op-priority-propagation=0})",
-                "builtin.module(sdy-op-priority-propagate{conservative-propagation=true \
-                 debug-propagation-edge-sharding=false debug-sharding-origins=false \
-                 keep-sharding-rules=false module-dump-directory= propagation-strategy=basic \
-                 run-op-priority-propagation=false})",
-            ),
-            (
-                "any(sdy-unflatten-call-graph{dedup-functions-fully=1})",
-                "any(sdy-unflatten-call-graph{dedup-functions-fully=true})",
-            ),
-        ] {
-            assert_eq!(parse(text).to_string(), printed);
-            assert_eq!(parse(printed).to_string(), printed);
-        }
-    }
-
-    #[test]
-    fn pipelines_expand_to_passes_of_the_table() {
-        for pipeline in expand::PIPELINES {
-            for shardy in Version::ALL {
-                let options = Options::defaults(pipeline.options, shardy);
-                let items = (pipeline.expand)(Expansion { shardy }, &options).unwrap();
-                let printed = Pipeline::on_module(items, shardy).to_string();
-                assert_eq!(Pipeline::parse(&printed, shardy).unwrap().to_string(), printed);
-            }
-        }
-        let whole = parse("builtin.module(sdy-propagation-pipeline)").to_string();
-        assert_eq!(
-            whole,
-            Pipeline::propagation(Completion::default(), Version::NEWEST).unwrap().to_string()
-        );
-        let kept = Pipeline::propagation(
-            Completion {
-                up_to_priority: Some(3),
-                keep_non_divisible_on_io: true,
-                ..Completion::default()
-            },
-            Version::NEWEST,
-        );
-        let kept = kept.unwrap().to_string();
-        assert!(kept.contains(" up-to-priority=3}"));
-        assert!(!kept.contains("input-output-shardings"));
-        let explicit =
-            Pipeline::with_reshards(Completion::default(), Version::NEWEST).unwrap().to_string();
-        assert!(explicit.contains("sdy-insert-explicit-reshards{enable-full-version=true"));
-        assert!(!explicit.contains("sdy-reshard-to-collectives"));
-    }
-
-    #[test]
-    fn flags_make_a_pipeline_in_their_order() {
-        let flags = ["--sdy-import-pipeline", "-sdy-basic-propagate='keep-sharding-rules=true'"];
-        let flags: Vec<String> =
-            flags.into_iter().chain(["--sdy-sink-data-flow-edges"]).map(str::to_owned).collect();
-        let printed = Pipeline::from_flags(&flags, Version::NEWEST).unwrap().to_string();
-        assert!(printed.starts_with("builtin.module(symbol-dce,sdy-lift-inlined-meshes,"));
-        assert!(printed.contains(
-            "sdy-basic-propagate{conservative-propagation=false \
-             debug-propagation-edge-sharding=false debug-sharding-origins=false \
-             keep-sharding-rules=true module-dump-directory=},func.func(sdy-sink-data-flow-edges{"
-        ));
-        let error = Pipeline::from_flags(&["--sdy-basic-propagte".to_owned()], Version::NEWEST)
-            .unwrap_err();
-        assert_eq!(error.diagnostics[0].span.map(|span| (span.start, span.end)), Some((2, 20)));
-    }
-
-    #[test]
-    fn mistakes_are_pointed_at() {
-        let cases = [
-            ("", "a pipeline starts with the op that it runs on", "", "write builtin.module(...)"),
-            (
-                "symbol-dce",
-                "a pipeline starts with the op that it runs on",
-                "symbol-dce",
-                "write builtin.module(...)",
-            ),
-            (
-                "builtin.module(sdy-close-sharding)",
-                "no pass or pipeline is called sdy-close-sharding",
-                "sdy-close-sharding",
-                "did you mean sdy-close-shardings?",
-            ),
-            ("builtin.module(symbol-dce", "this parenthesis is never closed", "(", ""),
-            ("builtin.module(symbol-dce,)", "expected a pass here", "", ""),
-            (
-                "builtin.module(sdy-unflatten-call-graph{dedup-functions-fuly=true})",
-                "sdy-unflatten-call-graph has no option dedup-functions-fuly",
-                "dedup-functions-fuly",
-                "did you mean dedup-functions-fully?",
-            ),
-            (
-                "builtin.module(sdy-unflatten-call-graph{dedup-functions-fully=maybe})",
-                "\"maybe\" is not a value of option dedup-functions-fully",
-                "maybe",
-                "it is true or false",
-            ),
-            (
-                "builtin.module(sdy-drop-sharding-rules)",
-                "sdy-drop-sharding-rules runs on func.func, not on builtin.module",
-                "sdy-drop-sharding-rules",
-                "write func.func(sdy-drop-sharding-rules)",
-            ),
-            (
-                "builtin.module(func.fun(symbol-dce))",
-                "no pass runs on \"func.fun\"",
-                "func.fun",
-                "did you mean func.func?",
-            ),
-        ];
-        for (text, message, place, hint) in cases {
-            let found = mistake(text);
-            assert_eq!((&*found.0, &*found.1, &*found.2), (message, place, hint), "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! does not compile.
 
 use super::options::{OptionKind, OptionSpec, Specs};
+use super::stage::Stage;
 use crate::propagation::Strategy;
 use crate::shardy::Version;
 
@@ -55,6 +56,8 @@ options! {
     ENABLE_PATTERNS = list("enable-patterns", LABELS);
     FILTER_DIALECTS = list("filter-dialects", &[]);
     MAX_ITERATIONS = number("max-iterations", "10");
+    // sdy-drop-sharding-and-mesh
+    KEEP_MODULE_SHARDINGS = flag("keep-module-sharding-metadata").since(Version::V0_12);
     // sdy-convert-global-to-local
     COMBINE_REDUCE_SCATTER = flag("combine-multi-dimension-reduce-scatter");
     PER_DIM_ALL_GATHER = flag("per-dim-all-gather");
@@ -67,6 +70,7 @@ options! {
     TOP_DOWN = flag_on("top-down");
     // import
     NAMED_COMPUTATION_EDGES = flag_on("add-data-flow-edges-on-named-computations");
+    SINGLE_DEVICE_NAMES = flag("use-single-device-mesh-names").since(Version::V0_12);
     // propagation
     CONSERVATIVE = flag("conservative-propagation");
     DEBUG_EDGES = flag("debug-propagation-edge-sharding");
@@ -80,6 +84,8 @@ options! {
     SINK_DEBUG_EDGES = flag("sink-debug-propagation-edge-sharding");
     SINK_DEBUG_ORIGINS = flag("sink-debug-sharding-origins");
     FULL_VERSION = flag("enable-full-version");
+    MARK_PARTIAL_RESULTS =
+        flag("mark-partial-result-with-unreduced-axes").since(Version::V0_12);
     KEEP_REDUNDANT_RESHARDS = flag("keep-redundant-reshards");
     HALO_EXCHANGE = flag_on("enable-halo-exchange");
     // the numbers of replicas and of partitions: devices are numbered by what is more than one
@@ -94,6 +100,9 @@ options! {
     DUMP_ORIGINS = flag("dump-sharding-origins");
     COLLECTIVES = flag("enable-insert-explicit-collectives");
     REMOVE_FOR_CMV1 = flag("remove-all-gather-reduce-scatter-for-cmv1");
+    INLINES_MESHES = flag_on("inline-meshes").since(Version::V0_12);
+    PARTITIONER_STAGE =
+        choice("partitioner-stage", &Stage::NAMES, Stage::NAMES[0]).since(Version::V0_12);
     UPDATE_NON_DIVISIBLE = flag_on("update-non-divisible-input-output-shardings");
 }
 
@@ -142,6 +151,10 @@ pub(super) const PROPAGATE_USER_PRIORITY: Specs = &[
     &RUN_OP_PRIORITY,
     &UP_TO_PRIORITY,
 ];
+pub(super) const PERMUTATION_FACTORS: Specs =
+    &[&HALO_EXCHANGE, &PARTITION_COUNT, &REPLICA_COUNT, &RNG_BIT_GENERATOR_UNSAFE];
+pub(super) const GLOBAL_TO_LOCAL: Specs =
+    &[&COMBINE_REDUCE_SCATTER, &PARTITION_COUNT, &PER_DIM_ALL_GATHER, &REPLICA_COUNT, &RGV3];
 pub(super) const DEDUP: Specs = &[&DEDUP_FUNCTIONS_FULLY];
 pub(super) const EXPORT: Specs = &[
     &AVOID_EXPORT,
@@ -152,5 +165,11 @@ pub(super) const EXPORT: Specs = &[
     &COLLECTIVES,
     &KEEP_SHARDING_RULES,
     &REMOVE_FOR_CMV1,
+    &INLINES_MESHES,
+    &MARK_PARTIAL_RESULTS,
+    &PARTITION_COUNT,
+    &PARTITIONER_STAGE,
+    &REPLICA_COUNT,
+    &RNG_BIT_GENERATOR_UNSAFE,
     &UPDATE_NON_DIVISIBLE,
 ];

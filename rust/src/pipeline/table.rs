@@ -111,7 +111,9 @@ passes! {
     SYMBOL_DCE = any("symbol-dce", &[], |p, c, _| import::symbol_dce::run(p, c));
     CANONICALIZE = any("canonicalize", option::CANONICALIZE, run_canonicalize);
     // import
-    LIFT_INLINED_MESHES = module("sdy-lift-inlined-meshes", &[], |p, c, _| import::lift_inlined_meshes::run(p, c));
+    LIFT_INLINED_MESHES = module("sdy-lift-inlined-meshes", &[&option::SINGLE_DEVICE_NAMES], |p, c, o| {
+        import::lift_inlined_meshes::run(p, c, o.flag(&option::SINGLE_DEVICE_NAMES)?)
+    });
     INLINE_MESHES = module("sdy-inline-meshes", &[], |p, c, _| import::inline_meshes::run(p, c));
     REMOVE_SIZE_ONE_AXES = module("sdy-remove-size-one-axes", &[], |p, c, _| import::remove_size_one_axes::run(p, c));
     PROPAGATE_SHARDING_FROM_FUNC_TO_CALL = module("sdy-propagate-sharding-from-func-to-call", &[], |p, c, _| {
@@ -154,7 +156,9 @@ passes! {
     });
     // export
     CLOSE_SHARDINGS = module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c));
-    DROP_SHARDING_AND_MESH = module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c));
+    DROP_SHARDING_AND_MESH = module("sdy-drop-sharding-and-mesh", &[&option::KEEP_MODULE_SHARDINGS], |p, c, o| {
+        export::drop_sharding_and_mesh::run(p, c, o.flag(&option::KEEP_MODULE_SHARDINGS)?)
+    });
     EXPORT_NAMED_COMPUTATIONS = module("sdy-export-named-computations", &[], |p, c, _| {
         export::export_named_computations::run(p, c)
     });
@@ -192,6 +196,9 @@ passes! {
     SHARDING_CONSTRAINT_TO_RESHARD = function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
         export::sharding_constraint_to_reshard::run(p, c, op)
     });
+    VERIFY_UNREDUCED_AXES = functions("sdy-verify-unreduced-axes", &[], |p, c, ops, _| {
+        export::verify_unreduced_axes::run(p, c, ops)
+    }).since(Version::V0_12);
     SINK_DATA_FLOW_EDGES = function(
         "sdy-sink-data-flow-edges",
         &[&option::SINK_DEBUG_EDGES, &option::SINK_DEBUG_ORIGINS],
@@ -206,22 +213,42 @@ passes! {
     SINK_FUNC_DATA_FLOW_EDGES = function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
     });
-    INSERT_EXPLICIT_RESHARDS = functions("sdy-insert-explicit-reshards", &[&option::FULL_VERSION], |p, c, ops, o| {
-        partition::insert_explicit_reshards::run(p, c, ops, o.flag(&option::FULL_VERSION)?)
-    });
+    INSERT_EXPLICIT_RESHARDS = functions(
+        "sdy-insert-explicit-reshards",
+        &[&option::FULL_VERSION, &option::MARK_PARTIAL_RESULTS],
+        |p, c, ops, o| {
+            let is_full = o.flag(&option::FULL_VERSION)?;
+            let marks = o.flag(&option::MARK_PARTIAL_RESULTS)?;
+            partition::insert_explicit_reshards::run(p, c, ops, is_full, marks)
+        },
+    );
     RESHARD_TO_COLLECTIVES = function("sdy-reshard-to-collectives", &[&option::KEEP_REDUNDANT_RESHARDS], |p, c, op, o| {
         partition::reshard_to_collectives::run(p, c, op, o.flag(&option::KEEP_REDUNDANT_RESHARDS)?)
     });
+    OPTIMIZE_COLLECTIVES = function("sdy-optimize-collectives", &[], |p, c, op, _| {
+        partition::optimize_collectives::run(p, c, op)
+    }).since(Version::V0_12);
+    RESOLVE_SINGLE_DEVICE_SHARDING = function(
+        "sdy-resolve-single-device-sharding",
+        &[&option::PARTITION_COUNT, &option::REPLICA_COUNT],
+        |p, c, op, o| {
+            let devices = partition::resolve_single_device_sharding::Devices {
+                replica_count: o.number(&option::REPLICA_COUNT)?.unwrap_or(1),
+                partition_count: o.number(&option::PARTITION_COUNT)?.unwrap_or(1),
+            };
+            partition::resolve_single_device_sharding::run(p, c, op, devices)
+        },
+    ).since(Version::V0_12);
     REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1 = function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
     });
-    RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", &[&option::HALO_EXCHANGE], |p, c, o| {
+    RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", option::PERMUTATION_FACTORS, |p, c, o| {
         partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
     });
     // The program of one device
     CONVERT_GLOBAL_TO_LOCAL = module(
         "sdy-convert-global-to-local",
-        &[&option::COMBINE_REDUCE_SCATTER, &option::RGV3, &option::PER_DIM_ALL_GATHER],
+        option::GLOBAL_TO_LOCAL,
         |p, c, o| {
             let options = spmd::OneByOne {
                 combines_reduce_scatter: o.flag(&option::COMBINE_REDUCE_SCATTER)?,

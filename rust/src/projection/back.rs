@@ -25,6 +25,7 @@ impl TensorFactorShardings {
             dims: dims.collect(),
             replicated: self.replicated.clone(),
             unreduced: self.unreduced.clone(),
+            reduction_op: self.reduction_op,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
 use crate::rule::TensorMapping;
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
 
 /// The axes of one dim that are not assigned to factors yet.
 struct Remaining<'a> {
@@ -83,9 +83,11 @@ pub(super) fn project(
     row.factors.clear();
     row.replicated.clear();
     row.unreduced.clear();
+    row.reduction_op = ReductionOp::Sum;
     if let Some(sharding) = sharding {
         row.replicated.extend_from_slice(&sharding.replicated);
         row.unreduced.extend_from_slice(&sharding.unreduced);
+        row.reduction_op = sharding.reduction_op;
     }
     for (dim, factors) in mapping.dims.iter().enumerate() {
         let dim = sharding.and_then(|sharding| sharding.dims.get(dim));

@@ -4,6 +4,7 @@ use super::factors::{FactorSharding, Factors};
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
 use crate::mesh::Mesh;
+use crate::sharding::ReductionOp;
 
 /// One row of the factor table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -12,8 +13,10 @@ pub struct TensorFactorShardings {
     pub factors: Factors,
     /// Axes that may not shard any factor.
     pub replicated: Vec<AxisRef>,
-    /// Axes over which the value still has to be summed.
+    /// Axes over which the value still has to be reduced.
     pub unreduced: Vec<AxisRef>,
+    /// How it has to be reduced.
+    pub reduction_op: ReductionOp,
 }
 
 impl TensorFactorShardings {

@@ -36,7 +36,9 @@ fn dynamic_tensor(program: &Program, op: OpId) -> Option<Diagnostic> {
         return None;
     }
     let is_dynamic = |&value: &ValueId| match program.value_type(value) {
-        Type::RankedTensor { shape, .. } => shape.iter().any(Option::is_none),
+        Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => {
+            shape.iter().any(Option::is_none)
+        }
         Type::UnrankedTensor(_) => true,
         Type::Tuple(_) | Type::Other(_) => false,
     };

@@ -9,7 +9,8 @@ use crate::axis::AxisRef;
 use crate::error::Diagnostic;
 use crate::index::MeshId;
 use crate::mesh::Mesh;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
+use crate::shardy::Version;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use std::fmt::Write as _;
@@ -86,8 +87,9 @@ impl PyDimSharding {
             dims: vec![dim.resolve(&names, &mut Vec::new())],
             replicated: Vec::new(),
             unreduced: Vec::new(),
+            reduction_op: ReductionOp::Sum,
         };
-        let problems = verify_sharding(&sharding, &names, None);
+        let problems = verify_sharding(&sharding, &names, None, Version::NEWEST);
         if problems.is_empty() {
             return Ok(dim);
         }

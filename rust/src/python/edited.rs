@@ -1,11 +1,10 @@
 //! A program with edits of its annotations, which is made when somebody looks at it.
 
 use super::checked_values::CheckedValues;
-use super::dim_sharding::resolve_all;
 use super::errors::raise_unlocated;
 use super::room::room_for_copy;
 use super::sharding::PyTensorSharding;
-use crate::attribute::verify_sharding;
+use crate::attribute::{too_new, verify_sharding};
 use crate::error::{Code, Diagnostic, Error};
 use crate::index::ShardingId;
 use crate::ir::{Program, Type};
@@ -13,7 +12,8 @@ use crate::mlir::{print, read, Parsed};
 use crate::pipeline::Completion;
 use crate::propagation::replay::has_priority;
 use crate::session::{annotate, annotation, is_surely_exported, mesh_for, Target};
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
+use crate::shardy::Change;
 use crate::verify::verify_read;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -117,7 +117,11 @@ pub(super) fn are_plain(program: &Program, edits: &[Edit]) -> bool {
         else {
             return false;
         };
-        verify_sharding(&found, program.mesh(found.mesh), Some(shape)).is_empty()
+        let is_known =
+            program.shardy().has(Change::ReductionOps) || found.reduction_op == ReductionOp::Sum;
+        is_known
+            && verify_sharding(&found, program.mesh(found.mesh), Some(shape), program.shardy())
+                .is_empty()
     };
     let of_ports = edits.iter().filter(|edit| !edit.is_of_value());
     let mut set = of_ports.filter_map(|edit| Some((edit.target, edit.sharding.as_ref()?)));
@@ -194,12 +198,15 @@ fn intern(
         let problem = Diagnostic::new(Code::InvalidSharding, "only ranked tensors have shardings");
         return Err(vec![problem]);
     }
+    if sharding.sharding.reduction_op != ReductionOp::Sum {
+        let what = format!("the reduction '{}'", sharding.sharding.reduction_op.keyword());
+        if let Some(problem) = too_new(&what, Change::ReductionOps, program.shardy()) {
+            return Err(vec![problem]);
+        }
+    }
     let sharding = in_program(sharding, program)?;
-    let shape = match type_of(program, target) {
-        Type::RankedTensor { shape, .. } => Some(&**shape),
-        _ => None,
-    };
-    let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), shape);
+    let shape = type_of(program, target).shape();
+    let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), shape, program.shardy());
     if problems.is_empty() {
         Ok(program.intern_sharding(sharding))
     } else {
@@ -229,13 +236,7 @@ fn in_program(
     };
     let mesh = program.mesh(id);
     let mut problems = Vec::new();
-    let (dims, replicated, unreduced) = sharding.parts();
-    let found = TensorSharding {
-        mesh: id,
-        dims: dims.iter().map(|dim| dim.resolve(mesh, &mut problems)).collect(),
-        replicated: resolve_all(&replicated, mesh, &mut problems),
-        unreduced: resolve_all(&unreduced, mesh, &mut problems),
-    };
+    let found = TensorSharding { mesh: id, ..sharding.parts().resolve(mesh, &mut problems) };
     if problems.is_empty() {
         Ok(found)
     } else {

@@ -84,6 +84,7 @@ mod session;
 mod session_runs;
 mod sharding;
 mod sharding_hash;
+mod sharding_parts;
 mod sharding_repr;
 mod shardy;
 mod source;

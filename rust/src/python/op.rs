@@ -69,6 +69,7 @@ impl PyOp {
             Some(Payload::NamedComputation { name, .. }) => {
                 dict.set_item("name", program.str(*name))
             }
+            Some(Payload::Fragment { mesh, .. }) => dict.set_item("mesh_name", program.str(*mesh)),
             Some(Payload::ManualComputation(axes)) => {
                 let names = axes.iter().map(|&axis| program.str(axis));
                 dict.set_item("manual_axes", names.collect::<Vec<_>>())?;

@@ -382,9 +382,9 @@ impl PyPropagationResult {
     }
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let before = self.request(py)?.before;
-        let after = self.completed(py)?.get().program(py)?;
+        let (dict, after) = (PyDict::new(py), self.completed(py)?.get().program(py)?);
         let (totals_before, totals_after) = py.detach(|| (before.totals(), after.totals()));
-        let dict = PyDict::new(py);
+        dict.set_item("shardy", after.shardy().name())?;
         dict.set_item("ops", after.num_ops())?;
         dict.set_item("before", totals_dict(py, &before, &totals_before)?)?;
         dict.set_item("after", totals_dict(py, &after, &totals_after)?)?;

@@ -1,24 +1,24 @@
 //! `shardcore.TensorSharding`.
 
 use super::arguments::{items, too_many, Int, Items, MAX_ITEMS};
-use super::axis::PyAxisRef;
-use super::dim_sharding::{axes_from, resolve_all, PyDimSharding};
+use super::dim_sharding::{axes_from, PyDimSharding};
 use super::errors::{raise, raise_unlocated, shown};
 use super::mesh::{quoted, PyMesh};
 use super::mesh_argument::{MeshArgument, Meshes};
 use super::pasted::{is_pasted_from_jax, pasted_from_jax};
 use super::picture::picture;
 use super::room::{room_for_mesh, room_for_objects};
+use super::sharding_parts::{reduction_called, Parts};
 use super::sharding_repr::{constructor_call, slices};
 use super::user_code::call_own;
-use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
-use crate::axis::AxisRef;
+use crate::attribute::{parse_sharding, write_sharding_of, LoneScope};
 use crate::error::{Code, Diagnostic};
 use crate::index::{MeshId, ShardingId};
 use crate::ir::Program;
 use crate::layout::Layout;
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
+use crate::shardy::Version;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -49,48 +49,8 @@ impl PyTensorSharding {
             mesh: row.mesh.clone(),
             is_mesh_known: true,
             symbol: row.symbol.map(|symbol| program.str(symbol).into()),
-            sharding: Arc::new(TensorSharding { mesh: MeshId::NONE, ..sharding.clone() }),
+            sharding: Arc::new(TensorSharding { mesh: MeshId::NONE, ..sharding.as_in_text() }),
         }
-    }
-    fn build(
-        py: Python<'_>,
-        mesh: MeshArgument,
-        dims: &[PyDimSharding],
-        replicated: &[PyAxisRef],
-        unreduced: &[PyAxisRef],
-    ) -> PyResult<Self> {
-        let is_mesh_known = mesh.mesh.is_some();
-        let axes = dims.iter().flat_map(|dim| &dim.axes).chain(replicated).chain(unreduced);
-        let names = mesh.mesh.unwrap_or_else(|| Arc::new(PyDimSharding::mesh_of_names(axes)));
-        let mut problems = Vec::new();
-        let mut sharding = TensorSharding {
-            mesh: MeshId::NONE,
-            dims: dims.iter().map(|dim| dim.resolve(&names, &mut problems)).collect(),
-            replicated: resolve_all(replicated, &names, &mut problems),
-            unreduced: resolve_all(unreduced, &names, &mut problems),
-        };
-        let is_part = |axis: AxisRef| axis.is_part_of(&names);
-        if problems.is_empty() && sharding.axis_refs().all(is_part) {
-            sharding = sharding.canonical(&names);
-        }
-        problems.extend(verify_sharding(&sharding, &names, None));
-        if problems.is_empty() {
-            let sharding = Arc::new(sharding);
-            return Ok(Self { mesh: names, is_mesh_known, symbol: mesh.symbol, sharding });
-        }
-        Err(raise_unlocated(py, problems))
-    }
-    /// Dims, replicated axes and unreduced axes, with axes by name instead of by index.
-    pub(super) fn parts(&self) -> (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>) {
-        let dims = self.sharding.dims.iter();
-        let named = |axes: &[AxisRef]| {
-            axes.iter().map(|&axis| PyAxisRef::from_axis(axis, &self.mesh)).collect()
-        };
-        (
-            dims.map(|dim| PyDimSharding::from_dim(dim, &self.mesh)).collect(),
-            named(&self.sharding.replicated),
-            named(&self.sharding.unreduced),
-        )
     }
     /// Its layout; an error if the mesh is not known.
     fn layout(&self, py: Python<'_>) -> PyResult<Layout<'_>> {
@@ -131,13 +91,16 @@ impl PyTensorSharding {
 #[pymethods]
 impl PyTensorSharding {
     #[new]
-    #[pyo3(signature = (mesh, dims, *, replicated = None, unreduced = None, mesh_name = None))]
+    #[pyo3(signature = (
+        mesh, dims, *, replicated = None, unreduced = None, reduction_op = "sum", mesh_name = None
+    ))]
     fn new(
         py: Python<'_>,
         mesh: &Bound<'_, PyAny>,
         dims: &Bound<'_, PyAny>,
         replicated: Option<&Bound<'_, PyAny>>,
         unreduced: Option<&Bound<'_, PyAny>>,
+        reduction_op: &str,
         mesh_name: Option<&str>,
     ) -> PyResult<Self> {
         let mesh = MeshArgument::new(mesh, mesh_name)?;
@@ -147,7 +110,9 @@ impl PyTensorSharding {
         }
         let dims = items(dims, "dims", MAX_ITEMS, PyDimSharding::from_item)?;
         let list = |axes: Option<&Bound<'_, PyAny>>| axes.map_or_else(|| Ok(Vec::new()), axes_from);
-        Self::build(py, mesh, &dims, &list(replicated)?, &list(unreduced)?)
+        let (replicated, unreduced) = (list(replicated)?, list(unreduced)?);
+        let reduction_op = reduction_called(reduction_op)?;
+        Self::build(py, mesh, Parts { dims, replicated, unreduced, reduction_op })
     }
 
     #[staticmethod]
@@ -159,7 +124,7 @@ impl PyTensorSharding {
         let meshes = Meshes::new(mesh)?;
         let symbols = meshes.symbols();
         let resolve = |symbol: &str| meshes.find(symbol, text);
-        let mut scope = LoneScope::new(&resolve, &symbols);
+        let mut scope = LoneScope::new(&resolve, &symbols, Version::NEWEST);
         let parsed = parse_sharding(text, 0, &mut scope);
         let sharding = parsed.map_err(|error| raise(py, &error, text, "<sharding>"))?;
         let (mesh, symbol) = scope.into_mesh();
@@ -171,8 +136,7 @@ impl PyTensorSharding {
             return Ok(read);
         }
         // Axes are numbered by first appearance in the sharding, not in the text.
-        let (dims, replicated, unreduced) = read.parts();
-        Self::build(py, MeshArgument { mesh: None, symbol }, &dims, &replicated, &unreduced)
+        Self::build(py, MeshArgument { mesh: None, symbol }, read.parts())
     }
 
     #[staticmethod]
@@ -189,7 +153,8 @@ impl PyTensorSharding {
             return Err(too_many(py, "dims", MAX_ITEMS));
         }
         let dim = PyDimSharding { axes: Vec::new(), is_closed, priority: None };
-        Self::build(py, MeshArgument::new(mesh, mesh_name)?, &vec![dim; rank], &[], &[])
+        let parts = Parts { dims: vec![dim; rank], ..Parts::default() };
+        Self::build(py, MeshArgument::new(mesh, mesh_name)?, parts)
     }
 
     #[getter]
@@ -206,15 +171,19 @@ impl PyTensorSharding {
     }
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.parts().0)
+        PyTuple::new(py, self.parts().dims)
     }
     #[getter]
     fn replicated<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.parts().1)
+        PyTuple::new(py, self.parts().replicated)
     }
     #[getter]
     fn unreduced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.parts().2)
+        PyTuple::new(py, self.parts().unreduced)
+    }
+    #[getter]
+    fn reduction_op(&self) -> &'static str {
+        self.sharding.reduction_op.keyword()
     }
     #[getter]
     fn is_fully_replicated(&self) -> bool {
@@ -238,9 +207,8 @@ impl PyTensorSharding {
         Ok(Self { sharding, ..self.clone() })
     }
     fn with_mesh(&self, py: Python<'_>, mesh: &PyMesh) -> PyResult<Self> {
-        let (dims, replicated, unreduced) = self.parts();
         let mesh = MeshArgument { mesh: Some(mesh.mesh.clone()), symbol: self.symbol.clone() };
-        Self::build(py, mesh, &dims, &replicated, &unreduced)
+        Self::build(py, mesh, self.parts())
     }
     /// The sharding that a text in GSPMD's notation, which Python has, is over `mesh`.
     #[staticmethod]

@@ -1,9 +1,10 @@
 //! The `repr` of `shardcore.TensorSharding`, and its slices as Python has them.
 
-use super::axis::PyAxisRef;
-use super::dim_sharding::{list_repr, PyDimSharding};
+use super::dim_sharding::list_repr;
 use super::mesh::quoted;
+use super::sharding_parts::Parts;
 use crate::layout::Layout;
+use crate::sharding::ReductionOp;
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 use std::fmt::Write as _;
@@ -12,9 +13,10 @@ use std::fmt::Write as _;
 pub(super) fn constructor_call(
     py: Python<'_>,
     mesh: &str,
-    (dims, replicated, unreduced): (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>),
+    parts: Parts,
     mesh_name: Option<&str>,
 ) -> PyResult<String> {
+    let Parts { dims, replicated, unreduced, reduction_op } = parts;
     let dims = dims.iter().map(|dim| match (dim.is_closed, dim.priority) {
         (true, None) => list_repr(py, &dim.axes),
         _ => dim.__repr__(py),
@@ -25,6 +27,9 @@ pub(super) fn constructor_call(
         if !axes.is_empty() {
             let _ = write!(out, ", {name}={}", list_repr(py, &axes)?);
         }
+    }
+    if reduction_op != ReductionOp::Sum {
+        let _ = write!(out, ", reduction_op='{}'", reduction_op.keyword());
     }
     if let Some(name) = mesh_name {
         let _ = write!(out, ", mesh_name={}", quoted(py, name)?);

@@ -73,7 +73,9 @@ impl PyValue {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         match &self.program.types()[self.ty()] {
-            Type::RankedTensor { shape, .. } => Ok(Some(PyTuple::new(py, shape)?)),
+            Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => {
+                Ok(Some(PyTuple::new(py, shape)?))
+            }
             _ => Ok(None),
         }
     }

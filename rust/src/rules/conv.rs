@@ -3,6 +3,7 @@
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
+use crate::shardy::Change;
 use crate::stablehlo::dims::ConvDims;
 
 /// `convolution`: factors for batch groups, batch, spatial dims, feature groups, input features and output
@@ -41,7 +42,9 @@ pub fn convolution(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 }
 
 /// Adds the factors of a spatial dim of the input: one for the windows, which is the output's dim, and one for
-/// the elements of a window, which is the kernel's dim. The larger of the two is the major factor.
+/// the elements of a window, which is the kernel's dim. The larger of the two is the major factor. The dim of the input
+/// has no room for a factor when the other one has all of its size; since [`Change::WindowsApart`] the dim of the output
+/// or of the kernel has the factor alone.
 fn spatial_factors(
     view: &SignatureView<'_>,
     dims: &ConvDims,
@@ -59,14 +62,17 @@ fn spatial_factors(
         let num_windows = *result.get(dims.output_spatial[index])?;
         let window_size = *kernel.get(dims.kernel_spatial[index])?;
         let mut left = *input.get(dims.input_spatial[index])?;
-        let windows = (num_windows, [input_dim, None], output_dim, FactorKind::Permutation);
-        let inside = (window_size, [input_dim, kernel_dim], None, FactorKind::Reduction);
+        let windows = (num_windows, None, output_dim, FactorKind::Permutation);
+        let inside = (window_size, kernel_dim, None, FactorKind::Reduction);
         let order = if num_windows >= window_size { [windows, inside] } else { [inside, windows] };
-        for (size, operand_dims, result_dim, kind) in order {
-            let size = size.min(left);
+        for (whole, kernel_dim, output_dim, kind) in order {
+            let size = whole.min(left);
             if size > 1 {
-                builder.factor(&operand_dims, &[result_dim], size, kind);
+                builder.factor(&[input_dim, kernel_dim], &[output_dim], size, kind);
                 left /= size;
+            } else if whole > 1 && view.has(Change::WindowsApart) {
+                let kind = FactorKind::Permutation;
+                builder.factor(&[None, kernel_dim], &[output_dim], whole, kind);
             }
         }
     }

@@ -21,6 +21,11 @@ pub fn pointwise(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     Some(OpShardingRule { factor_sizes, operands, results, ..OpShardingRule::default() })
 }
 
+/// A transfer of a tensor from one mesh to another: an elementwise op if these have the same axes.
+pub fn transfer(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    view.surroundings.then(|| pointwise(view))?
+}
+
 /// Elementwise ops whose operands may be scalars, which have no factor.
 pub fn pointwise_with_scalars(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     RuleBuilder::new(view).pointwise(view.result(0)?).build()

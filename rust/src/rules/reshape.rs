@@ -10,6 +10,7 @@ use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
 use crate::projection::gcd;
 use crate::rule::OpShardingRule;
+use crate::shardy::Change;
 
 /// One side of the reshape.
 struct Side<'a> {
@@ -75,16 +76,18 @@ pub fn reshape(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         return None;
     }
     let pass = FactorKind::PassThrough;
+    let goes_on = view.has(Change::PaddedReshapes);
+    let alone = if goes_on { FactorKind::NeedReplication } else { pass };
     let mut builder = RuleBuilder::new(view);
     while input.size().is_some() || output.size().is_some() {
         let (in_dim, out_dim) = ([Some(input.dim)], [Some(output.dim)]);
         if input.size() == Some(1) {
-            builder.factor(&in_dim, &[None], 1, pass);
+            builder.factor(&in_dim, &[None], 1, alone);
             input.dim += 1;
             continue;
         }
         if output.size() == Some(1) {
-            builder.factor(&[None], &out_dim, 1, pass);
+            builder.factor(&[None], &out_dim, 1, alone);
             output.dim += 1;
             continue;
         }
@@ -96,17 +99,22 @@ pub fn reshape(view: &SignatureView<'_>) -> Option<OpShardingRule> {
             input.factors_product *= common;
             output.factors_product *= common;
         } else if input.factors_product == output.factors_product {
-            builder.factor(&in_dim, &[None], input.left(), pass);
-            builder.factor(&[None], &out_dim, output.left(), pass);
+            let (in_left, out_left) = (input.left(), output.left());
+            if goes_on {
+                builder.factor(&in_dim, &out_dim, in_left, FactorKind::Permutation);
+            } else {
+                builder.factor(&in_dim, &[None], in_left, pass);
+                builder.factor(&[None], &out_dim, out_left, pass);
+            }
             input.factors_product = input.dims_product;
             output.factors_product = output.dims_product;
         } else if input.factors_product < output.factors_product {
             let size = input.catch_up(&output, common);
-            builder.factor(&in_dim, &[None], size, pass);
+            builder.factor(&in_dim, &[None], size, alone);
             input.factors_product *= size;
         } else {
             let size = output.catch_up(&input, common);
-            builder.factor(&[None], &out_dim, size, pass);
+            builder.factor(&[None], &out_dim, size, alone);
             output.factors_product *= size;
         }
         input.end_dim();

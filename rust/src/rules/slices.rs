@@ -3,8 +3,34 @@
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
+use crate::shardy::Change;
 
-/// `slice` and `pad`: dims that change size are permutation factors.
+/// `pad`: as [`resize`]; since [`Change::MovedPads`] all dims that are padded are permutation factors.
+pub fn pad(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    if !view.has(Change::MovedPads) {
+        return resize(view);
+    }
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    let padding = ["edge_padding_low", "edge_padding_high", "interior_padding"];
+    let padding = padding.map(|name| view.attribute(name)?.as_ints());
+    let is_padded = |dim: usize| {
+        let amounts = || padding.iter().flatten().filter_map(|amounts| amounts.get(dim));
+        amounts().any(|&amount| amount != 0)
+    };
+    let mut builder = RuleBuilder::new(view);
+    for (dim, (&size, &result_size)) in shape.iter().zip(result_shape).enumerate() {
+        let is_resized = size != result_size;
+        let kind = if is_resized || is_padded(dim) {
+            FactorKind::Permutation
+        } else {
+            FactorKind::PassThrough
+        };
+        builder.everywhere(dim, size, kind).blocked_if(is_resized && view.conservative);
+    }
+    builder.build()
+}
+
+/// `slice`: dims that change size are permutation factors.
 pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
@@ -20,23 +46,28 @@ pub fn dynamic_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// `dynamic_update_slice`: operand and result stay sharded where the update is smaller; the update itself
-/// is replicated there unless all start indices are constants.
+/// `dynamic_update_slice`: operand and result stay sharded where the update is smaller, and so does the update
+/// itself. Before [`Change::PermutedUpdates`] it is replicated there unless all start indices are constants.
 pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, update_shape) = (view.operand(0)?, view.operand(1)?);
     if shape.len() != update_shape.len() {
         return None;
     }
     let has_constant_starts = view.surroundings;
-    let update_kind =
-        if has_constant_starts { FactorKind::PassThrough } else { FactorKind::NeedReplication };
+    let (kind, update_kind) = if view.has(Change::PermutedUpdates) {
+        (FactorKind::Permutation, FactorKind::Permutation)
+    } else if has_constant_starts {
+        (FactorKind::PassThrough, FactorKind::PassThrough)
+    } else {
+        (FactorKind::PassThrough, FactorKind::NeedReplication)
+    };
     let mut builder = RuleBuilder::with_scalars_after(2, view);
     for (dim, (&size, &update_size)) in shape.iter().zip(update_shape).enumerate() {
         if size == update_size {
             builder.everywhere(dim, size, FactorKind::PassThrough);
             continue;
         }
-        builder.factor(&[Some(dim), None], &[Some(dim)], size, FactorKind::PassThrough);
+        builder.factor(&[Some(dim), None], &[Some(dim)], size, kind);
         builder.factor(&[None, Some(dim)], &[None], update_size, update_kind);
     }
     builder.build()

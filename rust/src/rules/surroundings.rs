@@ -4,6 +4,7 @@
 
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type, ValueDef};
+use crate::mlir::{function_around, topology, MeshTensor};
 
 /// The operand of the slice that defines `value`, or `value` itself.
 fn before_slice(program: &Program, value: ValueId) -> ValueId {
@@ -45,6 +46,20 @@ fn is_constant(program: &Program, op: Option<OpId>) -> bool {
             .is_some_and(|info| info.traits.has(OpTraits::CONSTANT_LIKE)),
         _ => false,
     }
+}
+
+/// Whether a transfer is between meshes with the same axes.
+pub fn is_between_equal_meshes(program: &Program, op: OpId) -> bool {
+    let type_of = |value: ValueId| MeshTensor::of(program, program.type_of(value));
+    let from = program.operands(op).next().and_then(type_of);
+    let to = program.op_results(op).next().and_then(type_of);
+    let Some((from, to)) = from.zip(to) else { return false };
+    if from.mesh == to.mesh {
+        return true;
+    }
+    let meshes = function_around(program, op).and_then(|function| topology(program, function));
+    let mesh = |name: &str| meshes.iter().flatten().find(|(other, _)| *other == name);
+    mesh(from.mesh).zip(mesh(to.mesh)).is_some_and(|((_, from), (_, to))| from == to)
 }
 
 /// Whether a result of `op` is an operand of a random bit generator.

@@ -137,7 +137,8 @@ pub static FAMILIES: &[Family] = &[
     family("reduce_window", reduce::reduce_window, &["stablehlo.reduce_window"]),
     family("select_and_scatter", reduce::select_and_scatter, &["stablehlo.select_and_scatter"]),
     family("sort", reduce::sort, &["stablehlo.sort"]),
-    family("resize", slices::resize, &["stablehlo.slice", "stablehlo.pad"]),
+    family("resize", slices::resize, &["stablehlo.slice"]),
+    family("pad", slices::pad, &["stablehlo.pad"]),
     family("dynamic_slice", slices::dynamic_slice, &["stablehlo.dynamic_slice"]),
     family(
         "dynamic_update_slice",
@@ -157,6 +158,8 @@ pub static FAMILIES: &[Family] = &[
     family("all_gather", collectives::all_gather, &["stablehlo.all_gather"]),
     family("all_to_all", collectives::all_to_all, &["stablehlo.all_to_all"]),
     family("reduce_scatter", collectives::reduce_scatter, &["stablehlo.reduce_scatter"]),
+    family("transfer", pointwise::transfer, &["mpmd.transfer"])
+        .around(surroundings::is_between_equal_meshes),
     family("custom_call", custom_call::custom_call, &["stablehlo.custom_call"])
         .around(surroundings::feeds_random_bits),
 ];

@@ -4,6 +4,7 @@ use crate::index::SignatureId;
 use crate::ir::{Program, Type};
 use crate::mlir::signature_attributes;
 use crate::mlir::{AttrValue, Fields};
+use crate::shardy::{Change, Version};
 use crate::stablehlo::dims::to_dims;
 use std::cell::OnceCell;
 
@@ -33,7 +34,7 @@ impl Shapes {
         self.num_operands = signature.operand_types.len();
         for &ty in signature.operand_types.iter().chain(&signature.result_types) {
             match &program.types()[ty] {
-                Type::RankedTensor { shape, .. } => {
+                Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => {
                     if shape.iter().any(Option::is_none) {
                         return false;
                     }
@@ -67,6 +68,8 @@ pub struct SignatureView<'a> {
     /// Whether the op meets the condition of its family on the ops around it; see
     /// [`super::surroundings`].
     pub surroundings: bool,
+    /// The version of Shardy whose rules are asked for.
+    pub shardy: Version,
     shapes: &'a Shapes,
     source: Option<(&'a Program, SignatureId)>,
     attributes: OnceCell<Fields<'a>>,
@@ -78,12 +81,17 @@ impl<'a> SignatureView<'a> {
         let name = program.str(program.signatures()[id].name);
         let source = Some((program, id));
         let attributes = OnceCell::new();
-        Self { name, conservative: false, surroundings: false, shapes, source, attributes }
+        let shardy = program.shardy();
+        Self { name, conservative: false, surroundings: false, shardy, shapes, source, attributes }
     }
-    /// A view of an op that is in no program.
+    /// A view of an op that is in no program, for the rules of the newest version.
     pub fn new(name: &'a str, shapes: &'a Shapes, attributes: Fields<'a>) -> Self {
-        let attributes = OnceCell::from(attributes);
-        Self { name, conservative: false, surroundings: false, shapes, source: None, attributes }
+        let (attributes, shardy, source) = (OnceCell::from(attributes), Version::NEWEST, None);
+        Self { name, conservative: false, surroundings: false, shardy, shapes, source, attributes }
+    }
+    /// Whether the version of Shardy has `change`.
+    pub fn has(&self, change: Change) -> bool {
+        self.shardy.has(change)
     }
     /// The program and signature that it is a view of.
     pub fn source(&self) -> Option<(&'a Program, SignatureId)> {

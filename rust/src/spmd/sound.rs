@@ -7,6 +7,7 @@ use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{MeshId, ShardingId, ValueId};
 use crate::ir::{Program, ValueDef};
+use crate::verify::other_reduction;
 use rustc_hash::FxHashSet;
 
 /// Whether `value` is a result of an op, or an argument of a block, that was not erased: edges that propagation needed may
@@ -103,8 +104,16 @@ pub(super) fn check_scales(program: &Program) -> Result<()> {
     Err(problem.with_hint("quantize the tensor with one scale").into())
 }
 
-/// An error if a sharding of `program` has parts of an axis that do not lie apart, or if a dim is too long.
+/// An error if a sharding of `program` has parts of an axis that do not lie apart, or unreduced axes that are not summed over,
+/// or if a dim is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
+    if let Some((op, other)) = other_reduction(program) {
+        let name = program.op_name(op);
+        let message =
+            format!("'{name}' op cannot be partitioned: its '{}' is left to do", other.keyword());
+        let problem = Diagnostic::new(Code::Unpartitionable, message).at_op(program, op);
+        return Err(problem.with_hint("leave no axes unreduced but those of sums").into());
+    }
     let longest = program.types().longest_dim();
     if longest >= LONGEST && has_shards(program) {
         let message = format!("a dim of {longest} elements cannot be partitioned");

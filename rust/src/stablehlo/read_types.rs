@@ -88,7 +88,7 @@ impl<'p> TypeCache<'p> {
                 let elements = elements.iter().map(|&id| self.get(id).ty.clone());
                 (ValueType::Tuple(elements.collect()), alone)
             }
-            Type::Other(text) => (other(program.str(*text)), alone),
+            Type::Other(text) | Type::MeshTensor { text, .. } => (other(program.str(*text)), alone),
         };
         ReadType { ty, outline }
     }

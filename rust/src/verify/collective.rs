@@ -2,6 +2,7 @@
 //!
 //! The checks run in the order of the reference, with its messages.
 
+use super::transition::Transition;
 use super::Verifier;
 use crate::attribute::{print_mesh, verify_axes, write_axes, write_axis};
 use crate::axis::{any_overlap, push_or_merge, sort_and_merge, total_size, AxisRef};
@@ -10,6 +11,7 @@ use crate::index::OpId;
 use crate::ir::{OpKind, Payload, ValueDef};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use std::borrow::Cow;
 
 /// One collective.
@@ -66,26 +68,11 @@ impl Verifier<'_> {
         };
         self.malformed.contains(&definition)
     }
-    /// The sharding that the operand of `op` has at `op`.
-    fn operand_sharding(&self, op: OpId) -> Option<Cow<'_, TensorSharding>> {
-        let program = self.program;
-        let value = program.operands(op).next()?;
-        let holder = program.shardable_value(value)?;
-        let sharding = program.shardings().get(program.sharding(holder))?;
-        if let ValueDef::Arg(block) = program.def(holder) {
-            let parent = program.block_parent_op(block);
-            if program.kind(parent) == OpKind::ManualComputation {
-                let manual = program.manual_axes(parent, sharding);
-                return Some(Cow::Owned(sharding.without_manual_axes(&manual)));
-            }
-        }
-        Some(Cow::Borrowed(sharding))
-    }
-
     pub(super) fn collective(&mut self, op: OpId) {
         let (program, kind) = (self.program, self.program.kind(op));
         let result = program.sharding(program.result(op, 0));
-        let operand = self.operand_sharding(op).map(Cow::into_owned);
+        let operand = program.operands(op).next().and_then(|value| program.used_sharding(value));
+        let operand = operand.map(Cow::into_owned);
         let may_miss = matches!(kind, OpKind::AllSlice | OpKind::AllReduce | OpKind::ReduceScatter);
         let has_malformed_operand = self.has_malformed_operand(op);
         if operand.is_none() && !may_miss && !has_malformed_operand {
@@ -118,18 +105,25 @@ impl Verifier<'_> {
 
     fn axes(&mut self, collective: &Collective<'_>) {
         let op = collective.op;
+        if let Some(message) = self.early_problem(collective) {
+            self.report_at_sharding(op, Code::InvalidOp, &message);
+            return;
+        }
         let result = match (collective.kind, self.program.payload(op)) {
             (OpKind::CollectivePermute, _) => self.permute(collective),
-            (kind, Some(Payload::AxesPerDim(lists))) => {
+            (kind, Some(Payload::AxesPerDim(lists, _))) => {
                 self.bad_axes(op, lists, collective.mesh, None);
                 per_dim(collective, lists, word_for_removed(kind))
             }
-            (OpKind::AllReduce, Some(Payload::Axes(axes))) => {
+            (OpKind::AllReduce, Some(Payload::Axes(axes, _))) => {
                 let lists = std::slice::from_ref(axes);
                 self.bad_axes(op, lists, collective.mesh, Some("reduction"));
-                reduce(collective, axes)
+                reduce(collective, axes).and_then(|()| match self.transition_problem(collective) {
+                    Some(message) => Err(Misfit::new(message)),
+                    None => Ok(()),
+                })
             }
-            (_, Some(Payload::Axes(axes))) => {
+            (_, Some(Payload::Axes(axes, _))) => {
                 let lists = std::slice::from_ref(axes);
                 self.bad_axes(op, lists, collective.mesh, Some("r2u"));
                 to_unreduced(collective, axes)
@@ -147,6 +141,34 @@ impl Verifier<'_> {
             problem.span = self.sharding_span(op);
             self.report(op, problem);
         }
+    }
+
+    /// What is wrong with a collective before its axes are looked at.
+    fn early_problem(&self, collective: &Collective<'_>) -> Option<String> {
+        match collective.kind {
+            OpKind::ReduceScatter => self.transition_problem(collective),
+            OpKind::ShardedToUnreduced | OpKind::ReplicatedToUnreduced => {
+                let (before, after) = (&collective.operand, collective.result);
+                let is_same =
+                    before.unreduced.is_empty() || before.reduction_op == after.reduction_op;
+                (!is_same)
+                    .then(|| "cannot change reduction_op of existing unreduced axes".to_owned())
+            }
+            _ => None,
+        }
+    }
+    /// What is wrong with the unreduced axes of a collective that reduces.
+    fn transition_problem(&self, collective: &Collective<'_>) -> Option<String> {
+        if !self.program.shardy().has(Change::UnreducedTransitions) {
+            return None;
+        }
+        let transition = Transition {
+            operands: &[Cow::Borrowed(&collective.operand)],
+            results: &[Cow::Borrowed(collective.result)],
+            added: None,
+            removed: self.program.payload(collective.op).map(Payload::reduction_op),
+        };
+        transition.problem(self.program)
     }
 
     /// Reports axes that are malformed by themselves.
@@ -282,7 +304,7 @@ fn unreduced(collective: &Collective<'_>, added: &[AxisRef], name: &str) -> Resu
 
 fn reduce(collective: &Collective<'_>, axes: &[AxisRef]) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
-    if !operand.is_equivalent(Some(result)) {
+    if !operand.shards_alike(Some(result)) {
         return Err(Misfit::new("operand and result shardings are not equivalent"));
     }
     let dims = operand.dims.iter().flat_map(|dim| &dim.axes);

@@ -5,6 +5,7 @@ use crate::error::Code;
 use crate::index::{BlockId, FuncId, OpId};
 use crate::ir::{Attr, OpKind, OpTraits, Program};
 use crate::mlir::wrong_visibility;
+use crate::shardy::Change;
 
 /// The visibility of `op` that is written as an attribute.
 fn visibility(program: &Program, op: OpId) -> Option<&str> {
@@ -42,7 +43,7 @@ impl Verifier<'_> {
                 }
                 self.ends_block(op);
             }
-            OpKind::SdyReturn | OpKind::StablehloReturn => self.ends_block(op),
+            OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::MpmdReturn => self.ends_block(op),
             OpKind::Call => self.unit(op, "no_inline"),
             _ => {}
         }
@@ -58,7 +59,7 @@ impl Verifier<'_> {
         let program = self.program;
         let name = program.op_name(op);
         let is_unknown = !OpTraits::of_name(name).has(OpTraits::KNOWN);
-        if !is_unknown && !name.starts_with("stablehlo.") {
+        if !is_unknown && !name.starts_with("stablehlo.") && !name.starts_with("mpmd.") {
             return;
         }
         for region in program.op_regions(op) {
@@ -100,6 +101,10 @@ impl Verifier<'_> {
     }
     /// Checks the visibility of `op`, a symbol.
     pub(super) fn visibility(&mut self, op: OpId) {
+        let shardy = self.program.shardy();
+        if self.program.kind(op) == OpKind::Mesh && shardy.has(Change::MeshVisibility) {
+            return;
+        }
         if let Some(message) = visibility(self.program, op).and_then(wrong_visibility) {
             self.report_with_name(op, &message);
         }
@@ -136,6 +141,9 @@ impl Verifier<'_> {
     }
     /// Checks an op that is not defined by `StableHLO` or CHLO.
     pub(super) fn without_definition(&mut self, op: OpId) {
+        if self.program.op_name(op).starts_with("mpmd.") {
+            self.mpmd(op);
+        }
         if self.program.kind(op) == OpKind::Other {
             self.registered(op);
             self.indirect(op);
@@ -147,7 +155,7 @@ impl Verifier<'_> {
         let name = self.program.op_name(op);
         let Some((dialect, _)) = name.split_once('.') else { return };
         let is_known = match dialect {
-            "stablehlo" | "chlo" | "func" | "sdy" | "builtin" => {
+            "stablehlo" | "chlo" | "func" | "sdy" | "mpmd" | "builtin" => {
                 OpTraits::of_name(name).has(OpTraits::KNOWN)
             }
             "cf" => matches!(name, "cf.assert" | "cf.br" | "cf.cond_br" | "cf.switch"),

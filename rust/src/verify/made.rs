@@ -9,6 +9,7 @@ use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, MeshId, OpId, ShardingId};
 use crate::ir::{OpKind, Payload, Program};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 /// Kinds of ops that constrain other ops, also if a pass has erased them.
@@ -28,7 +29,16 @@ const AT_RISK: [OpKind; 10] = [
 /// Whether `program`, the output of passes, may fail to parse again for reasons other than shardings that are
 /// malformed by themselves.
 pub fn is_at_risk(program: &Program) -> bool {
-    AT_RISK.iter().any(|&kind| program.num_made(kind) > 0)
+    AT_RISK.iter().any(|&kind| program.num_made(kind) > 0) || reduces(program)
+}
+
+/// Whether constraints or reshards in `program` may change unreduced axes in a way that is verified.
+fn reduces(program: &Program) -> bool {
+    let shardings = program.shardings();
+    let kinds = [OpKind::ShardingConstraint, OpKind::Reshard];
+    program.shardy().has(Change::UnreducedTransitions)
+        && kinds.iter().any(|&kind| program.num_made(kind) > 0)
+        && shardings.ids().any(|id| !shardings[id].unreduced.is_empty())
 }
 
 /// All errors in the shardings of `program` that do not depend on the ops around them.
@@ -40,7 +50,7 @@ pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
         let gone = program.meshes()[mesh].symbol.filter(|_| !is_there.contains(mesh));
         let found = match gone {
             Some(symbol) => vec![program.unknown_mesh(program.str(symbol))],
-            None => verify_sharding(sharding, program.mesh(mesh), None),
+            None => verify_sharding(sharding, program.mesh(mesh), None, program.shardy()),
         };
         (!found.is_empty()).then_some((id, found))
     };

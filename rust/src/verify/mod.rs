@@ -14,11 +14,15 @@ mod collective;
 mod composite;
 mod data_flow;
 mod dominance;
+mod fragments;
 mod functions;
 mod indirect;
 mod made;
 mod manual;
 mod module;
+mod mpmd;
+mod older;
+mod pipelines;
 mod place;
 mod propagation_edges;
 mod properties;
@@ -26,6 +30,8 @@ mod rule;
 mod stablehlo;
 mod successors;
 mod switch;
+mod transition;
+mod unreduced;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
@@ -34,8 +40,10 @@ use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::stablehlo::{definition_of, Checker};
 use dominance::Successors;
 pub use made::is_at_risk;
+pub use older::{other_reduction, too_new_for};
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
+pub use transition::Transition;
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
@@ -128,6 +136,7 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
         OpKind::FuncDataFlowEdge => Some(Verifier::func_data_flow_edge),
         OpKind::PropagationBarrier => Some(Verifier::propagation_barrier),
         OpKind::Composite => Some(Verifier::composite),
+        OpKind::ShardingConstraint | OpKind::Reshard => Some(Verifier::resharding),
         kind if kind.is_collective() => Some(Verifier::collective),
         _ => None,
     }
@@ -137,6 +146,9 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
 /// column in [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
     if definition_of(name).is_some() {
+        return Some("definition");
+    }
+    if mpmd::is_defined(name) {
         return Some("definition");
     }
     own_check(OpKind::from_name(name)).map(|_| "own rules")

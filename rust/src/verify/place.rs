@@ -12,7 +12,9 @@ impl Verifier<'_> {
             OpKind::ShardingConstraint | OpKind::Reshard => {
                 return self.program.attr_span_from(op, &["<@", "<mesh"]);
             }
-            OpKind::ManualComputation | OpKind::NamedComputation => "out_shardings",
+            OpKind::ManualComputation | OpKind::NamedComputation | OpKind::Fragment => {
+                "out_shardings"
+            }
             OpKind::DataFlowEdge => "sharding",
             kind if kind.is_collective() => "out_sharding",
             _ => "sdy.sharding",

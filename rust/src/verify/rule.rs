@@ -4,6 +4,7 @@ use super::Verifier;
 use crate::attribute::{verify_rule_ranks, verify_rule_shapes};
 use crate::index::OpId;
 use crate::ir::OpKind;
+use crate::shardy::Change;
 
 impl Verifier<'_> {
     /// Checks the `sdy.sharding_rule` of `op`, if it has one.
@@ -13,8 +14,11 @@ impl Verifier<'_> {
         let [operands, results] = self.program.static_shapes(op);
         // The reference's own rules for these ops have factor sizes that differ from the dims, and a program
         // may contain those rules.
-        let has_other_sizes =
-            matches!(self.program.kind(op), OpKind::Convolution | OpKind::Concatenate);
+        let has_other_sizes = match self.program.kind(op) {
+            OpKind::Convolution | OpKind::Concatenate => true,
+            OpKind::Reshape => self.program.shardy().has(Change::PaddedReshapes),
+            _ => false,
+        };
         let check = if has_other_sizes { verify_rule_ranks } else { verify_rule_shapes };
         let found = check(rule, &operands, &results);
         if found.is_empty() {

@@ -228,6 +228,27 @@ fn collectives() {
         r#"sdy.all_reduce {"c"} %x out_sharding=<@n, [{}, {}]>"#,
         &[("'sdy.all_reduce' op result mesh does not match operand mesh", "<@n, [{}, {}]>")],
     );
+    one_op(
+        r#"[{"a"}, {}], unreduced=max{"b"}"#,
+        r#"sdy.all_reduce {"b"} %x out_sharding=<@m, [{"a"}, {}]>"#,
+        &[(
+            "'sdy.all_reduce' op cannot reduce 'max' unreduced axes. Expected 'sum'.",
+            r#"<@m, [{"a"}, {}]>"#,
+        )],
+    );
+    one_op(
+        r#"[{"a"}, {}], unreduced=max{"b"}"#,
+        r#"sdy.all_reduce max {"b"} %x out_sharding=<@m, [{"a"}, {}]>"#,
+        &[],
+    );
+    one_op(
+        r#"[{}, {}], unreduced=max{"b"}"#,
+        r#"sdy.reshard %x <@m, [{}, {}], unreduced={"a", "b"}>"#,
+        &[(
+            "'sdy.reshard' op cannot change the reduction operator of kept unreduced axes from max to sum.",
+            r#"<@m, [{}, {}], unreduced={"a", "b"}>"#,
+        )],
+    );
 }
 
 #[test]

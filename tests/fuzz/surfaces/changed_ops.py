@@ -47,7 +47,7 @@ def run(seed: int) -> None:
         outcome.of_call(lambda policy=policy: result.partition(policy).sent_bytes)
     outcome.of_call(lambda: result.cost("v5p"))
     for pipeline in PIPELINES:
-        manager = PassManager.parse(f"builtin.module({pipeline})")
+        manager = PassManager.parse(f"builtin.module({pipeline})", shardy="0.10")
         outcome.of_call(lambda manager=manager: manager.run(Module.parse(text)))
 
 

@@ -43,7 +43,7 @@ FEATURES = {
     "closed empty dim": r"\{\}",
     "open empty dim": r"\{\?\}",
     "replicated": r"replicated=\{",
-    "unreduced": r"unreduced=\{",
+    "unreduced": r"unreduced=(max|min)?\{",
     "scalar": r"tensor<f32>",
     "constant": r"stablehlo\.constant",
     "iota": r"stablehlo\.iota",

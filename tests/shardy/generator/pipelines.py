@@ -187,4 +187,4 @@ def _partition(rng: Random, before: str) -> Iterator[Task]:
         yield Task(done, reference.join_passes([passes[at - 1]]))
     if rng.random() < 0.3:
         yield Task(before, reference.join_passes(["sdy-insert-func-call-reshards"]))
-        yield Task(before, reference.join_passes(["func.func(sdy-pad-for-divisibility)"]))
+        yield Task(before, reference.join_passes([reference.PAD]))

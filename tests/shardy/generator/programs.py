@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from shardcore.shardy import default_shardy
+
 from tests.shardy.generator import ops, rare_ops, regions, sdy_ops, templates
 from tests.shardy.generator.scope import Callee, Features, Module, Scope, Value
 from tests.shardy.generator.shardings import Style
@@ -53,6 +55,8 @@ def _style(rng: Random) -> Style:
         priorities=rng.choice([0.0, 0.0, 0.3, 0.7]),
         replicated=rng.choice([0.0, 0.15]),
         unreduced=rng.choice([0.0] * 30 + [0.2]),
+        # Only newer versions have other reductions than the sum.
+        other_reductions=0.0 if default_shardy() == "0.10" else 0.3,
         uneven=rng.choice([0.0, 0.2, 0.8]),
         density=rng.choice([0.2, 0.45, 0.8]),
     )

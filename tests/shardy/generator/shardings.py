@@ -22,6 +22,7 @@ class Style:
     priorities: float = 0.0
     replicated: float = 0.1
     unreduced: float = 0.0
+    other_reductions: float = 0.0
     uneven: float = 0.2
     density: float = 0.45
 
@@ -51,7 +52,11 @@ def sharding(
             count = rng.randint(1, len(left))
             chosen, left = left[:count], left[count:]
             listed = _merge(sorted(chosen, key=lambda piece: (order[piece[0]], piece[1] or (0, 0))))
-            text += f", {key}={{{', '.join(map(_axis, listed))}}}"
+            reduction = ""
+            if key == "unreduced" and style.other_reductions > 0:
+                is_other = rng.random() < style.other_reductions
+                reduction = rng.choice(["max", "min"]) if is_other else ""
+            text += f", {key}={reduction}{{{', '.join(map(_axis, listed))}}}"
     return text
 
 

@@ -21,6 +21,7 @@ function overview() {
   const notes = data.cost ? [`one device of ${data.cost.hardware}, policy ${data.cost.policy}`, ...data.cost.notes]
     : data.no_cost ? [`its cost is not known: ${data.no_cost}`] : [];
   const [compute, links] = data.cost?.not_timed ?? [0, 0];
+  notes.push(`sharded as by the Shardy of jaxlib ${data.summary.shardy}`);
   if (compute) notes.push(`the work of ${countOf(compute, "op")} is not known`);
   if (links) notes.push(`the time of ${countOf(links, "exchange")} is not known`);
   return element("div", {}, element("div", { class: "cards" }, ...cards), element("p", { class: "quiet" }, notes.join("; ")));

@@ -40,7 +40,7 @@ impl Conversion {
         let result = program.result(op, 0);
         let padding = self.padding_of(input);
         self.set_padding(result, padding);
-        let Some(Payload::AxesPerDim(axes)) = program.payload(op) else { return true };
+        let Some(Payload::AxesPerDim(axes, _)) = program.payload(op) else { return true };
         let is_gathered: Vec<bool> = axes.iter().map(|axes| !axes.is_empty()).collect();
         self.trim(program, op, padding, |dim| is_gathered.get(dim) == Some(&true));
         true

@@ -31,7 +31,7 @@ pub fn attributes<'a, F: Field<'a>>(program: &'a Program, op: OpId, syntax: Span
     fields.extend(dict);
     let (name, text) = (program.op_name(op), program.text().get(syntax));
     // The custom syntax of Shardy's ops is stored as shardings and payloads.
-    if name.starts_with("sdy.") {
+    if name.starts_with("sdy.") || name.starts_with("mpmd.") {
         return fields;
     }
     // In the generic form the name is quoted, and all attributes are in the dictionaries.

@@ -34,8 +34,10 @@ impl<'a> Grammar<'_, 'a> {
             (dialect, name) => {
                 check_name(&symbol, "attribute")?;
                 self.cursor.pos = symbol.rest;
-                if matches!(dialect, "stablehlo" | "chlo") {
-                    self.known_attribute(name)?;
+                match dialect {
+                    "stablehlo" | "chlo" => self.known_attribute(name)?,
+                    "mpmd" => self.mpmd_attribute(name)?,
+                    _ => {}
                 }
             }
         }
@@ -50,18 +52,19 @@ impl<'a> Grammar<'_, 'a> {
         let text = self.cursor.since(start);
         // What stands behind it in the brackets of the dialect is not looked at.
         let form = Form::of_name(name).filter(|_| text.starts_with("#sdy."));
-        match form.and_then(|form| attribute::syntax_error(form, text, start as u32)) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        let shardy = self.shardy();
+        let find = |form| attribute::syntax_error(form, text, start as u32, shardy);
+        form.and_then(find).map_or(Ok(()), Err)
     }
     /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
     pub(super) fn dialect_type(&mut self) -> Result<()> {
         let Some(symbol) = self.symbol("type")? else { return Ok(()) };
         check_name(&symbol, "type")?;
-        if (symbol.dialect, symbol.name) == ("stablehlo", "future") {
-            self.cursor.pos = symbol.rest;
-            self.future()?;
+        self.cursor.pos = symbol.rest;
+        match (symbol.dialect, symbol.name) {
+            ("stablehlo", "future") => self.future()?,
+            ("mpmd", "mesh_tensor") => self.mesh_tensor()?,
+            _ => {}
         }
         self.cursor.pos = symbol.end;
         Ok(())

@@ -83,6 +83,17 @@ const SDY: &[&str] = &[
     "tensor_mapping",
 ];
 
+/// Those of Shardy's dialect of pipelines.
+const MPMD: &[&str] = &[
+    "mesh_with_origins",
+    "meshes_with_origins",
+    "named_mesh",
+    "origin",
+    "reduction",
+    "topology",
+    "user_origin",
+];
+
 /// The dialects that are registered where the reference parses programs.
 const DIALECTS: [Dialect; 23] = [
     dialect("builtin", Ops::All, Has::Nothing, Has::Nothing),
@@ -99,7 +110,7 @@ const DIALECTS: [Dialect; 23] = [
     dialect("math", Ops::Some, Has::Nothing, Has::Nothing),
     dialect("memref", Ops::Some, Has::Nothing, Has::Nothing),
     dialect("mhlo", Ops::Some, Has::Some, Has::Only(&["token", "async_bundle"])),
-    dialect("mpmd", Ops::Some, Has::Some, Has::Some),
+    dialect("mpmd", Ops::All, Has::Only(MPMD), Has::Only(&["mesh_tensor"])),
     dialect("nvgpu", Ops::Some, Has::Some, Has::Some),
     dialect("nvvm", Ops::Some, Has::Some, Has::Nothing),
     dialect("scf", Ops::Some, Has::Nothing, Has::Nothing),

@@ -3,6 +3,7 @@
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::ir::Program;
 use crate::mlir::cursor::Cursor;
+use crate::shardy::Version;
 
 /// The deepest nesting of attributes, types and locations.
 const MAX_DEPTH: u32 = 1000;
@@ -22,6 +23,10 @@ pub(in crate::mlir) struct Grammar<'c, 'a> {
 impl<'c, 'a> Grammar<'c, 'a> {
     pub fn new(cursor: &'c mut Cursor<'a>, program: Option<&'c Program>) -> Self {
         Self { cursor, program, depth: 0, typed: None, reads_shardy: false }
+    }
+    /// The version of Shardy that the text follows.
+    pub(super) fn shardy(&self) -> Version {
+        self.program.map_or(Version::NEWEST, Program::shardy)
     }
     /// Reads attributes of Shardy here, since nobody does later.
     pub fn reading_shardy(self) -> Self {

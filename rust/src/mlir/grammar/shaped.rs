@@ -5,6 +5,7 @@ use super::types::TypeKind;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::ir::Program;
 use crate::mlir::cursor::{syntax, Cursor};
+use crate::shardy::Change;
 
 impl Grammar<'_, '_> {
     /// `<2x?xf32, encoding>`.
@@ -112,7 +113,7 @@ impl Grammar<'_, '_> {
                 let message = "multiple memory spaces specified in memref type";
                 return Err(syntax(span, message).into());
             }
-            if text.starts_with('[') {
+            if text.starts_with('[') && !self.shardy().has(Change::ListsAsMemorySpaces) {
                 return Err(syntax(span, "unsupported memory space Attribute").into());
             }
         }

@@ -3,7 +3,7 @@
 use super::number::{Number, Place};
 use super::position::Grammar;
 use crate::error::{Result, Span};
-use crate::mlir::cursor::syntax;
+use crate::mlir::cursor::{syntax, Cursor};
 use rustc_hash::FxHashSet;
 
 impl Grammar<'_, '_> {
@@ -155,4 +155,10 @@ impl Grammar<'_, '_> {
         self.attribute()?;
         self.cursor.expect(b'>')
     }
+}
+
+/// Steps over an attribute; whether aliases in it are defined is left open.
+pub(in crate::mlir) fn skip_attribute(cursor: &mut Cursor<'_>) -> Result<()> {
+    cursor.skip_space();
+    Grammar::new(cursor, None).attribute()
 }

@@ -12,6 +12,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{OpId, StrId};
 use crate::ir::{Direction, OpKind, Payload, Program};
 use crate::mlir::escapes::unescaped;
+use crate::sharding::ReductionOp;
 use std::ops::Range;
 
 /// The spans of the sharding annotations of one op, in generic or custom syntax.
@@ -23,11 +24,14 @@ pub(in crate::mlir) struct Annotations {
     pub rule: Option<Span>,
     /// The axes, group or direction of an op of Shardy.
     pub payload: Span,
+    /// How a collective of Shardy reduces.
+    pub reduction_op: ReductionOp,
 }
 
 impl Annotations {
     /// No annotations.
-    pub const NONE: Self = Self { sharding: None, rule: None, payload: Span::EMPTY };
+    pub const NONE: Self =
+        Self { sharding: None, rule: None, payload: Span::EMPTY, reduction_op: ReductionOp::Sum };
 }
 
 /// The records of a program.
@@ -165,7 +169,7 @@ impl<'a> Notes<'a> {
                 Payload::PropagationBarrier(direction(self.text_at(span), span)?)
             }
             kind if axes_attribute(kind).is_some_and(|name| !name.is_empty()) => {
-                self.targets.push((Target::Axes(op), span));
+                self.targets.push((Target::Axes(op, annotations.reduction_op), span));
                 return Ok(());
             }
             _ => return Ok(()),

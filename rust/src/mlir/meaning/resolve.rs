@@ -11,6 +11,7 @@ use crate::attribute::{self, names_itself};
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::{MeshId, OpId};
 use crate::ir::{Findings, OpKind, Payload, Program};
+use crate::sharding::ReductionOp;
 
 impl Notes<'_> {
     /// Parses meshes, shardings, rules and axes, stores them in `program`, and checks regions and calls.
@@ -55,7 +56,7 @@ impl Resolver<'_, '_> {
         for &(target, span) in &notes.targets {
             match target {
                 Target::Rule(op) => self.read_rule(op, span),
-                Target::Axes(op) => self.read_axes(op, span),
+                Target::Axes(op, reduction_op) => self.read_axes(op, reduction_op, span),
                 _ => self.read_shardings(target, span),
             }
         }
@@ -77,7 +78,7 @@ impl Resolver<'_, '_> {
             let problem = Diagnostic::new(Code::InvalidRule, message).at(span);
             return self.wrong(op, &subject, [problem]);
         }
-        let read = match attribute::read_rule(text, base, 0) {
+        let read = match attribute::read_rule(text, base, 0, self.program.shardy()) {
             Ok(read) => read,
             Err(error) => return self.unreadable(op, false, error),
         };
@@ -94,7 +95,7 @@ impl Resolver<'_, '_> {
         self.wrong(op, &subject, misfits.into_iter().chain(read.problems));
     }
 
-    fn read_axes(&mut self, op: OpId, span: Span) {
+    fn read_axes(&mut self, op: OpId, reduction_op: ReductionOp, span: Span) {
         let sharding = self.program.op_results(op).next().map(|value| self.program.sharding(value));
         let mesh = sharding.map_or(MeshId::NONE, |sharding| self.program.mesh_of(sharding));
         // A sharding without a mesh has an error already.
@@ -106,9 +107,11 @@ impl Resolver<'_, '_> {
                 attribute::parse_all_to_all(text, base, mesh).map(Payload::AllToAll)
             }
             OpKind::AllReduce | OpKind::ReplicatedToUnreduced => {
-                attribute::parse_axis_list(text, base, mesh).map(Payload::Axes)
+                attribute::parse_axis_list(text, base, mesh)
+                    .map(|axes| Payload::Axes(axes, reduction_op))
             }
-            _ => attribute::parse_axes_per_dim(text, base, mesh).map(Payload::AxesPerDim),
+            _ => attribute::parse_axes_per_dim(text, base, mesh)
+                .map(|axes| Payload::AxesPerDim(axes, reduction_op)),
         };
         match read {
             Ok(payload) => self.program.attach_payload(op, payload),

@@ -5,8 +5,15 @@ use super::target::{misfit, Target};
 use crate::attribute::{self, ReadSharding};
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::ShardingId;
+use crate::ir::{OpKind, Program};
 use crate::mesh::Mesh;
 use std::rc::Rc;
+
+/// Whether `target` has its shardings in the header of a fragment.
+fn is_in_header(program: &Program, target: Target) -> bool {
+    matches!(target, Target::Results(_) | Target::RegionArgs(_))
+        && program.kind(target.owner(program)) == OpKind::Fragment
+}
 
 impl Resolver<'_, '_> {
     /// Parses the sharding or shardings at `span` and assigns them to `target`.
@@ -37,6 +44,9 @@ impl Resolver<'_, '_> {
                 return self.unreadable(owner, is_own, error);
             }
         };
+        if is_in_header(self.program, target) {
+            return self.read_of_fragment(target, span, read);
+        }
         let before = self.findings.problems.len();
         self.check_shardings(target, span, &read);
         let sharding = |read: ReadSharding| self.program.intern_sharding(read.sharding);
@@ -50,6 +60,22 @@ impl Resolver<'_, '_> {
         }
     }
 
+    /// Assigns `read`, the shardings at `span` in the header of a fragment. The reference does not verify them: those that do
+    /// not fit stay in the header.
+    fn read_of_fragment(&mut self, target: Target, span: Span, read: Vec<ReadSharding>) {
+        let are_sound = read.iter().all(|one| one.problems.is_empty());
+        let is_empty = read.is_empty();
+        let sharding = |read: ReadSharding| self.program.intern_sharding(read.sharding);
+        let shardings: Vec<ShardingId> = read.into_iter().map(sharding).collect();
+        if are_sound && target.fit(self.program, &shardings) {
+            return target.place(self.program, &shardings);
+        }
+        let text = self.attribute_text(span).0;
+        let list = text.find('[').map_or(text, |start| &text[start..]);
+        let list = list.rfind(']').map_or(list, |end| &list[..=end]).to_owned();
+        let is_of_inputs = matches!(target, Target::RegionArgs(_));
+        self.program.keep_in_header(target.owner(self.program), is_of_inputs, &list, !is_empty);
+    }
     /// Adds all errors of `read`, the shardings at `span`.
     fn check_shardings(&mut self, target: Target, span: Span, read: &[ReadSharding]) {
         let (owner, types) = (target.owner(self.program), target.types(self.program));

@@ -4,7 +4,7 @@ use crate::attribute::{self, names_itself};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{Program, Type};
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
 
 /// The values or op that a sharding or rule in the text is for.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,8 @@ pub(in crate::mlir) enum Target {
     FuncResult(FuncId, u32),
     /// A rule.
     Rule(OpId),
-    /// The axes of a collective, whose mesh is that of its result's sharding.
-    Axes(OpId),
+    /// The axes of a collective, whose mesh is that of its result's sharding, and how it reduces.
+    Axes(OpId, ReductionOp),
 }
 
 impl Target {
@@ -74,7 +74,7 @@ impl Target {
             | Target::Unread(op)
             | Target::RegionArgs(op)
             | Target::Rule(op)
-            | Target::Axes(op) => op,
+            | Target::Axes(op, _) => op,
         }
     }
     /// The subject of error messages about the `index`-th of `count` shardings of it.
@@ -149,9 +149,7 @@ pub fn misfit(
         sharding.dims.is_empty() && sharding.replicated.is_empty() && sharding.unreduced.is_empty();
     let problem = |message: String| Some(Diagnostic::new(Code::InvalidSharding, message));
     let Some(whole) = ty else {
-        let message = "a maximal sharding can only have a sharding with rank 0 and no \
-                       replicated or unreduced axes.";
-        return if is_plain { None } else { problem(message.to_owned()) };
+        return if is_plain { None } else { problem(attribute::not_maximal(program.shardy())) };
     };
     let text = program.type_text(whole);
     let ty = match &program.types()[whole] {
@@ -166,7 +164,7 @@ pub fn misfit(
         ty => ty,
     };
     let rank = match ty {
-        Type::RankedTensor { shape, .. } => shape.len(),
+        Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => shape.len(),
         Type::UnrankedTensor(_) => {
             return problem(format!("only ranked tensors can have a sharding. type: '{text}'"));
         }

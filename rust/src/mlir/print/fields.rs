@@ -24,10 +24,15 @@ impl Printer<'_> {
                 let loc = self.loc_suffix(op);
                 self.write(&format!("{head}({operands}){dict} : {types}{loc}"));
             }
-            (OpKind::FuncReturn | OpKind::StablehloReturn | OpKind::SdyReturn, _) => {
-                self.print_return(op);
-            }
+            (
+                OpKind::FuncReturn
+                | OpKind::StablehloReturn
+                | OpKind::SdyReturn
+                | OpKind::MpmdReturn,
+                _,
+            ) => self.print_return(op),
             (OpKind::Module, _) => self.print_generic_here(op),
+            (OpKind::Fragment, _) if self.print_sdy(op) => {}
             _ if program.op_name(op).starts_with("sdy.") && self.print_sdy(op) => {}
             _ => self.print_generic_here(op),
         }

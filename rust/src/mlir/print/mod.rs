@@ -244,6 +244,7 @@ impl Printer<'_> {
             OpKind::Call | OpKind::FuncReturn => is_touched || self.has_lost_prefix(op),
             OpKind::Func => is_touched && self.is_generic(op),
             OpKind::SdyConstant => false,
+            OpKind::Fragment => is_touched,
             _ => is_touched && self.program.op_name(op).starts_with("sdy."),
         }
     }

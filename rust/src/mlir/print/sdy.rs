@@ -4,7 +4,8 @@ use super::fields::spaced;
 use super::printer::{Label, Printer, Task};
 use crate::attribute;
 use crate::index::{OpId, ValueId};
-use crate::ir::{Direction, OpKind, Payload};
+use crate::ir::{Attr, Direction, OpKind, Payload};
+use crate::sharding::ReductionOp;
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -22,9 +23,10 @@ impl Printer<'_> {
                 text.push_str(&self.loc_suffix(op));
                 self.write(&text);
             }
-            (OpKind::ManualComputation | OpKind::NamedComputation, Some(payload)) => {
-                self.print_computation(op, payload);
-            }
+            (
+                OpKind::ManualComputation | OpKind::NamedComputation | OpKind::Fragment,
+                Some(payload),
+            ) => self.print_computation(op, payload),
             (OpKind::SdyConstant, _) => return false,
             _ => match self.tensor_op(op) {
                 Some(text) => self.write(&text),
@@ -56,7 +58,11 @@ impl Printer<'_> {
             (OpKind::CollectivePermute, _) => format!("{operand} {out_sharding}"),
             (_, Some(payload)) => {
                 let axes = self.axes_text(op, payload)?;
-                format!("{axes} {operand} {out_sharding}")
+                let reduction = match payload.reduction_op() {
+                    ReductionOp::Sum => String::new(),
+                    other => format!("{} ", other.keyword()),
+                };
+                format!("{reduction}{axes} {operand} {out_sharding}")
             }
             _ => return None,
         };
@@ -79,8 +85,8 @@ impl Printer<'_> {
         let mesh = program.mesh(program.mesh_of(sharding).get()?);
         let mut out = String::new();
         match payload {
-            Payload::AxesPerDim(lists) => attribute::write_axes_per_dim(&mut out, lists, mesh),
-            Payload::Axes(axes) => attribute::write_axis_list(&mut out, axes, mesh),
+            Payload::AxesPerDim(lists, _) => attribute::write_axes_per_dim(&mut out, lists, mesh),
+            Payload::Axes(axes, _) => attribute::write_axis_list(&mut out, axes, mesh),
             Payload::AllToAll(params) => attribute::write_all_to_all(&mut out, params, mesh),
             _ => return None,
         }
@@ -88,6 +94,8 @@ impl Printer<'_> {
     }
     fn print_computation(&mut self, op: OpId, payload: &Payload) {
         let program = self.program;
+        // A fragment has its dictionary in front of its region.
+        let is_fragment = matches!(payload, Payload::Fragment { .. });
         let region = program.op_regions(op).next();
         let body = region.and_then(|region| program.region_entry(region).get());
         let args: Vec<ValueId> = body.map_or(Vec::new(), |b| program.block_args(b).collect());
@@ -109,6 +117,17 @@ impl Printer<'_> {
                     }
                 }
             }
+            Payload::Fragment { header, has_in_shardings, has_out_shardings, .. } => {
+                let _ = write!(text, "<{}", program.str(*header));
+                for (side, values, is_written) in
+                    [("in", &args, *has_in_shardings), ("out", &results, *has_out_shardings)]
+                {
+                    if is_written || values.iter().any(|&v| program.sharding(v).is_some()) {
+                        let _ = write!(text, ", {side}_shardings={}", list(values));
+                    }
+                }
+                let _ = write!(text, "> ({operands})");
+            }
             Payload::ManualComputation(names) => {
                 let _ = write!(text, "({operands}) in_shardings={}", list(&args));
                 let _ = write!(text, " out_shardings={} manual_axes=", list(&results));
@@ -117,11 +136,17 @@ impl Printer<'_> {
             }
             _ => {}
         }
-        let _ = write!(text, " ({}) ", self.typed_args(&args));
         let mut more = self.sharding_attrs(op);
         more.retain(|(name, _)| *name != "sdy.sharding");
-        let dict = spaced(self.dict(program.op_attrs(op), &more));
-        let tail = format!("{dict} : {}{}", self.function_type(op), self.loc_suffix(op));
+        // In generic form what the header has is among the attributes.
+        let in_header = |attr: &&Attr| {
+            is_fragment && matches!(program.str(attr.name), "mesh_name" | "origin" | "stage_id")
+        };
+        let attrs = program.op_attrs(op).iter().filter(|attr| !in_header(attr));
+        let dict = spaced(self.dict(&attrs.copied().collect::<Vec<_>>(), &more));
+        let (before, after) = if is_fragment { (&*dict, "") } else { ("", &*dict) };
+        let _ = write!(text, "{before} ({}) ", self.typed_args(&args));
+        let tail = format!("{after} : {}{}", self.function_type(op), self.loc_suffix(op));
         self.write(&text);
         self.tasks.push(Task::Text(tail));
         if let Some(region) = region {

@@ -15,7 +15,7 @@ const fn arity(kind: OpKind) -> Arity {
     match kind {
         OpKind::Module | OpKind::Func => (NO, NO, ONE),
         OpKind::Mesh => (NO, NO, NO),
-        OpKind::FuncReturn | OpKind::SdyReturn => (None, NO, NO),
+        OpKind::FuncReturn | OpKind::SdyReturn | OpKind::MpmdReturn => (None, NO, NO),
         OpKind::ShardingConstraint
         | OpKind::Reshard
         | OpKind::DataFlowEdge

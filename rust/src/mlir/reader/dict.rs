@@ -108,7 +108,7 @@ impl Parser<'_> {
         let dict = self.parse_dict()?;
         pending.dict = dict.span;
         self.place_dict(pending, &dict);
-        Ok(())
+        self.check_strict(pending)
     }
     /// Gives `pending`'s op the sharding annotations of its dictionary. If the op has shardings as properties,
     /// those in the dictionary are only verified, and otherwise treated as any attribute.

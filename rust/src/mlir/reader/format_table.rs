@@ -3,6 +3,8 @@
 //! A format is a list of parts, parsed in order. Source: the assembly formats of `StableHLO`, CHLO,
 //! `arith`, `tensor` and `builtin`.
 
+use crate::shardy::{Change, Version};
+
 /// A part of a format.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
@@ -56,12 +58,12 @@ const TWO: &[Part] = &[Operand, COMMA, Operand];
 const THREE: &[Part] = &[Operand, COMMA, Operand, COMMA, Operand];
 const ANY: &[Part] = &[Operands];
 
-/// The format of the op called `name`, whose custom syntax has operands and attributes before the types.
-pub(super) fn format_of(name: &str) -> &'static [Part] {
+/// The format, in the release that carries `shardy`, of the op called `name`, whose custom syntax has operands and attributes before the types.
+pub(super) fn format_of(name: &str, shardy: Version) -> &'static [Part] {
     let Some((dialect, op)) = name.split_once('.') else { return ANY };
     match dialect {
         "stablehlo" => stablehlo(op),
-        "chlo" => chlo(op),
+        "chlo" => chlo(op, shardy),
         "arith" if is_binary_arith(op) => TWO,
         "arith" | "tensor" => ONE,
         _ => ANY,
@@ -169,8 +171,17 @@ fn stablehlo(op: &str) -> &'static [Part] {
     }
 }
 
-fn chlo(op: &str) -> &'static [Part] {
+fn chlo(op: &str, shardy: Version) -> &'static [Part] {
     match op {
+        "top_k" if shardy.has(Change::StableTopK) => &[
+            Byte(b'('),
+            Operand,
+            COMMA,
+            Key("k"),
+            Int,
+            Optional(&[Key("is_stable"), Bool]),
+            Byte(b')'),
+        ],
         "top_k" => &[Byte(b'('), Operand, COMMA, Key("k"), Int, Byte(b')')],
         "broadcast_select" => THREE,
         "next_after" | "polygamma" | "zeta" | "mulhi" => TWO,

@@ -111,7 +111,7 @@ impl Parser<'_> {
         }
     }
     /// Steps over a comma if it is next.
-    fn eat_comma(&mut self) -> bool {
+    pub(super) fn eat_comma(&mut self) -> bool {
         let end = self.cursor.pos;
         let found = self.cursor.eat(b',');
         if !found {

@@ -207,6 +207,9 @@ impl Parser<'_> {
                 let (notes, program) = (&mut self.notes, &mut self.program);
                 notes.note_named_computation(program, pending.op, name, inputs, has_outputs);
             }
+            OpKind::Fragment | OpKind::MpmdCall | OpKind::FragmentCall => {
+                self.take_mpmd(pending);
+            }
             _ => {
                 if let Some(axes) = axes_attribute(pending.name.kind) {
                     pending.annotations.sharding =
@@ -214,6 +217,7 @@ impl Parser<'_> {
                     if !axes.is_empty() {
                         pending.annotations.payload = self.require_attr(pending, axes)?;
                     }
+                    self.take_reduction(pending)?;
                 }
             }
         }

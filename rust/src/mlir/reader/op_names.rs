@@ -38,7 +38,7 @@ impl<'a> OpNames<'a> {
             kind: info.map_or(OpKind::Other, |info| info.kind),
             syntax: info.map_or(Syntax::Generic, |info| info.syntax),
             traits: info.map_or(OpTraits::NONE, |info| info.traits),
-            format: format_of(&full),
+            format: format_of(&full, program.shardy()),
         };
         self.known.insert(name, made);
         made

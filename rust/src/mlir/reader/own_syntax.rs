@@ -73,8 +73,14 @@ impl Parser<'_> {
             OpKind::Other => match self.program.str(pending.name.id) {
                 "chlo.scan" => self.parse_scan(pending),
                 "func.call_indirect" => self.parse_call_indirect(pending),
+                name if name.starts_with("mpmd.") => self.parse_mpmd(pending),
                 _ => self.unknown_syntax(&pending),
             },
+            OpKind::Fragment
+            | OpKind::MpmdFor
+            | OpKind::MpmdCall
+            | OpKind::FragmentCall
+            | OpKind::Transfer => self.parse_mpmd(pending),
             _ => self.parse_sdy(pending),
         }
     }

@@ -76,6 +76,10 @@ pub(super) enum After {
     Do,
     /// An attribute dictionary, a colon, a function type.
     Signature,
+    /// A colon and a function type.
+    FunctionType,
+    /// A colon and the types of the results, which are those of the operands too.
+    Types,
 }
 
 /// A region that is being read.

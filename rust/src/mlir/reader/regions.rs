@@ -237,6 +237,18 @@ impl Parser<'_> {
                 self.parse_function_type(&mut pending)?;
                 self.finish(pending)
             }
+            After::FunctionType => {
+                self.cursor.expect(b':')?;
+                self.parse_signature_types(&mut pending)?;
+                self.finish(pending)
+            }
+            After::Types => {
+                self.cursor.expect(b':')?;
+                self.push_types()?;
+                pending.num_inputs = self.num_types(&pending);
+                self.parts.types.extend_from_within(pending.base.types..);
+                self.finish(pending)
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::parser::{After, Parser, PendingOp};
 use super::parts::PendingArg;
 use crate::attribute::{self, Form};
-use crate::error::{Result, Span};
+use crate::error::{Error, Result, Span};
 use crate::ir::OpKind;
 use crate::mlir::cursor::syntax;
 use crate::mlir::escapes::unescaped;
@@ -38,7 +38,11 @@ impl Parser<'_> {
         self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
     }
     /// Parses an attribute whose `#dialect.name` may be omitted.
-    fn parse_stripped(&mut self, pending: &PendingOp, form: Option<Form>) -> Result<Span> {
+    pub(super) fn parse_stripped(
+        &mut self,
+        pending: &PendingOp,
+        form: Option<Form>,
+    ) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         if let Some(open) = form.map(Form::open) {
@@ -56,7 +60,9 @@ impl Parser<'_> {
         if let Err(error) = read {
             // The attribute's own parser has a more precise error.
             let text = &self.cursor.text()[start..];
-            let found = form.and_then(|form| attribute::syntax_error(form, text, start as u32));
+            let shardy = self.program.shardy();
+            let found =
+                form.and_then(|form| attribute::syntax_error(form, text, start as u32, shardy));
             let name = self.program.str(pending.name.id);
             return Err(found.map_or(error, |error| in_own_syntax(name, error)));
         }
@@ -67,6 +73,7 @@ impl Parser<'_> {
         let start = self.cursor.pos;
         let kind = pending.name.kind;
         if let Some(form) = form_of_axes(kind) {
+            self.parse_reduction(&mut pending)?;
             pending.annotations.payload = self.parse_stripped(&pending, Some(form))?;
         }
         self.parse_operand()?;
@@ -132,9 +139,12 @@ impl Parser<'_> {
         if matches!(&*word, "NONE" | "FORWARD" | "BACKWARD" | "BOTH") {
             return Ok(Span::new(quoted.start + 1, quoted.end - 1));
         }
-        let message = format!("invalid allowed_direction attribute specification: \"{word}\"");
-        let problem = syntax(quoted, message).into();
-        Err(in_own_syntax(self.program.str(pending.name.id), problem))
+        Err(self.no_case(pending, "allowed_direction", &word, quoted))
+    }
+    /// The error that `word` is no case of the enumeration that attribute `name` is of.
+    pub(super) fn no_case(&self, pending: &PendingOp, name: &str, word: &str, at: Span) -> Error {
+        let message = format!("invalid {name} attribute specification: \"{word}\"");
+        in_own_syntax(self.program.str(pending.name.id), syntax(at, message).into())
     }
     /// Parses `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%x: type) {`.
     fn parse_manual_computation(&mut self, mut pending: PendingOp) -> Result<()> {
@@ -187,7 +197,7 @@ impl Parser<'_> {
         self.open_region(pending, After::Signature)
     }
     /// Reads `(%x: type {attrs} loc(...), ...)`.
-    fn parse_body_args(&mut self) -> Result<()> {
+    pub(super) fn parse_body_args(&mut self) -> Result<()> {
         self.cursor.expect_for(b'(', "in argument list")?;
         if self.cursor.eat(b')') {
             return Ok(());

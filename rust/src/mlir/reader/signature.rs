@@ -11,7 +11,8 @@ impl Parser<'_> {
         let name = pending.name;
         let types = &self.parts.types[pending.base.types..];
         let is_tensor = |&ty| {
-            matches!(self.program.types()[ty], Type::RankedTensor { .. } | Type::UnrankedTensor(_))
+            let ty = &self.program.types()[ty];
+            ty.rank().is_some() || matches!(ty, Type::UnrankedTensor(_))
         };
         let is_signed = may_have_rule(name.kind, name.traits)
             && (!pending.is_generic || types.iter().any(is_tensor));

@@ -2,14 +2,16 @@
 //!
 //! The text of a type is looked up before it is parsed, so that each type is parsed once.
 
+use super::mesh_tensor::{body, is_mesh_tensor, respaced};
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
 use crate::ir::{element_bits, ElementType, Program, Type};
-use crate::mlir::cursor::Cursor;
-use crate::mlir::grammar::{skip_type, split_tensor, Grammar, TensorParts};
+use crate::mlir::cursor::{syntax, Cursor};
+use crate::mlir::grammar::{skip_attribute, skip_type, split_tensor, Grammar, TensorParts};
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// The deepest nesting of tuples.
 const MAX_TUPLE_DEPTH: usize = 128;
@@ -108,7 +110,9 @@ impl<'a> NewType<'_, 'a> {
             let parts = split_tensor(&mut Cursor::new(self.text, start), None)?;
             return self.tensor(text, start, parts);
         }
-        let id = if let Some(inner) = inside(text, "tuple") {
+        let id = if is_mesh_tensor(text) {
+            self.mesh_tensor(text, start, depth)?
+        } else if let Some(inner) = inside(text, "tuple") {
             let ty = self.tuple_type(inner, start + text.len() - 1 - inner.len(), depth)?;
             self.intern(ty, span)
         } else if is_alias(text) {
@@ -124,6 +128,53 @@ impl<'a> NewType<'_, 'a> {
         };
         self.types.ids.insert(text, id);
         Ok(id)
+    }
+    /// The type of tensors on a mesh with the text `text`, at offset `start`.
+    fn mesh_tensor(&mut self, text: &'a str, start: usize, depth: usize) -> Result<TypeId> {
+        let skipped = text.len() - body(text).map_or(0, str::len);
+        let mut cursor = Cursor::new(self.text, start + skipped);
+        cursor.expect(b'<')?;
+        let mesh = self.attribute(&mut cursor)?;
+        // The name is kept without its type.
+        let mesh = mesh.rfind('"').map_or(&*mesh, |end| &mesh[..=end]);
+        let mut printed = format!("!mpmd.mesh_tensor<{mesh}, ");
+        cursor.expect(b',')?;
+        cursor.skip_space();
+        let at = cursor.pos;
+        skip_type(&mut cursor)?;
+        let tensor = self.type_of(cursor.since(at), at, depth + 1)?;
+        let Type::RankedTensor { shape, .. } = self.program.types()[tensor].clone() else {
+            let message = format!(
+                "invalid kind of type specified: expected builtin.tensor, but found '{}'",
+                self.program.type_text(tensor)
+            );
+            return Err(syntax(cursor.span_since(at), message).into());
+        };
+        printed.push_str(self.program.type_text(tensor));
+        while cursor.eat(b',') {
+            let key = if cursor.eat_keyword("sharding") { "sharding" } else { "memory_kind" };
+            if key == "memory_kind" {
+                cursor.expect_keyword(key)?;
+            }
+            cursor.expect(b'=')?;
+            let value = self.attribute(&mut cursor)?;
+            let value = value.strip_prefix("#sdy.sharding").unwrap_or(&value);
+            let _ = write!(printed, ", {key}={value}");
+        }
+        printed.push('>');
+        let text = self.program.intern(&printed);
+        Ok(self.program.intern_type(Type::MeshTensor { shape, tensor, text }, &printed))
+    }
+    /// The attribute at `cursor`, or what it is an alias of, as MLIR prints it.
+    fn attribute(&self, cursor: &mut Cursor<'a>) -> Result<String> {
+        cursor.skip_space();
+        let start = cursor.pos;
+        if cursor.peek() == b'<' {
+            cursor.skip_balanced()?;
+        } else {
+            skip_attribute(cursor)?;
+        }
+        Ok(respaced(self.program.resolved_alias(cursor.since(start))))
     }
     /// The elements of a tuple.
     fn tuple_type(&mut self, inner: &'a str, start: usize, depth: usize) -> Result<Type> {

@@ -34,7 +34,7 @@ fn payloads_say_what_ops_have_beyond_their_dictionary() {
     let backward = Payload::PropagationBarrier(Direction::Backward);
     assert_eq!(program.payload(barrier), Some(&backward));
     assert!(matches!(payload("%24"), Some(Payload::ManualComputation(axes)) if axes.len() == 1));
-    assert!(matches!(payload("%25"), Some(Payload::AxesPerDim(dims)) if dims[0].len() == 1));
+    assert!(matches!(payload("%25"), Some(Payload::AxesPerDim(dims, _)) if dims[0].len() == 1));
     let named = |has_in, has_out| {
         matches!(payload("%23"), Some(Payload::NamedComputation {
         has_in_shardings, has_out_shardings, ..

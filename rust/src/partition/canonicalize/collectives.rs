@@ -44,14 +44,14 @@ pub(super) fn input_of_kind(program: &Program, op: OpId, kind: OpKind) -> Option
 
 fn axes_per_dim(program: &Program, op: OpId) -> Vec<Vec<AxisRef>> {
     match program.payload(op) {
-        Some(Payload::AxesPerDim(axes)) => axes.clone(),
+        Some(Payload::AxesPerDim(axes, _)) => axes.clone(),
         _ => Vec::new(),
     }
 }
 
 fn axes(program: &Program, op: OpId) -> Vec<AxisRef> {
     match program.payload(op) {
-        Some(Payload::Axes(axes)) => axes.clone(),
+        Some(Payload::Axes(axes, _)) => axes.clone(),
         _ => Vec::new(),
     }
 }
@@ -82,8 +82,8 @@ pub(super) fn create(
 /// Erases a collective without axes.
 fn drop_without_axes(driver: &mut Driver, op: OpId) -> bool {
     let is_empty = match driver.program.payload(op) {
-        Some(Payload::AxesPerDim(axes)) => axes.iter().all(Vec::is_empty),
-        Some(Payload::Axes(axes)) => axes.is_empty(),
+        Some(Payload::AxesPerDim(axes, _)) => axes.iter().all(Vec::is_empty),
+        Some(Payload::Axes(axes, _)) => axes.is_empty(),
         _ => true,
     };
     if is_empty {
@@ -129,7 +129,7 @@ fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     let tensor = driver.program.operand(input, 0);
     let sharding = out_sharding(driver.program, op);
     let gather = create(driver, op, OpKind::AllGather, tensor, sharding, &[op]);
-    driver.program.set_payload(gather, Payload::AxesPerDim(per_dim));
+    driver.program.set_payload(gather, Payload::axes_per_dim(per_dim));
     driver.replace(op, &[driver.program.result(gather, 0)]);
     true
 }
@@ -172,7 +172,9 @@ fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     let input = driver.program.operand(op, 0);
     let (from, to) = (driver.program.sharding_of(input), out_sharding(driver.program, op));
     let shardings = driver.program.shardings();
-    let is_same = shardings.get(from).is_some_and(|from| from.is_equivalent(shardings.get(to)));
+    let shardy = driver.program.shardy();
+    let is_same =
+        shardings.get(from).is_some_and(|from| from.is_equivalent(shardings.get(to), shardy));
     if is_same {
         driver.replace(op, &[input]);
     }
@@ -195,6 +197,7 @@ fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
     if !users.iter().all(is_like_this) {
         return false;
     }
+    let reduction_op = driver.program.reduction_op(reduce);
     let Some((scattered, residual)) = split_slicing(axes(driver.program, reduce), &slicing) else {
         return false;
     };
@@ -203,12 +206,12 @@ fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
     };
     let input = driver.program.operand(reduce, 0);
     let scatter = create(driver, op, OpKind::ReduceScatter, input, sharding, &[reduce]);
-    driver.program.set_payload(scatter, Payload::AxesPerDim(scattered));
+    driver.program.set_payload(scatter, Payload::AxesPerDim(scattered, reduction_op));
     let mut result = driver.program.result(scatter, 0);
     if residual.iter().any(|axes| !axes.is_empty()) {
         let sharding = out_sharding(driver.program, op);
         let slice = create(driver, op, OpKind::AllSlice, result, sharding, &[op]);
-        driver.program.set_payload(slice, Payload::AxesPerDim(residual));
+        driver.program.set_payload(slice, Payload::axes_per_dim(residual));
         result = driver.program.result(slice, 0);
     }
     for user in users {
@@ -265,6 +268,7 @@ fn scattered_sharding(
         dims: dims.collect(),
         replicated: of_slice.replicated.clone(),
         unreduced: of_slice.unreduced.clone(),
+        reduction_op: of_slice.reduction_op,
     };
     Some(program.intern_sharding(sharding))
 }

@@ -2,10 +2,10 @@
 
 use super::collectives::{create, input_of_kind, out_sharding};
 use super::driver::Driver;
-use crate::axis::AxisRef;
-use crate::index::{BlockId, OpId, TypeId, ValueId};
-use crate::ir::{NewOp, OpKind, Program, Type, ValueMap};
+use crate::index::{BlockId, OpId, ValueId};
+use crate::ir::{NewOp, OpKind, Program, ValueMap};
 use crate::mlir::op_attribute;
+use crate::partition::across_reshapes::is_equivalent_across_reshapes;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashSet;
 
@@ -116,7 +116,9 @@ fn find_compatible(
                     let result = program.result(user, 0);
                     let sharding = program.shardings().get(program.sharding(result));
                     let other = (sharding?, program.type_of(result));
-                    if is_equivalent(program, other, target) && driver.is_before(user, current) {
+                    if is_equivalent_across_reshapes(program, other, target)
+                        && driver.is_before(user, current)
+                    {
                         return Some(result);
                     }
                 }
@@ -126,50 +128,4 @@ fn find_compatible(
         }
     }
     None
-}
-
-/// Whether each axis cuts the row-major elements of both tensors at the same distance.
-fn is_equivalent(
-    program: &Program,
-    (first, first_type): (&TensorSharding, TypeId),
-    (second, second_type): (&TensorSharding, TypeId),
-) -> bool {
-    if first == second && first_type == second_type {
-        return true;
-    }
-    first.mesh == second.mesh
-        && first.replicated == second.replicated
-        && match (strides(program, first, first_type), strides(program, second, second_type)) {
-            (Some(first), Some(second)) => first == second,
-            _ => false,
-        }
-}
-
-/// How many elements apart the slices are that each axis cuts, by that distance. `None` if elements are
-/// not in row-major order.
-fn strides(
-    program: &Program,
-    sharding: &TensorSharding,
-    ty: TypeId,
-) -> Option<Vec<(AxisRef, i64)>> {
-    let Type::RankedTensor { shape, encoding: None, .. } = &program.types()[ty] else {
-        return None;
-    };
-    let mesh = program.mesh(sharding.mesh);
-    let mut strides = Vec::new();
-    let mut inner: i64 = 1;
-    for (size, dim) in shape.iter().zip(&sharding.dims).rev() {
-        // As in MLIR a dynamic size is a number like any other here.
-        let size = size.unwrap_or(i64::MIN);
-        let shards: i64 = dim.axes.iter().map(|axis| axis.size(mesh)).product();
-        let shard = (size as u64).div_ceil(shards.max(1) as u64);
-        let mut stride = inner.wrapping_mul(shard as i64);
-        for &axis in dim.axes.iter().rev() {
-            strides.push((axis, stride));
-            stride = stride.wrapping_mul(axis.size(mesh));
-        }
-        inner = inner.wrapping_mul(size);
-    }
-    strides.sort_by_key(|&(_, stride)| stride);
-    Some(strides)
 }

@@ -12,6 +12,7 @@ mod dot;
 mod edges;
 mod reductions;
 mod reshape;
+mod single_device;
 pub(super) mod tensors;
 mod unreduced;
 
@@ -23,7 +24,8 @@ use crate::index::{Id, MeshId, OpId, RuleId, ShardingId, SignatureId, ValueId};
 use crate::ir::{InsertPoint, OpKind, OpTraits, Place, Program, SymbolTable};
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
-use reductions::reduce_results;
+use crate::shardy::Change;
+use reductions::{reduce_results, PartialResults};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 use tensors::{op_mesh, sharding_or_closed, tensor_shardings, tensor_sizes};
@@ -38,17 +40,25 @@ pub fn run(
     context: &mut Context,
     functions: &[OpId],
     enable_full_version: bool,
+    marks_partial_results: bool,
 ) -> Result<()> {
     context.rules.prepare(program, false)?;
+    let reshards_devices = program.shardy().has(Change::SingleDeviceReshards);
     let is_unreduced = |id: ShardingId| !program.shardings()[id].unreduced.is_empty();
     let mut pass = Pass {
         is_full: enable_full_version,
         has_unreduced: program.shardings().ids().any(is_unreduced),
+        has_single_device: reshards_devices
+            && program.shardings().ids().any(|id| program.is_on_single_device(id)),
+        partial: match marks_partial_results {
+            true => PartialResults::Marked,
+            false => PartialResults::Unmarked,
+        },
         symbols: SymbolTable::new(program),
         plans: Plans::default(),
         settled: FxHashSet::default(),
     };
-    if !pass.is_full && !pass.has_unreduced {
+    if !pass.is_full && !pass.has_unreduced && !pass.has_single_device {
         return pass.run_on_few(program, context);
     }
     for (done, &func) in functions.iter().enumerate() {
@@ -66,6 +76,9 @@ struct Pass {
     is_full: bool,
     /// Whether anything in the program has unreduced axes.
     has_unreduced: bool,
+    /// Whether anything in the program is on a single device, where that matters.
+    has_single_device: bool,
+    partial: PartialResults,
     symbols: SymbolTable,
     plans: Plans,
     settled: FxHashSet<(SignatureId, RuleId, [ShardingId; 3])>,
@@ -92,7 +105,7 @@ impl Pass {
             if is_dot(program, op) {
                 self.visit_dot(program, context, op)?;
             } else if is_always_full(program, op) {
-                visit(program, context, (&self.symbols, &mut self.plans), op, true)?;
+                self.visit(program, context, op, true)?;
             }
         }
         Ok(())
@@ -112,13 +125,16 @@ impl Pass {
         }
         let num_ops = program.num_op_ids();
         let owned = program.rules()[rule].clone();
-        visit_partly(program, op, &shardings, &owned)?;
+        self.visit_partly(program, op, &shardings, &owned)?;
         if program.num_op_ids() == num_ops {
             self.settled.extend(key);
         }
         Ok(())
     }
     fn run(&mut self, program: &mut Program, context: &mut Context, func: OpId) -> Result<()> {
+        if self.has_single_device {
+            Self::check_function(program, func)?;
+        }
         let ops: Vec<OpId> = program.post_order(func).collect();
         for (done, &op) in ops.iter().enumerate() {
             if done % REPORT_EVERY == REPORT_EVERY - 1 {
@@ -128,14 +144,95 @@ impl Pass {
                 continue;
             }
             let is_full = self.is_full || is_always_full(program, op);
-            if is_full || self.has_unreduced || is_dot(program, op) {
-                visit(program, context, (&self.symbols, &mut self.plans), op, is_full)?;
+            let may_change = is_full || self.has_unreduced || self.has_single_device;
+            if may_change || is_dot(program, op) {
+                self.visit(program, context, op, is_full)?;
             }
         }
         if self.is_full || self.has_unreduced {
             edges::reshard_returned(program, func, self.is_full)?;
         }
         Ok(())
+    }
+    fn visit(
+        &mut self,
+        program: &mut Program,
+        context: &mut Context,
+        op: OpId,
+        is_full: bool,
+    ) -> Result<()> {
+        if edges::reshard_edges(program, context, op, is_full)? {
+            return Ok(());
+        }
+        if program.kind(op) == OpKind::Call {
+            return edges::reshard_call(program, &self.symbols, op, is_full);
+        }
+        if unreduced::convert_reshard(program, op)? {
+            return Ok(());
+        }
+        unreduced::reduce_operands(program, op)?;
+        if self.has_single_device && single_device::reshard(program, op)? {
+            return Ok(());
+        }
+        let rule: RuleId = context.rules.rule(program, op);
+        if rule.is_none() || program.rules()[rule].is_custom {
+            return Ok(());
+        }
+        let shardings = tensor_shardings(program, op);
+        if !is_full {
+            let rule = program.rules()[rule].clone();
+            return self.visit_partly(program, op, &shardings, &rule);
+        }
+        let mut key = shardings.clone();
+        if program.kind(op) == OpKind::Reshape {
+            key.push(program.sharding_of(program.operand(op, 0)));
+        }
+        let key = (program.signature(op), rule, key);
+        let known = self.plans.get(&key).filter(|_| key.0.is_some());
+        let plan = if let Some(plan) = known {
+            plan.clone()
+        } else {
+            let rule = program.rules()[rule].clone();
+            let plan = plan(program, op, &shardings, &rule).map(Rc::new);
+            self.plans.insert(key, plan.clone());
+            plan
+        };
+        if let Some(plan) = plan {
+            apply(program, op, &plan);
+            reduce_results(program, op, &plan.reduced, plan.mesh, self.partial)?;
+        }
+        Ok(())
+    }
+    /// Visits an op where the full version is off.
+    fn visit_partly(
+        &self,
+        program: &mut Program,
+        op: OpId,
+        shardings: &[ShardingId],
+        rule: &OpShardingRule,
+    ) -> Result<()> {
+        let Some(mesh) = op_mesh(program, shardings) else { return Ok(()) };
+        let given = shardings.iter().map(|&id| program.shardings().get(id));
+        let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
+        if is_dot(program, op) {
+            dot::reshard_result(program, op, &mut projection, (shardings, mesh), rule);
+        }
+        if program.num_results(op) == 0 {
+            return Ok(());
+        }
+        let first = program.sharding_of(program.result(op, 0));
+        if program.unreduced_axes(first).is_empty() {
+            return Ok(());
+        }
+        let mut reduced: Vec<AxisRef> = Vec::new();
+        for &factor in &rule.reduction {
+            reduced.extend(compatible_axes_of(&projection, factor).ok_or_else(|| {
+                let message =
+                    "a result has unreduced axes while operands disagree on a reduced dim";
+                Diagnostic::new(Code::InvalidSharding, message).at_op(program, op)
+            })?);
+        }
+        reduce_results(program, op, &reduced, mesh, self.partial)
     }
 }
 
@@ -169,84 +266,6 @@ pub(crate) struct Plan {
 
 /// The plans by signature, rule and shardings; `None` where there is nothing to reshard.
 type Plans = FxHashMap<(SignatureId, RuleId, Vec<ShardingId>), Option<Rc<Plan>>>;
-
-fn visit(
-    program: &mut Program,
-    context: &mut Context,
-    (symbols, plans): (&SymbolTable, &mut Plans),
-    op: OpId,
-    is_full: bool,
-) -> Result<()> {
-    if edges::reshard_edges(program, context, op, is_full)? {
-        return Ok(());
-    }
-    if program.kind(op) == OpKind::Call {
-        return edges::reshard_call(program, symbols, op, is_full);
-    }
-    if unreduced::convert_reshard(program, op)? {
-        return Ok(());
-    }
-    unreduced::reduce_operands(program, op)?;
-    let rule: RuleId = context.rules.rule(program, op);
-    if rule.is_none() || program.rules()[rule].is_custom {
-        return Ok(());
-    }
-    let shardings = tensor_shardings(program, op);
-    if !is_full {
-        let rule = program.rules()[rule].clone();
-        return visit_partly(program, op, &shardings, &rule);
-    }
-    let mut key = shardings.clone();
-    if program.kind(op) == OpKind::Reshape {
-        key.push(program.sharding_of(program.operand(op, 0)));
-    }
-    let key = (program.signature(op), rule, key);
-    let known = plans.get(&key).filter(|_| key.0.is_some());
-    let plan = if let Some(plan) = known {
-        plan.clone()
-    } else {
-        let rule = program.rules()[rule].clone();
-        let plan = plan(program, op, &shardings, &rule).map(Rc::new);
-        plans.insert(key, plan.clone());
-        plan
-    };
-    if let Some(plan) = plan {
-        apply(program, op, &plan);
-        reduce_results(program, op, &plan.reduced, plan.mesh);
-    }
-    Ok(())
-}
-
-/// Visits an op where the full version is off.
-fn visit_partly(
-    program: &mut Program,
-    op: OpId,
-    shardings: &[ShardingId],
-    rule: &OpShardingRule,
-) -> Result<()> {
-    let Some(mesh) = op_mesh(program, shardings) else { return Ok(()) };
-    let given = shardings.iter().map(|&id| program.shardings().get(id));
-    let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
-    if is_dot(program, op) {
-        dot::reshard_result(program, op, &mut projection, (shardings, mesh), rule);
-    }
-    if program.num_results(op) == 0 {
-        return Ok(());
-    }
-    let first = program.sharding_of(program.result(op, 0));
-    if program.unreduced_axes(first).is_empty() {
-        return Ok(());
-    }
-    let mut reduced: Vec<AxisRef> = Vec::new();
-    for &factor in &rule.reduction {
-        reduced.extend(compatible_axes_of(&projection, factor).ok_or_else(|| {
-            let message = "a result has unreduced axes while operands disagree on a reduced dim";
-            Diagnostic::new(Code::InvalidSharding, message).at_op(program, op)
-        })?);
-    }
-    reduce_results(program, op, &reduced, mesh);
-    Ok(())
-}
 
 /// Gives all tensors of `op` the same axes on the same factors; `None` if they are over different meshes,
 /// or over a single device, or none has a sharding.

@@ -8,7 +8,7 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, OpId, ShardingId, UseId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::partition::axis_sets::difference;
-use crate::sharding::TensorSharding;
+use crate::sharding::{ReductionOp, TensorSharding};
 
 /// Fails unless two shardings are over meshes that are the same.
 fn check_same_mesh(program: &Program, source: ShardingId, target: ShardingId) -> Result<()> {
@@ -155,12 +155,12 @@ pub fn add_unreduced_axes(
             ..plan.dims
         };
         last = program.intern_sharding(relabelled);
-        let payload = Some(Payload::Axes(plan.from_replicated));
+        let payload = Some(Payload::Axes(plan.from_replicated, ReductionOp::Sum));
         let kind = OpKind::ReplicatedToUnreduced;
         value = program.create_sdy_op(kind, value, last, payload, at);
     }
     if plan.from_sharded.iter().any(|axes| !axes.is_empty()) {
-        let payload = Some(Payload::AxesPerDim(plan.from_sharded));
+        let payload = Some(Payload::axes_per_dim(plan.from_sharded));
         last = target;
         let kind = OpKind::ShardedToUnreduced;
         value = program.create_sdy_op(kind, value, last, payload, at);

@@ -30,6 +30,10 @@ impl State<'_> {
         if !out_of_order && !self.outgoing[target].starts_with(&incoming[start..]) {
             return None;
         }
+        let empties = self.size(&incoming[start..]) == self.size(&self.current[source]);
+        if (self.changes_padding(source) && !empties) || self.changes_padding(target) {
+            return None;
+        }
         let axes = self.incoming[source].split_off(start);
         self.pop_current(source, &axes);
         let mut moved = Vec::with_capacity(axes.len());

@@ -11,6 +11,8 @@ mod permute;
 mod slice;
 mod state;
 
+pub(super) use align::align_both;
+
 use super::conversion::fold_all;
 use super::insert_explicit_reshards::tensors::behind_barriers;
 use crate::context::Context;
@@ -18,6 +20,7 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program, ValueMap};
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use rustc_hash::FxHashSet;
 use state::State;
 
@@ -85,6 +88,12 @@ fn is_kept(program: &mut Program, op: OpId, keep_redundant: bool) -> bool {
     let input = program.sharding_of(behind_barriers(program, program.operand(op, 0)));
     let output = program.sharding(program.result(op, 0));
     if keep_redundant && program.are_equivalent(input, output) {
+        return true;
+    }
+    let is_on_device = |sharding| program.is_on_single_device(sharding);
+    if program.shardy().has(Change::SingleDeviceReshardsKept)
+        && (is_on_device(input) || is_on_device(output))
+    {
         return true;
     }
     !program.is_fully_replicated(output)

@@ -8,7 +8,8 @@ use crate::ir::OpKind;
 impl State<'_> {
     /// Makes the permute if it is useful, or if the order of devices has to change.
     pub fn try_permute(&mut self) {
-        if self.is_permute_useful() {
+        let keeps_padding = !(0..self.rank()).any(|dim| self.changes_padding(dim));
+        if keeps_padding && self.is_permute_useful() {
             self.permute();
         } else if self.is_on_wanted_mesh() {
             return;

@@ -16,14 +16,15 @@ impl State<'_> {
     pub fn try_slice(&mut self) {
         let slicing = self.slicing_axes();
         if slicing.iter().any(|axes| !axes.is_empty()) {
-            self.emit(OpKind::AllSlice, Some(Payload::AxesPerDim(slicing)));
+            self.emit(OpKind::AllSlice, Some(Payload::axes_per_dim(slicing)));
         }
     }
     fn slicing_axes(&mut self) -> Vec<Vec<AxisRef>> {
         let mut slicing = vec![Vec::new(); self.rank()];
         for dim in 0..self.rank() {
             let (now, then) = (self.size(&self.incoming[dim]), self.size(&self.outgoing[dim]));
-            self.capacity[dim] = then / gcd(now, then).max(1);
+            let keeps_padding = !self.changes_padding(dim);
+            self.capacity[dim] = if keeps_padding { then / gcd(now, then).max(1) } else { 1 };
         }
         for (dim, slicing) in slicing.iter_mut().enumerate() {
             let Some((wanted_in, range)) = self.axes_to_move_along(dim) else { continue };
@@ -37,7 +38,9 @@ impl State<'_> {
         }
         let mut available = Vec::new();
         for (dim, slicing) in slicing.iter_mut().enumerate() {
-            self.slice_where_wanted(dim, slicing, &mut available);
+            if !self.changes_padding(dim) {
+                self.slice_where_wanted(dim, slicing, &mut available);
+            }
         }
         let mut lists = [available];
         self.distribute(&mut lists, false, |state, axis, dim| {
@@ -93,7 +96,7 @@ impl State<'_> {
             return None;
         }
         let (target, _) = self.out_place(last)?;
-        if !self.incoming[target].is_empty() {
+        if !self.incoming[target].is_empty() || self.changes_padding(target) {
             return None;
         }
         let wanted = &self.outgoing[target];
@@ -111,11 +114,7 @@ impl State<'_> {
         let moved = self.size(&incoming[incoming.len() - in_order..]);
         let added = self.size(&wanted[start..start + free]);
         let shards = self.size(&self.current[source]) * added;
-        let shape = match self.program.value_type(self.value) {
-            crate::ir::Type::RankedTensor { shape, .. } => shape.get(source).copied().flatten(),
-            _ => None,
-        };
-        if shape.is_none_or(|size| size % shards != 0) {
+        if self.dim_size(source).is_none_or(|size| size % shards != 0) {
             return None;
         }
         self.capacity[target] /= moved * added;

@@ -5,7 +5,8 @@ use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::sharding::{DimSharding, ReductionOp, TensorSharding};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub struct State<'a> {
     current_mesh: MeshId,
     wanted_mesh: MeshId,
     unreduced: Vec<AxisRef>,
+    reduction_op: ReductionOp,
     /// The current axes of each dim.
     pub current: Vec<Vec<AxisRef>>,
     pub incoming: Vec<Vec<AxisRef>>,
@@ -43,6 +45,9 @@ pub struct State<'a> {
     out_places: FxHashMap<AxisRef, (usize, usize)>,
     /// The factor by which each dim may still be sharded more.
     pub capacity: Vec<i64>,
+    /// Whether each dim is padded to another size by the wanted sharding than by that of the operand; not once it was
+    /// whole.
+    changes_padding: Vec<bool>,
 }
 
 impl<'a> State<'a> {
@@ -61,7 +66,7 @@ impl<'a> State<'a> {
         let current = incoming.clone();
         let (current_mesh, wanted_mesh) = (program.mesh_of(source), program.mesh_of(target));
         let mesh = program.meshes()[current_mesh].mesh.clone();
-        let unreduced = program.shardings()[target].unreduced.clone();
+        let TensorSharding { unreduced, reduction_op, .. } = program.shardings()[target].clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
             let pairs = incoming.iter().zip(outgoing.iter());
@@ -71,6 +76,7 @@ impl<'a> State<'a> {
         }
         let mut state = Self {
             capacity: vec![1; current.len()],
+            changes_padding: vec![false; current.len()],
             incoming_set: incoming.iter().flatten().copied().collect(),
             out_places: FxHashMap::default(),
             program,
@@ -80,16 +86,22 @@ impl<'a> State<'a> {
             current_mesh,
             wanted_mesh,
             unreduced,
+            reduction_op,
             current,
             incoming,
             outgoing,
         };
         state.index_outgoing();
+        if state.program.shardy().has(Change::PaddingInReshards) {
+            let dims = 0..state.rank();
+            state.changes_padding = dims.map(|dim| state.is_padded_otherwise(dim)).collect();
+        }
         state
     }
     /// Makes the collectives that bring the value to its sharding.
     pub fn insert_collectives(&mut self) {
-        for _ in 0..2 {
+        let rounds = if self.program.shardy().has(Change::PaddingInReshards) { 3 } else { 2 };
+        for _ in 0..rounds {
             if self.is_done() {
                 return;
             }
@@ -143,6 +155,23 @@ impl<'a> State<'a> {
     pub fn clear_incoming(&mut self) {
         self.incoming_set.clear();
     }
+    /// Whether `dim` was sharded from the start, and the operand's sharding pads it to another size than the wanted
+    /// one. No collective but a gather brings the elements of such a dim to their devices.
+    pub fn changes_padding(&self, dim: usize) -> bool {
+        self.changes_padding[dim]
+    }
+    /// Whether the current and the wanted axes of `dim`, if it has both, pad it to different sizes.
+    fn is_padded_otherwise(&self, dim: usize) -> bool {
+        let current = self.size(&self.current[dim]);
+        let kept = current / self.size(&self.incoming[dim]).max(1);
+        let wanted = kept * self.size(&self.outgoing[dim]);
+        let differs = |size| padded(size, current) != padded(size, wanted);
+        current > 1 && wanted > 1 && self.dim_size(dim).is_some_and(differs)
+    }
+    /// The size of `dim`, if it is known.
+    pub fn dim_size(&self, dim: usize) -> Option<i64> {
+        self.program.value_type(self.value).shape()?.get(dim).copied().flatten()
+    }
     /// Number of shards along `axes`.
     pub fn size(&self, axes: &[AxisRef]) -> i64 {
         crate::axis::total_size(axes, &self.mesh)
@@ -171,6 +200,9 @@ impl<'a> State<'a> {
     }
     /// Makes the next op: one of `kind` with `payload`.
     pub fn emit(&mut self, kind: OpKind, payload: Option<Payload>) {
+        for (changes, current) in self.changes_padding.iter_mut().zip(&self.current) {
+            *changes &= !current.is_empty();
+        }
         let dims = self.current.iter().map(|axes| DimSharding {
             axes: axes.clone(),
             is_closed: true,
@@ -181,6 +213,7 @@ impl<'a> State<'a> {
             dims: dims.collect(),
             replicated: Vec::new(),
             unreduced: self.unreduced.clone(),
+            reduction_op: self.reduction_op,
         };
         let sharding = self.program.intern_sharding(sharding);
         let at = self.program.before(self.op);
@@ -229,27 +262,68 @@ impl<'a> State<'a> {
     }
     /// Gathers, in each dim, the axes that no dim of the target has.
     ///
-    /// As in the reference, if the last incoming axis of a dim is in no dim of the target, all of them are
-    /// gathered. Earlier ones could be in the target only if axis sizes do not divide each other.
+    /// A dim whose padding changes is gathered as a whole.
     fn try_gather(&mut self) {
+        let knows_padding = self.program.shardy().has(Change::PaddingInReshards);
         let mut gathered = Vec::with_capacity(self.rank());
         for dim in 0..self.rank() {
+            if self.changes_padding(dim) {
+                gathered.push(self.gather_whole(dim));
+                continue;
+            }
+            let start = self.first_gathered(dim, knows_padding);
+            let all = self.incoming[dim].split_off(start);
+            self.pop_current(dim, &all);
             let mut axes = Vec::new();
-            let last = self.incoming[dim].last().copied();
-            if let Some(last) = last.filter(|&last| self.out_place(last).is_none()) {
-                self.remove_incoming(last);
-                let all = std::mem::take(&mut self.incoming[dim]);
-                self.pop_current(dim, &all);
-                for axis in all {
-                    push_or_merge(&mut axes, axis, &self.mesh);
+            let last = all.len().saturating_sub(1);
+            for (index, axis) in all.into_iter().enumerate() {
+                push_or_merge(&mut axes, axis, &self.mesh);
+                if knows_padding || index == last {
+                    self.remove_incoming(axis);
                 }
             }
             gathered.push(axes);
         }
+        self.index_outgoing();
         if gathered.iter().any(|axes| !axes.is_empty()) {
-            self.emit(OpKind::AllGather, Some(Payload::AxesPerDim(gathered)));
+            self.emit(OpKind::AllGather, Some(Payload::axes_per_dim(gathered)));
         }
     }
+    /// The index of the first incoming axis of `dim` that is gathered now.
+    ///
+    /// As in the reference, if the last one is in no dim of the target, all of them are; earlier ones could be in the
+    /// target only if axis sizes do not divide each other. Where padding is known, those that another dim wants stay,
+    /// but for the last ones that could not move there, since its padding changes.
+    fn first_gathered(&self, dim: usize, knows_padding: bool) -> usize {
+        let incoming = &self.incoming[dim];
+        let stays = |axis: &AxisRef| {
+            let place = self.out_place(*axis);
+            place.is_some_and(|(other, _)| {
+                !knows_padding || other == dim || !self.changes_padding(other)
+            })
+        };
+        match incoming.iter().rposition(stays) {
+            Some(last) if knows_padding || last + 1 == incoming.len() => last + 1,
+            _ => 0,
+        }
+    }
+    /// Takes all axes off `dim`, so that those that it is to keep are wanted again, and returns them.
+    fn gather_whole(&mut self, dim: usize) -> Vec<AxisRef> {
+        let all = self.current[dim].clone();
+        let incoming = std::mem::take(&mut self.incoming[dim]);
+        self.pop_current(dim, &incoming);
+        for axis in incoming {
+            self.remove_incoming(axis);
+        }
+        let kept = std::mem::take(&mut self.current[dim]);
+        self.outgoing[dim].splice(0..0, kept);
+        all
+    }
+}
+
+/// `size` after it is padded to a multiple of `shards`.
+fn padded(size: i64, shards: i64) -> i64 {
+    size.saturating_add(shards - 1) / shards * shards
 }
 
 /// The part of `axis` that fits into `capacity`, and what is left of it.

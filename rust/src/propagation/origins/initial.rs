@@ -8,6 +8,7 @@ use super::record::Recorder;
 use crate::attribute::{last_step, parse_propagation_edges};
 use crate::index::{FuncId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 /// The number of the last step that ops of `program` know of, -1 if there is none.
@@ -42,6 +43,7 @@ impl Recorder {
             constraints: FxHashMap::default(),
             manual_computations: Vec::new(),
             step: last_recorded_step(program) + 1,
+            only_known: program.shardy().has(Change::KnownOrigins),
         };
         if settings.sharding_origins {
             recorder.find_initial(program);

@@ -38,6 +38,8 @@ pub(crate) struct Recorder {
     /// Manual computations, by their numbers.
     pub(super) manual_computations: Vec<OpId>,
     pub(super) step: i64,
+    /// Whether axes whose origin is not known have none, instead of [`Origin::Unnamed`].
+    pub(super) only_known: bool,
 }
 
 impl Recorder {
@@ -68,8 +70,10 @@ impl Recorder {
             if self.settings.sharding_origins {
                 let (target, source) = (value(target as usize), value(source as usize));
                 if let (Some(target), Some(source)) = (target, source) {
-                    let origin = self.origins.of_axis(source, axis).unwrap_or(Origin::Unnamed);
-                    self.add_origin(target, axis, origin);
+                    let unknown = (!self.only_known).then_some(Origin::Unnamed);
+                    if let Some(origin) = self.origins.of_axis(source, axis).or(unknown) {
+                        self.add_origin(target, axis, origin);
+                    }
                 }
             }
         }

@@ -201,7 +201,7 @@ impl Plan {
             if program.num_results(op) > 1 {
                 program.op_results(op).for_each(|result| self.add_siblings(program, result));
             }
-            if kind == OpKind::NamedComputation {
+            if matches!(kind, OpKind::NamedComputation | OpKind::Fragment) {
                 let body = program.op_regions(op).next().map(|body| program.region_entry(body));
                 let args = body.and_then(BlockId::get).map(|body| program.block_args(body));
                 args.into_iter().flatten().for_each(|arg| self.add_siblings(program, arg));
@@ -270,9 +270,11 @@ impl Plan {
 #[inline]
 fn kind_facts(kind: OpKind) -> u32 {
     match kind {
-        OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
-            OpFacts::FORWARDS_OPERANDS
-        }
+        OpKind::FuncReturn
+        | OpKind::SdyReturn
+        | OpKind::StablehloReturn
+        | OpKind::MpmdReturn
+        | OpKind::Call => OpFacts::FORWARDS_OPERANDS,
         OpKind::DataFlowEdge => OpFacts::EDGE,
         _ => 0,
     }

@@ -2,13 +2,15 @@
 //! passes see to the latter.
 
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{Id, ShardingId, TypeId};
-use crate::ir::{Program, Type};
+use crate::index::{Id, OpId, ShardingId, TypeId};
+use crate::ir::{OpKind, Payload, Program, Type};
 
 /// Fails if some op has a result of a tensor type with unknown dims, or a tuple.
 pub fn check_shapes(program: &Program) -> Result<()> {
     let invalid = |ty: &Type| match ty {
-        Type::RankedTensor { shape, .. } => shape.iter().any(Option::is_none),
+        Type::RankedTensor { shape, .. } | Type::MeshTensor { shape, .. } => {
+            shape.iter().any(Option::is_none)
+        }
         Type::UnrankedTensor(_) | Type::Tuple(_) => true,
         Type::Other(_) => false,
     };
@@ -40,8 +42,23 @@ pub fn check_shapes(program: &Program) -> Result<()> {
     Error::check(diagnostics)
 }
 
-/// Fails if some value has a sharding whose mesh is inlined.
+/// Fails if a fragment of a pipeline has shardings that do not fit its values.
+fn check_fragments(program: &Program) -> Result<()> {
+    let is_foreign = |&op: &OpId| {
+        matches!(program.payload(op), Some(Payload::Fragment { has_foreign_shardings: true, .. }))
+    };
+    let Some(op) = program.ops_of(&[OpKind::Fragment]).into_iter().find(is_foreign) else {
+        return Ok(());
+    };
+    let message = "propagation cannot read the in_shardings or out_shardings of mpmd.fragment: they name a mesh or \
+                   axes that the module does not have, or do not fit its values";
+    let hint = "define the mesh of each, as in sdy.mesh @mesh = <[\"x\"=2]>, and give one sharding per value";
+    Err(Diagnostic::new(Code::InvalidSharding, message).with_hint(hint).at_op(program, op).into())
+}
+
+/// Fails if some value has a sharding whose mesh is inlined, or not in the module.
 pub fn check_meshes(program: &Program) -> Result<()> {
+    check_fragments(program)?;
     let inlines = |id: ShardingId| {
         let sharding = program.shardings().get(id);
         sharding.is_some_and(|sharding| program.meshes()[sharding.mesh].symbol.is_none())

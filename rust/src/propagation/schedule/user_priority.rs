@@ -85,7 +85,7 @@ fn slots(state: &State<'_>) -> Vec<Slot> {
                 slots.extend(results.map(|index| Slot::FuncResult(func, index)));
                 continue;
             }
-            OpKind::ManualComputation | OpKind::NamedComputation => {
+            OpKind::ManualComputation | OpKind::NamedComputation | OpKind::Fragment => {
                 let body = program.op_regions(op).next();
                 let block = body.and_then(|body| program.region_entry(body).get());
                 if let Some(block) = block {

@@ -192,8 +192,8 @@ impl Lowering<'_, '_, '_> {
         let mut users = program.users(value);
         let user = users.next().filter(|_| users.next().is_none())?;
         let axes = match (program.kind(user), program.payload(user)?) {
-            (OpKind::AllReduce, Payload::Axes(axes)) => axes.clone(),
-            (OpKind::ReduceScatter, Payload::AxesPerDim(lists)) => lists.concat(),
+            (OpKind::AllReduce, Payload::Axes(axes, _)) => axes.clone(),
+            (OpKind::ReduceScatter, Payload::AxesPerDim(lists, _)) => lists.concat(),
             _ => return None,
         };
         let mesh = program.mesh_of(program.sharding(program.result(user, 0)));

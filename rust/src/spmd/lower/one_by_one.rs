@@ -66,13 +66,13 @@ impl Lowering<'_, '_, '_> {
         let first = self.next_op_id();
         let payload = self.emit.program.payload(op).cloned();
         let value = match (self.emit.program.kind(op), payload) {
-            (OpKind::AllGather, Some(Payload::AxesPerDim(axes))) => {
+            (OpKind::AllGather, Some(Payload::AxesPerDim(axes, _))) => {
                 self.gather_dims(&site, &axes, options)
             }
-            (OpKind::AllReduce, Some(Payload::Axes(axes))) => {
+            (OpKind::AllReduce, Some(Payload::Axes(axes, _))) => {
                 self.reduce_axes(&site, site.held.value, &axes, options)
             }
-            (OpKind::AllSlice, Some(Payload::AxesPerDim(axes))) => {
+            (OpKind::AllSlice, Some(Payload::AxesPerDim(axes, _))) => {
                 self.own_part(&site, site.held.value, &axes)
             }
             (OpKind::AllToAll, Some(Payload::AllToAll(params))) => match &params[..] {
@@ -85,7 +85,7 @@ impl Lowering<'_, '_, '_> {
                 Some(value) => value,
                 None => return false,
             },
-            (OpKind::ReduceScatter, Some(Payload::AxesPerDim(axes))) => {
+            (OpKind::ReduceScatter, Some(Payload::AxesPerDim(axes, _))) => {
                 self.scatter_dims(&site, &axes, options)
             }
             _ => return false,
@@ -111,7 +111,7 @@ impl Lowering<'_, '_, '_> {
             return shape.contains(&0);
         }
         match (program.kind(op), program.payload(op)) {
-            (OpKind::AllGather | OpKind::ReduceScatter, Some(Payload::AxesPerDim(axes))) => {
+            (OpKind::AllGather | OpKind::ReduceScatter, Some(Payload::AxesPerDim(axes, _))) => {
                 shape.iter().zip(axes).any(|(&size, axes)| size == 0 && !axes.is_empty())
             }
             _ => false,

@@ -90,6 +90,10 @@ pub(super) fn refused(name: &str) -> Option<(&'static str, &'static str)> {
         "stablehlo.infeed" | "stablehlo.outfeed" | "stablehlo.send" | "stablehlo.recv" => {
             Some(("it talks to the host, once in the source program", "take it out of the program"))
         }
+        _ if name.starts_with("mpmd.") => Some((
+            "it is part of a pipeline, which has a program of its own for each mesh",
+            "partition the computation of one mesh",
+        )),
         _ => None,
     }
 }

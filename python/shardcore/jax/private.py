@@ -1,0 +1,119 @@
+"""Every private name of JAX's that shardcore uses: nothing public says the same.
+
+``tests/jax/test_private_names.py`` asks each version of JAX for all of them, and sees to it that no
+other file has one.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+from jax.sharding import AbstractMesh
+
+from shardcore.bounded import shown
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.versions import is_older, unknown
+
+OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
+"""The options of ``jax.jit`` that its functions keep as they were given."""
+SHARDINGS = ("in_shardings", "out_shardings")
+"""Those that they keep as leaves and a structure."""
+
+
+def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+    """Return a ``jax.stages.Traced`` with the program ``jaxpr`` in place of its own."""
+    other = copy.copy(traced)
+    try:
+        if hasattr(traced, "_params"):
+            other._params = {**traced._params, "jaxpr": jaxpr}
+        else:
+            # JAX 0.7.0 and 0.7.1
+            call = traced._lower_callable
+            other._lower_callable = functools.partial(
+                call.func, *call.args, **{**call.keywords, "jaxpr": jaxpr}
+            )
+    except AttributeError as error:
+        raise unknown("what a traced function is lowered from", error) from error
+    return other
+
+
+def over(mesh: AbstractMesh | jax.sharding.Mesh) -> Any:
+    """Return a context in which functions are traced over ``mesh``, by its axes."""
+    if isinstance(mesh, jax.sharding.Mesh):
+        if is_older("0.8"):
+            # Specs in constraints are over a mesh with devices only.
+            sharding: Any = jax.sharding
+            return jax.set_mesh(mesh) if hasattr(jax, "set_mesh") else sharding.use_mesh(mesh)
+        return over(mesh.abstract_mesh)
+    if hasattr(jax.sharding, "use_abstract_mesh"):
+        return jax.sharding.use_abstract_mesh(mesh)
+    # JAX 0.7.0 and 0.7.1
+    from jax._src.mesh import use_abstract_mesh
+
+    return use_abstract_mesh(mesh)
+
+
+def name_of(lowered: Any) -> str:
+    """The name of the function that a ``jax.stages.Lowered`` is of."""
+    name = getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
+    return str(name).strip("<>")
+
+
+def shardings_of(lowered: Any) -> list[Any]:
+    """The shardings of the arguments and the results of a ``jax.stages.Lowered``."""
+    arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
+    return [one for name in SHARDINGS for one in arguments.get(name) or ()]
+
+
+def kept_arguments(lowered: Any, num_leaves: int) -> tuple[int, ...]:
+    """The leaves of the arguments, of which there are ``num_leaves``, that a
+    ``jax.stages.Lowered`` has; JAX drops unused ones.
+
+    Raises:
+        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or this JAX does not
+            say it (``jax-version``).
+    """
+    lowering = getattr(lowered, "_lowering", None)
+    if lowering is None:
+        raise mistake("not-a-function", f"{shown(lowered)} is not lowered by jax.jit")
+    try:
+        arguments = lowering.compile_args
+    except AttributeError as error:
+        raise unknown("the arguments that it keeps", error) from error
+    # Those of other transformations than jit are all kept.
+    return tuple(sorted(arguments.get("kept_var_idx", range(num_leaves))))
+
+
+def options_of(jitted: Any) -> dict[str, Any] | None:
+    """The options that a function of ``jax.jit`` was given; ``None`` if it is of another library.
+
+    Raises:
+        LoweringError: this JAX does not say them (``jax-version``).
+    """
+    info = getattr(jitted, "_jit_info", None)
+    if info is None:
+        return None
+    try:
+        given: Mapping[str, Any] = {name: getattr(info, name) for name in OPTIONS}
+        own = {name: value for name, value in given.items() if value != ()}
+        for name in SHARDINGS:
+            leaves = getattr(info, f"{name}_leaves")
+            if not _are_unspecified(leaves):
+                own[name] = jax.tree.unflatten(getattr(info, f"{name}_treedef"), leaves)
+    except AttributeError as error:
+        raise unknown("the options of jitted functions", error) from error
+    return own
+
+
+def _are_unspecified(shardings: Iterable[Any]) -> bool:
+    """Whether these are what JAX has for shardings that are not given."""
+    return all(type(leaf).__name__ == "UnspecifiedValue" for leaf in shardings)
+
+
+def is_ordered(effect: Any) -> bool:
+    """Whether ``effect`` is that of a callback of which JAX keeps the order."""
+    return type(effect).__name__ in ("OrderedDebugEffect", "OrderedIOEffect")

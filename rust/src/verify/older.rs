@@ -1,0 +1,54 @@
+//! Whether a version of Shardy knows everything in a program that another version was followed for.
+
+use crate::attribute::too_new;
+use crate::error::Diagnostic;
+use crate::index::{OpId, ShardingId};
+use crate::ir::Program;
+use crate::sharding::{ReductionOp, TensorSharding};
+use crate::shardy::{Change, Version};
+
+/// The error that `shardy` does not know something in `program`.
+pub fn too_new_for(program: &Program, shardy: Version) -> Option<Diagnostic> {
+    let change = Change::ReductionOps;
+    if shardy.has(change) {
+        return None;
+    }
+    let (op, other) = other_reduction(program)?;
+    let what = format!("the reduction '{}' over unreduced axes", other.keyword());
+    Some(too_new(&what, change, shardy)?.at_op(program, op))
+}
+
+/// The first op of `program` with a reduction over unreduced axes that is not the sum, and that reduction.
+pub fn other_reduction(program: &Program) -> Option<(OpId, ReductionOp)> {
+    if !program.shardy().has(Change::ReductionOps) {
+        return None;
+    }
+    let has_reduction = |sharding: &TensorSharding| {
+        sharding.reduction_op != ReductionOp::Sum && !sharding.unreduced.is_empty()
+    };
+    let shardings = program.shardings();
+    let is_new = |id: ShardingId| shardings.get(id).is_some_and(has_reduction);
+    let are_all_old = !shardings.ids().any(is_new);
+    for op in program.pre_order(program.module_op()) {
+        let mut reduction_op = program.payload(op).map(crate::ir::Payload::reduction_op);
+        if !are_all_old {
+            let mut ids: Vec<ShardingId> =
+                program.op_results(op).map(|value| program.sharding(value)).collect();
+            for region in program.op_regions(op) {
+                let args = program.region_blocks(region).flat_map(|b| program.block_args(b));
+                ids.extend(args.map(|value| program.sharding(value)));
+            }
+            ids.extend(program.no_result_shardings(op).unwrap_or_default());
+            if let Some(func) = program.function_of(op).get() {
+                let ports = program.func_args(func).iter().chain(program.func_results(func));
+                ids.extend(ports.map(|port| port.sharding));
+            }
+            let found = ids.into_iter().find(|&id| is_new(id));
+            reduction_op = found.map(|id| shardings[id].reduction_op).or(reduction_op);
+        }
+        if let Some(other) = reduction_op.filter(|&found| found != ReductionOp::Sum) {
+            return Some((op, other));
+        }
+    }
+    None
+}
