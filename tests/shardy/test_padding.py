@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import shardcore
-from shardcore.shardy import default_shardy
 
 from tests.shardy import reference
 from tests.shardy.diff import explain, ours
 
-IS_NEW = default_shardy() != "0.10"
 PIPELINE = reference.join_passes([reference.PAD])
 MESH = 'sdy.mesh @mesh = <["x"=4, "y"=2]>\n'
 BY_Y = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}'
@@ -196,12 +194,8 @@ LATER = {
         "%3 = stablehlo.exponential %1 {sdy.sharding = "
         '#sdy.sharding_per_value<[<@mesh, [{}, {"x"}, {"y"}]>]>} : tensor<1x9x7xf32>\n'
         "%4 = stablehlo.convolution(%3, %2) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], "
-<<<<<<< HEAD
         "window = {stride = [2], pad = [[0, 0]]} {batch_group_count = 1 : i64, "
         "feature_group_count = 1 : i64, "
-=======
-        "window = {stride = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64, "
->>>>>>> main
         "sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}]>]>} : "
         "(tensor<1x9x7xf32>, tensor<3x7x1xf32>) -> tensor<1x4x1xf32>\n"
         "%r = stablehlo.negate %a : tensor<7xf32>",
@@ -214,11 +208,7 @@ LEAVES_CASTS = {
     *("transpose", "generic form", "custom call", "other dialect", "concatenate", "clamp"),
     *("barrier", "slices", "two dims"),
 }
-<<<<<<< HEAD
-if IS_NEW:
-=======
 if reference.IS_NEW:
->>>>>>> main
     # The later version dies on pads that have no sharding.
     del TEXTS["pad"]
     TEXTS |= {
@@ -307,11 +297,7 @@ SHARDED = '{sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}'
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_padding(name: str) -> None:
-<<<<<<< HEAD
-    if IS_NEW and name in LEAVES_CASTS:
-=======
     if reference.IS_NEW and name in LEAVES_CASTS:
->>>>>>> main
         with pytest.raises(reference.RejectedError, match="found unrealized_conversion_cast"):
             reference.run(TEXTS[name], PIPELINE)
         assert "unrealized_conversion_cast" not in ours(TEXTS[name], PIPELINE)
@@ -320,23 +306,15 @@ def test_padding(name: str) -> None:
     assert not difference, f"\n{difference}"
 
 
-<<<<<<< HEAD
-@pytest.mark.skipif(not IS_NEW, reason="jaxlib before 0.12 leaves casts")
-=======
 @pytest.mark.skipif(not reference.IS_NEW, reason="jaxlib before 0.12 leaves casts")
->>>>>>> main
 @pytest.mark.parametrize("name", sorted(LEAVES_CASTS - {"custom call", "two dims"}))
 def test_without_casts_results_are_the_same(name: str) -> None:
     assert_same_results(TEXTS[name])
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("name", [name for name in TEXTS if not IS_NEW or name not in LEAVES_CASTS])
-=======
 @pytest.mark.parametrize(
     "name", [name for name in TEXTS if not reference.IS_NEW or name not in LEAVES_CASTS]
 )
->>>>>>> main
 def test_locations(name: str) -> None:
     text = reference.canonical(TEXTS[name], locations=True)
     theirs = reference.run(text, PIPELINE, locations=True)
