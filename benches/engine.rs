@@ -32,7 +32,8 @@ fn run(pipeline: &str, mut program: Program) -> Program {
     let mut report = |_: Progress<'_>| true;
     let limits = Limits::default();
     let mut context = Context::new(&mut rules, limits, &mut report);
-    let pipeline = Pipeline::parse(pipeline).expect("the pipeline exists");
+    let pipeline =
+        Pipeline::parse(pipeline, shardcore::shardy::Version::V0_10).expect("the pipeline exists");
     pipeline.run(&mut program, &mut context).expect("benchmarks propagate");
     program
 }

@@ -171,7 +171,7 @@ fn read_alone(text: &str) {
         let alone = alone.split_inclusive('>').next().unwrap_or(alone);
         let _ = attribute::parse_mesh(alone, 0);
         let _ = attribute::parse_lone_rule(alone);
-        let mut scope = attribute::LoneScope::new(&known, &[]);
+        let mut scope = attribute::LoneScope::new(&known, &[], shardcore::shardy::Version::NEWEST);
         if let Ok(sharding) = attribute::parse_sharding(alone, 0, &mut scope) {
             std::hint::black_box(attribute::print_sharding(&sharding, &scope));
         }

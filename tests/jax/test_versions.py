@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -78,6 +79,25 @@ def test_a_private_name_that_is_gone_is_a_matter_of_the_version() -> None:
         private.kept_arguments(Later(), 1)
     assert caught.value.code == "jax-version"
     assert versions.NEWEST in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("deserialize unsupported version 99", "a later one"),
+        ("older than the 6-month backward-compatibility window", "JAX 0.11.0 and earlier"),
+    ],
+)
+def test_bytes_of_another_version_of_jax(
+    said: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(_: bytearray) -> Any:
+        raise ValueError(said)
+
+    monkeypatch.setattr(jax.export, "deserialize", refuses)
+    with pytest.raises(LoweringError, match="bytes of another version") as caught:
+        lower(b"an exported function")
+    assert (caught.value.code, hint in str(caught.value.hint)) == ("jax-version", True)
 
 
 def test_kinds_of_reductions() -> None:

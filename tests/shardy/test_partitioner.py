@@ -7,7 +7,7 @@ import importlib.metadata
 import pytest
 import shardcore
 
-from tests.shardy import reference
+from tests.shardy import random_reshards, reference
 from tests.shardy.diff import assert_same, ours
 from tests.shardy.partitioner_cases import (
     MESHES,
@@ -66,6 +66,22 @@ def test_all_to_alls_of_several_axes_stay() -> None:
     with pytest.raises(reference.RejectedError, match="overlapping source/target"):
         reference.run(text, pipeline)
     assert_same(reference.canonical(text), ours(text, pipeline))
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_reshards(block: int) -> None:
+    pipeline = "builtin.module(func.func(sdy-reshard-to-collectives,sdy-optimize-collectives))"
+    compared = 0
+    for seed in range(100 * block, 100 * (block + 1)):
+        text = random_reshards.make(seed)
+        try:
+            theirs = reference.run(text, pipeline)
+        except reference.RejectedError:
+            # It splits an axis in ways that do not fit each other.
+            continue
+        assert_same(theirs, ours(text, pipeline))
+        compared += 1
+    assert compared > 90
 
 
 @pytest.mark.parametrize("is_full", ["true", "false"])

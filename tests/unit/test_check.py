@@ -138,6 +138,7 @@ MISTAKES: list[tuple[str, dict[str, Any]]] = [
     ("invalid-expectation", {"shardings": {"x": "P(3)"}}),
     ("invalid-expectation", {"shardings": {"x": "P(open('x'))"}}),
     ("invalid-expectation", {"shardings": {"x": "P(reduced={'x'})"}}),
+    ("invalid-expectation", {"shardings": {"x": "P(unreduced={'x'}, unreduced_kind=max)"}}),
     ("invalid-expectation", {"shardings": {"x": "P('data')('model')"}}),
     ("invalid-expectation", {"shardings": {"x": "P(unreduced={1})"}}),
     ("invalid-expectation", {"shardings": {"x": "P(unreduced=1)"}}),

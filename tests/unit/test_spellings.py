@@ -112,7 +112,15 @@ def test_shardings_become_specs_and_come_back(axes: list[str], places: list[int]
 
 
 NO_SPECS = ["P('x'", "P('x'))", "P(1)", "P(x)", "P(*x)", "P(,)", "P('x',,)", "P({'x'})", "P(True)"]
-NO_SPECS += ["P(b'x')", "P('x').y", "P(reduced={'x'})", "P('x' 'y')", "P(unreduced='x')", "P(x=)"]
+NO_SPECS += [
+    "P(b'x')",
+    "P('x').y",
+    "P(raduced={'x'})",
+    "P(reduced='x')",
+    "P('x' 'y')",
+    "P(unreduced='x')",
+    "P(x=)",
+]
 NO_SPECS += ["P(" + "(" * 10_000, "P(" * 1000, "P('x', (('y',),))"]
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.bounded import shown
-from shardcore.calculus.partition_spec import from_spec, is_spec
+from shardcore.calculus.partition_spec import from_spec, is_spec, kind_of
 from shardcore.calculus.pasted import unwrap
 from shardcore.calculus.spellings import parse_spec
 from shardcore.errors import ShardcoreError
@@ -150,7 +150,11 @@ def _of_object(given: object) -> ExpectedSharding | tuple[str, str]:
     return f"{shown(given)} is no sharding", _HINT
 
 
-def _of_spec(spec: Any, text: str) -> ExpectedSharding:
+def _of_spec(spec: Any, text: str) -> ExpectedSharding | tuple[str, str]:
+    if getattr(spec, "reduced", None):
+        return f"no value is {text}: reduced axes are about its gradient", "leave reduced= out"
+    if kind_of(spec) != "sum":
+        return f"{text}: values are unreduced by sums", "expect what it is after the reduction"
     array = from_spec(spec)
     dims = tuple(DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims)
     return ExpectedSharding(text, dims, array.unreduced, is_spec=True)

@@ -11,6 +11,12 @@ from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh
 from shardcore.jax.trees import Trees
 
+_OTHER_VERSIONS = {
+    "unsupported version": "read them with the JAX that wrote them, or a later one",
+    "backward-compatibility window": "JAX 0.11.0 and earlier read them; or export anew",
+}
+"""What to do where JAX says in these words that another version of it wrote the bytes."""
+
 
 def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowered:
     """Return an exported function as a :class:`Lowered`."""
@@ -33,7 +39,8 @@ def from_bytes(data: bytes, mesh: JaxMesh | None) -> Lowered:
     Bytecode has no pytrees, so arguments and results are tuples.
 
     Raises:
-        LoweringError: it is neither (``artifact``).
+        LoweringError: it is neither (``artifact``), or another version of JAX wrote it, which this
+            one does not read (``jax-version``).
         ParseError: it is bytecode that cannot be read (``bytecode``).
     """
     if data.startswith(MAGIC):
@@ -51,6 +58,10 @@ def _deserialized(data: bytes) -> jax.export.Exported:
         raise mistake("artifact", str(error), "pip install flatbuffers") from None
     # flatbuffers does not check offsets, and raises various exceptions on malformed bytes.
     except Exception as error:
+        for said, advice in _OTHER_VERSIONS.items():
+            if said in str(error):
+                message = f"JAX {jax.__version__} does not read bytes of another version"
+                raise mistake("jax-version", f"{message}: {error}", advice) from error
         raise mistake(
             "artifact", f"the bytes are no exported function: {type(error).__name__}", hint
         ) from None

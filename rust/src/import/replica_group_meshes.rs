@@ -77,7 +77,7 @@ fn with_described_mesh(
     Some(format!("{}{mesh}{}", &text[..start], &text[end..]))
 }
 
-/// `mesh` as an attribute of StableHLO.
+/// `mesh` as an attribute of `StableHLO`.
 fn description(mesh: &Mesh) -> String {
     let mut text = String::from("#stablehlo.mesh<axes = [");
     for (index, axis) in mesh.axes.iter().enumerate() {

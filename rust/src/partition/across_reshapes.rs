@@ -109,6 +109,7 @@ fn merge(strides: Vec<(AxisRef, Stride)>, mesh: &Mesh) -> Vec<(AxisRef, Stride)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::ValueId;
     use crate::shardy::Version;
     use std::sync::Arc;
 
@@ -119,15 +120,11 @@ mod tests {
              %arg1: tensor<{}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{}]>}}) {{\n  return\n}}\n",
             first.0, first.1, second.0, second.1
         );
-        let program = crate::mlir::parse_shared(Arc::new(text.to_owned()), shardy).unwrap();
+        let program = crate::mlir::parse_shared(Arc::new(text), shardy).unwrap();
         let func = program.func_ids().next().unwrap();
-        let [a, b] = [0, 1].map(|at| program.func_args(func)[at].clone());
-        let sharding = |id| program.shardings().get(id).unwrap();
-        is_equivalent_across_reshapes(
-            &program,
-            (sharding(a.sharding), a.ty),
-            (sharding(b.sharding), b.ty),
-        )
+        let args: Vec<ValueId> = program.block_args(program.func_body(func)).collect();
+        let sharded = |arg| (&program.shardings()[program.sharding(arg)], program.type_of(arg));
+        is_equivalent_across_reshapes(&program, sharded(args[0]), sharded(args[1]))
     }
 
     #[test]

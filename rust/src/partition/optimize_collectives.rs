@@ -19,7 +19,7 @@
 //! Source: none is public; the behaviour is that of the pass in jaxlib 0.12.0.1.
 
 use super::canonicalize::{apply_greedily, Config, Driver, Patterns};
-use super::reshard_to_collectives::align_both;
+use super::reshard_to_collectives::{align, sorted};
 use crate::axis::{push_or_merge, AxisRef};
 use crate::context::Context;
 use crate::error::Result;
@@ -81,20 +81,19 @@ impl Split {
         let shape = program.value_type(input).static_shape()?;
         let dim = only_difference(from, to).filter(|&dim| dim < shape.len())?;
         let mut before = vec![from.dims[dim].axes.clone()];
-        let mut after = vec![to.dims[dim].axes.clone()];
-        align_both(&mut before, &mut after, mesh);
-        let (before, after) = (before.pop()?, after.pop()?);
-        if before.len() != after.len() || !after.iter().all(|axis| before.contains(axis)) {
-            return None;
-        }
+        let after = vec![to.dims[dim].axes.clone()];
+        align(&mut before, &sorted(&after, mesh), mesh);
+        let before = before.pop()?;
         let (chain, moved) = chain(program, permute, dim, &before)?;
         let (mut sizes, rest) = sizes(&before, shape[dim], mesh)?;
         let place = |axis: AxisRef| before.iter().position(|other| *other == axis);
-        let kept: Vec<AxisRef> = after
-            .iter()
-            .copied()
-            .filter(|axis| moved.iter().all(|(moved, _)| moved != axis))
-            .collect();
+        let last = program.sharding(program.result(*chain.last()?, 0));
+        let kept = program.shardings().get(last)?.dims.get(dim)?.axes.clone();
+        let is_same = kept.iter().all(|axis| before.contains(axis))
+            && kept.len() + moved.len() == before.len();
+        if !is_same {
+            return None;
+        }
         if !fits(&kept, &sizes, mesh) {
             return None;
         }

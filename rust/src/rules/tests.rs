@@ -6,6 +6,7 @@ use super::{Shapes, SignatureView};
 use crate::attribute::print_rule;
 use crate::ir::OpInfo;
 use crate::mlir::AttrValue;
+use crate::shardy::Version;
 use std::collections::HashSet;
 
 /// Shapes from text, `2x3, , 4`: an empty one is a scalar, `-` is no tensor.
@@ -25,6 +26,7 @@ fn rule(op: &str, types: &str, attributes: &str, surroundings: bool) -> String {
     let fields = dict.fields().unwrap_or(&[]).to_vec();
     let mut view = SignatureView::new(op, &shapes, fields);
     view.surroundings = surroundings;
+    view.shardy = Version::V0_10;
     let rule = Family::of(op).and_then(|family| (family.build)(&view));
     rule.map_or("none".into(), |rule| print_rule(&rule).replace("#sdy.op_sharding_rule", ""))
 }

@@ -2,11 +2,13 @@
 //! number any: of an axis of 6 the major 2 and the minor 2 are the same for two of six devices, and have no device for others.
 
 use super::placement::Placement;
+use super::reducer::Reducer;
 use crate::attribute::print_sharding;
 use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{MeshId, ShardingId, ValueId};
-use crate::ir::{Program, ValueDef};
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::ir::{OpKind, Payload, Program, ValueDef};
+use crate::sharding::ReductionOp;
 use crate::verify::other_reduction;
 use rustc_hash::FxHashSet;
 
@@ -104,10 +106,30 @@ pub(super) fn check_scales(program: &Program) -> Result<()> {
     Err(problem.with_hint("quantize the tensor with one scale").into())
 }
 
+/// Whether `op`, a collective, reduces what the op that defines its operand reduced on each device, and alike.
+fn is_of_body(program: &Program, op: OpId) -> bool {
+    if !matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter) {
+        return false;
+    }
+    let operand = program.operand(op, 0);
+    let Some(def) = program.defining_op(operand) else { return false };
+    if !matches!(program.kind(def), OpKind::Reduce | OpKind::Scatter) {
+        return false;
+    }
+    let index = program.op_results(def).position(|result| result == operand);
+    let reducers = Reducer::each_of_region(program, def);
+    let reducer = index.zip(reducers).and_then(|(index, all)| all.get(index).copied());
+    match program.payload(op).map(Payload::reduction_op) {
+        Some(ReductionOp::Max) => reducer == Some(Reducer::Max),
+        Some(ReductionOp::Min) => reducer == Some(Reducer::Min),
+        _ => false,
+    }
+}
+
 /// An error if a sharding of `program` has parts of an axis that do not lie apart, or unreduced axes that are not summed over,
 /// or if a dim is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
-    if let Some((op, other)) = other_reduction(program) {
+    if let Some((op, other)) = other_reduction(program, |op| is_of_body(program, op)) {
         let name = program.op_name(op);
         let message =
             format!("'{name}' op cannot be partitioned: its '{}' is left to do", other.keyword());

@@ -13,13 +13,17 @@ pub fn too_new_for(program: &Program, shardy: Version) -> Option<Diagnostic> {
     if shardy.has(change) {
         return None;
     }
-    let (op, other) = other_reduction(program)?;
+    let (op, other) = other_reduction(program, |_| false)?;
     let what = format!("the reduction '{}' over unreduced axes", other.keyword());
     Some(too_new(&what, change, shardy)?.at_op(program, op))
 }
 
-/// The first op of `program` with a reduction over unreduced axes that is not the sum, and that reduction.
-pub fn other_reduction(program: &Program) -> Option<(OpId, ReductionOp)> {
+/// The first op of `program` with a reduction over unreduced axes that is not the sum, and that reduction; of
+/// collectives, those that are `done` do not count.
+pub fn other_reduction(
+    program: &Program,
+    done: impl Fn(OpId) -> bool,
+) -> Option<(OpId, ReductionOp)> {
     if !program.shardy().has(Change::ReductionOps) {
         return None;
     }
@@ -46,7 +50,8 @@ pub fn other_reduction(program: &Program) -> Option<(OpId, ReductionOp)> {
             let found = ids.into_iter().find(|&id| is_new(id));
             reduction_op = found.map(|id| shardings[id].reduction_op).or(reduction_op);
         }
-        if let Some(other) = reduction_op.filter(|&found| found != ReductionOp::Sum) {
+        let other = reduction_op.filter(|&found| found != ReductionOp::Sum);
+        if let Some(other) = other.filter(|_| !done(op)) {
             return Some((op, other));
         }
     }

@@ -50,9 +50,10 @@ pub fn run(
         has_unreduced: program.shardings().ids().any(is_unreduced),
         has_single_device: reshards_devices
             && program.shardings().ids().any(|id| program.is_on_single_device(id)),
-        partial: match marks_partial_results {
-            true => PartialResults::Marked,
-            false => PartialResults::Unmarked,
+        partial: if marks_partial_results {
+            PartialResults::Marked
+        } else {
+            PartialResults::Unmarked
         },
         symbols: SymbolTable::new(program),
         plans: Plans::default(),

@@ -11,7 +11,7 @@ mod permute;
 mod slice;
 mod state;
 
-pub(super) use align::align_both;
+pub(super) use align::{align, sorted};
 
 use super::conversion::fold_all;
 use super::insert_explicit_reshards::tensors::behind_barriers;
