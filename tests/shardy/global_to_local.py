@@ -160,14 +160,15 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":
   return %1, %2 : tensor<8x16xf32>, tensor<8x16xf32>
 }
 """,  # noqa: E501
-    "inlined_mesh": """sdy.mesh @empty = <[]>
-func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>, [{"y", ?}p1]>}) -> tensor<8xf32> {
-  %0 = sdy.all_gather [{"y"}] %a out_sharding=<mesh<["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>, [{}]> : tensor<8xf32>
-  return %0 : tensor<8xf32>
+    "results_without_sharding": """sdy.mesh @empty = <[]>
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], replicated={"x"}>]>} : tensor<8xf32>
+  return %0, %a : tensor<8xf32>, tensor<8xf32>
 }
 """,  # noqa: E501
     "no_main": """sdy.mesh @mesh = <["x"=2]>
-func.func @other(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+func.func @f(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
   %0 = sdy.all_gather [{"x"}] %a out_sharding=<@mesh, [{}]> : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -159,8 +159,12 @@ impl Collectives {
     ) -> ValueId {
         self.permute_by(emit, input, digits_text(digits))
     }
+    /// Permutes between replicas have no channel.
     fn permute_by(&mut self, emit: &mut Emitter<'_>, input: ValueId, pairs: String) -> ValueId {
-        let attrs = [(CHANNEL, self.channel().to_owned()), ("source_target_pairs", pairs)];
+        let mut attrs = vec![("source_target_pairs", pairs)];
+        if !emit.devices.has_replicas() {
+            attrs.insert(0, (CHANNEL, self.channel().to_owned()));
+        }
         let ty = emit.type_of(input);
         let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
         emit.program.result(op, 0)

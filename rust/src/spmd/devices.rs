@@ -42,6 +42,10 @@ impl Devices {
     pub fn with_replicas(self, has_replicas: bool) -> Self {
         Self { has_replicas, ..self }
     }
+    /// Whether the ids of devices are those of replicas.
+    pub const fn has_replicas(&self) -> bool {
+        self.has_replicas
+    }
     /// The op that returns the id of the device.
     pub const fn id_op(&self) -> &'static str {
         if self.has_replicas {

@@ -1,13 +1,13 @@
 //! `sdy.parameters_shardings` and `sdy.output_shardings`: the shardings of the main function as attributes of the module.
 
 use crate::attribute::write_sharding_of;
-use crate::index::{FuncId, ShardingId, TypeId};
+use crate::index::{FuncId, ShardingId, TypeId, ValueId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 
-/// Writes the attributes, if there is a main function. Meshes are inlined; what has no sharding is replicated, over the first
-/// mesh of the module that has axes.
+/// Writes the attributes, if there is a main function. Meshes are inlined; a result without sharding
+/// has that of the returned value, and what has none is replicated, over the first mesh of the module that has axes.
 pub(super) fn write(program: &mut Program) {
     let functions = program.functions_in_order();
     let is_main = |func: &FuncId| program.str(program.func_name(*func)) == "main";
@@ -19,8 +19,17 @@ pub(super) fn write(program: &mut Program) {
             .collect(),
         None => program.func_args(main).iter().map(|arg| (arg.ty, arg.sharding)).collect(),
     };
-    let results: Vec<(TypeId, ShardingId)> =
+    let returned: Vec<ValueId> = match program.func_body(main).get() {
+        Some(body) => program.operands(program.last_op(body)).collect(),
+        None => Vec::new(),
+    };
+    let mut results: Vec<(TypeId, ShardingId)> =
         program.func_results(main).iter().map(|result| (result.ty, result.sharding)).collect();
+    for ((_, sharding), value) in results.iter_mut().zip(returned) {
+        if sharding.is_none() {
+            *sharding = program.sharding_of(value);
+        }
+    }
     for (name, values) in [("sdy.parameters_shardings", args), ("sdy.output_shardings", results)] {
         let text = per_value(program, &values);
         program.set_attr(program.module_op(), name, &text);

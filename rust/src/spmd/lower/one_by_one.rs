@@ -278,7 +278,7 @@ impl Lowering<'_, '_, '_> {
         options: OneByOne,
     ) -> ValueId {
         let count = Self::number_of_shards(site, axes);
-        let mut attrs = self.group_attrs(site, axes, options);
+        let mut attrs = self.exchange_attrs(site, axes, options);
         attrs.push(("split_dimension", format!("{target} : i64")));
         attrs.push(("concat_dimension", format!("{source} : i64")));
         attrs.push(("split_count", format!("{count} : i64")));

@@ -3,7 +3,7 @@
 use super::super::one_by_one::Site;
 use super::super::Lowering;
 use crate::attribute::{write_axis, write_mesh, write_string};
-use crate::axis::AxisRef;
+use crate::axis::{push_or_merge, AxisRef};
 use crate::mesh::Mesh;
 use crate::shardy::Change;
 use crate::spmd::collectives::{matrix_text, CHANNEL};
@@ -20,12 +20,27 @@ impl Lowering<'_, '_, '_> {
         axes: &[AxisRef],
         options: OneByOne,
     ) -> Vec<(&'static str, String)> {
-        let groups = if options.names_groups {
+        let groups = self.groups(site, axes, options);
+        vec![(CHANNEL, self.collectives.channel().to_owned()), ("replica_groups", groups)]
+    }
+    /// The attributes of an all-to-all along `axes`; between replicas it has no channel.
+    pub(in crate::spmd::lower) fn exchange_attrs(
+        &mut self,
+        site: &Site,
+        axes: &[AxisRef],
+        options: OneByOne,
+    ) -> Vec<(&'static str, String)> {
+        if self.emit.devices.has_replicas() {
+            return vec![("replica_groups", self.groups(site, axes, options))];
+        }
+        self.group_attrs(site, axes, options)
+    }
+    fn groups(&self, site: &Site, axes: &[AxisRef], options: OneByOne) -> String {
+        if options.names_groups {
             self.named_groups(site, axes)
         } else {
             matrix_text(&replica_groups(&digits_of(axes, &site.mesh), &site.mesh))
-        };
-        vec![(CHANNEL, self.collectives.channel().to_owned()), ("replica_groups", groups)]
+        }
     }
     /// `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`
     fn named_groups(&self, site: &Site, axes: &[AxisRef]) -> String {
@@ -39,7 +54,15 @@ impl Lowering<'_, '_, '_> {
             write_mesh(&mut text, &site.mesh);
         }
         text.push_str(", axes = [");
-        for (index, &axis) in axes.iter().enumerate() {
+        let mut merged: Vec<AxisRef> = Vec::with_capacity(axes.len());
+        for &axis in axes {
+            if program.shardy().has(Change::StablehloAxisRefs) {
+                push_or_merge(&mut merged, axis, &site.mesh);
+            } else {
+                merged.push(axis);
+            }
+        }
+        for (index, &axis) in merged.iter().enumerate() {
             text.push_str(if index == 0 { "" } else { ", " });
             if program.shardy().has(Change::StablehloAxisRefs) {
                 write_stablehlo_axis(&mut text, axis, &site.mesh);
