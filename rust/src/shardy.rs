@@ -130,6 +130,7 @@ changes! {
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
         ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
+        HaloExchanges = "`sdy-resolve-permutation-factors` lets devices exchange elements of pads, slices and reshapes with devices near them, and reverses before it reorders devices.";
         ModuleShardings = "`sdy-convert-global-to-local` writes the shardings of arguments and results of the main function as attributes of the module.";
         RawDeviceIds = "`sdy-convert-global-to-local` looks up by the device's number as it is, in tables of `i32`.";
         ShardedBounds = "Bounds that `sdy-convert-global-to-local` broadcasts to indices have a sharding, the replicated one.";

@@ -5,6 +5,7 @@
 pub mod across_reshapes;
 pub mod axis_sets;
 pub mod canonicalize;
+pub mod channels;
 pub mod common_axes;
 pub mod conversion;
 pub mod device_counts;

@@ -240,7 +240,7 @@ passes! {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
     });
     RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", option::PERMUTATION_FACTORS, |p, c, o| {
-        partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
+        partition::resolve_permutation_factors::run(p, c, permutation_factors(o)?)
     });
     // The program of one device
     CONVERT_GLOBAL_TO_LOCAL = module(
@@ -265,6 +265,15 @@ passes! {
     REMOVE_UNUSED_OPS = module("remove-unused-ops", &[], |p, c, _| improve::unused::run(p, c));
     // In Shardy it writes a snapshot of the module if an option names a directory; here it does nothing.
     SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));
+}
+
+/// The options of `sdy-resolve-permutation-factors`.
+fn permutation_factors(o: &Options) -> Result<partition::resolve_permutation_factors::Options> {
+    Ok(partition::resolve_permutation_factors::Options {
+        enable_halo_exchange: o.flag(&option::HALO_EXCHANGE)?,
+        shards_random_bits: o.flag(&option::RNG_BIT_GENERATOR_UNSAFE)?,
+        device_counts: device_counts(o)?,
+    })
 }
 
 /// The numbers of replicas and of partitions.

@@ -10,8 +10,7 @@ use crate::index::{OpId, StrId, TypeId, ValueId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
-/// The attribute that says the channel of a collective.
-pub(super) const CHANNEL: &str = "channel_handle";
+pub use crate::partition::channels::{last_channel, CHANNEL};
 
 /// Builds collectives; each gets a new channel.
 #[derive(Debug, Default)]
@@ -261,20 +260,4 @@ fn write_int(number: i64, text: &mut String) {
         }
     }
     text.extend(digits[at..].iter().map(|&digit| char::from(digit)));
-}
-
-/// The largest channel that an op of `ops` has.
-pub fn last_channel(program: &Program, ops: impl Iterator<Item = OpId>) -> i64 {
-    let mut last = 0;
-    if program.strings().find(CHANNEL).is_none() {
-        return last;
-    }
-    for op in ops {
-        let Some(text) = program.attr(op, CHANNEL) else { continue };
-        let handle = text.split("handle =").nth(1).and_then(|rest| {
-            rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<i64>().ok()
-        });
-        last = last.max(handle.unwrap_or(0));
-    }
-    last
 }
