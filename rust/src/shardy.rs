@@ -134,6 +134,13 @@ changes! {
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
         ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
+        HaloExchanges = "`sdy-resolve-permutation-factors` lets devices exchange elements of pads, slices and reshapes with devices near them, and reverses before it reorders devices.";
+        ModuleShardings = "`sdy-convert-global-to-local` writes the shardings of arguments and results of the main function as attributes of the module.";
+        RawDeviceIds = "`sdy-convert-global-to-local` looks up by the device's number as it is, in tables of `i32`.";
+        ShardedBounds = "Bounds that `sdy-convert-global-to-local` broadcasts to indices have a sharding, the replicated one.";
+        FirstDeviceSelects = "Scatters of terms select their input or the identity by one truth value, which is not broadcast.";
+        KeptDictionaries = "`sdy-convert-global-to-local` keeps the attributes of calls and returns.";
+        StablehloAxisRefs = "Replica groups by mesh axes that `sdy-convert-global-to-local` makes have axes of StableHLO, of which those that are parts of one are merged.";
         NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
         PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
         ShardedMasks = "Masks that `sdy-pad-for-divisibility` makes have the shardings of the values they mask.";

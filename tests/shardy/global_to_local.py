@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import sys
 
+from shardcore.shardy import default_shardy
+
+IS_NEW = default_shardy() != "0.10"
 PASS = "builtin.module(sdy-convert-global-to-local{{{}}})"
 OPTIONS = [
     "",
@@ -16,6 +19,8 @@ OPTIONS = [
     "enable-rgv3=true",
     "combine-multi-dimension-reduce-scatter=true",
 ]
+if IS_NEW:
+    OPTIONS += ["enable-rgv3=false", "replica-count=8"]
 HEAD = 'sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>\n'
 
 
@@ -103,6 +108,74 @@ PROGRAMS = {
         '[{"x"}, {}]',
     ),
 }
+WINDOW = "window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 4>"
+LATER = {
+    "greatest": program(
+        ['[{}, {"y"}], unreduced=max{"x", "z"}'],
+        """%0 = sdy.all_reduce max {"z"} %a0 out_sharding=<@mesh, [{}, {"y"}], unreduced=max{"x"}> : MATRIX
+        %1 = sdy.reduce_scatter max [{"x"}, {}] %0 out_sharding=<@mesh, [{"x"}, {"y"}]> : MATRIX
+        return %1 : MATRIX""",  # noqa: E501
+        '[{"x"}, {"y"}]',
+    ),
+    "least": program(
+        ['[{}, {}], unreduced=min{"x", "z"}'],
+        """%0 = sdy.reduce_scatter min [{"x"}, {"z"}] %a0 out_sharding=<@mesh, [{"x"}, {"z"}]> : MATRIX
+        return %0 : MATRIX""",  # noqa: E501
+        '[{"x"}, {"z"}]',
+    ),
+    "windows": program(
+        ['[{"y"}, {"x"}]'],
+        f"""%c = stablehlo.constant dense<0.0> : tensor<f32>
+        %0 = "stablehlo.reduce_window"(%a0, %c) <{{{WINDOW}}}> ({{
+        ^bb0(%s: tensor<f32>, %t: tensor<f32>):
+          %m = stablehlo.maximum %s, %t : tensor<f32>
+          stablehlo.return %m : tensor<f32>
+        }}) {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"y"}}, {{"x"}}]>]>}} : (MATRIX, tensor<f32>) -> tensor<8x4xf32>
+        %1 = "stablehlo.select_and_scatter"(%a0, %0, %c) <{{{WINDOW}}}> ({{
+        ^bb0(%s: tensor<f32>, %t: tensor<f32>):
+          %m = stablehlo.compare GE, %s, %t : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %m : tensor<i1>
+        }}, {{
+        ^bb0(%s: tensor<f32>, %t: tensor<f32>):
+          %m = stablehlo.add %s, %t : tensor<f32>
+          stablehlo.return %m : tensor<f32>
+        }}) {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"y"}}, {{"x"}}]>]>}} : (MATRIX, tensor<8x4xf32>, tensor<f32>) -> MATRIX
+        return %1 : MATRIX""",  # noqa: E501
+        '[{"y"}, {"x"}]',
+    ),
+    "calls": program(
+        ["[{}, {}]"],
+        """%0 = func.call @f(%a0) {kept} : (MATRIX) -> MATRIX
+        return {kept} %0 : MATRIX
+        }
+        func.func private @f(%a: MATRIX) -> MATRIX {
+        return %a : MATRIX""",
+        "[{}, {}]",
+    ),
+    "parts_of_axes": """sdy.mesh @mesh = <["x"=8]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {}]>}, %b: tensor<f32>) -> (tensor<8x16xf32>, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(4)2}, {}]>}) {
+  %0 = sdy.all_slice [{"x":(2)2}, {"x":(4)2}] %a out_sharding=<@mesh, [{"x":(1)4}, {"x":(4)2}]> : tensor<8x16xf32>
+  %1 = sdy.all_gather [{"x":(1)4}, {"x":(4)2}] %0 out_sharding=<@mesh, [{}, {}]> : tensor<8x16xf32>
+  %2 = sdy.collective_permute %a out_sharding=<@mesh, [{"x":(4)2}, {}]> : tensor<8x16xf32>
+  return %1, %2 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+""",  # noqa: E501
+    "results_without_sharding": """sdy.mesh @empty = <[]>
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], replicated={"x"}>]>} : tensor<8xf32>
+  return %0, %a : tensor<8xf32>, tensor<8xf32>
+}
+""",  # noqa: E501
+    "no_main": """sdy.mesh @mesh = <["x"=2]>
+func.func @f(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = sdy.all_gather [{"x"}] %a out_sharding=<@mesh, [{}]> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+""",
+}
+if IS_NEW:
+    PROGRAMS |= LATER
 
 
 def convert(text: str, options: str) -> str:

@@ -194,7 +194,8 @@ LATER = {
         "%3 = stablehlo.exponential %1 {sdy.sharding = "
         '#sdy.sharding_per_value<[<@mesh, [{}, {"x"}, {"y"}]>]>} : tensor<1x9x7xf32>\n'
         "%4 = stablehlo.convolution(%3, %2) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], "
-        "window = {stride = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64, "
+        "window = {stride = [2], pad = [[0, 0]]} {batch_group_count = 1 : i64, "
+        "feature_group_count = 1 : i64, "
         "sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}]>]>} : "
         "(tensor<1x9x7xf32>, tensor<3x7x1xf32>) -> tensor<1x4x1xf32>\n"
         "%r = stablehlo.negate %a : tensor<7xf32>",

@@ -5,8 +5,10 @@
 pub mod across_reshapes;
 pub mod axis_sets;
 pub mod canonicalize;
+pub mod channels;
 pub mod common_axes;
 pub mod conversion;
+pub mod device_counts;
 pub mod insert_explicit_reshards;
 mod insertion;
 pub mod optimize_collectives;

@@ -5,41 +5,19 @@
 //!
 //! Source: Shardy's `resolve_single_device_sharding`.
 
+use super::device_counts::DeviceCounts;
 use crate::axis::AxisRef;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, UseId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program, ValueMap};
 
-/// The attribute by which a device is told from others.
-#[derive(Clone, Copy, Debug)]
-pub struct Devices {
-    /// The number of replicas of each partition.
-    pub replica_count: i64,
-    /// The number of partitions of each replica.
-    pub partition_count: i64,
-}
-
-impl Devices {
-    /// The op that returns the id of the device; an error if neither of its ids is the same on all devices.
-    fn id_op(self) -> Result<&'static str> {
-        if self.replica_count != 1 && self.partition_count != 1 {
-            let message =
-                "devices have no one number where there are several replicas of several partitions";
-            let problem = Diagnostic::new(Code::InvalidPipeline, message);
-            return Err(problem.with_hint("leave out replica-count or partition-count").into());
-        }
-        let counts_replicas = self.replica_count > 1;
-        Ok(if counts_replicas { "stablehlo.replica_id" } else { "stablehlo.partition_id" })
-    }
-}
-
 /// Runs the pass on `func`.
 pub fn run(
     program: &mut Program,
     context: &mut Context,
     func: OpId,
-    devices: Devices,
+    devices: DeviceCounts,
 ) -> Result<()> {
     context.progress("sdy-resolve-single-device-sharding", 0, 1)?;
     let Some(mesh) = program.global_mesh() else { return Ok(()) };
@@ -91,7 +69,7 @@ fn build_condition(
     program: &mut Program,
     op: OpId,
     device: i64,
-    devices: Devices,
+    devices: DeviceCounts,
 ) -> Result<ValueId> {
     let at = program.before(op);
     let number = program.tensor_type_of(&[], "ui32");

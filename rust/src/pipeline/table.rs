@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::OpId;
 use crate::ir::Program;
+use crate::partition::device_counts::DeviceCounts;
 use crate::partition::{self, canonicalize};
 use crate::propagation::populate_op_sharding_rules;
 use crate::shardy::Version;
@@ -232,18 +233,14 @@ passes! {
         "sdy-resolve-single-device-sharding",
         &[&option::PARTITION_COUNT, &option::REPLICA_COUNT],
         |p, c, op, o| {
-            let devices = partition::resolve_single_device_sharding::Devices {
-                replica_count: o.number(&option::REPLICA_COUNT)?.unwrap_or(1),
-                partition_count: o.number(&option::PARTITION_COUNT)?.unwrap_or(1),
-            };
-            partition::resolve_single_device_sharding::run(p, c, op, devices)
+            partition::resolve_single_device_sharding::run(p, c, op, device_counts(o)?)
         },
     ).since(Version::V0_12);
     REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1 = function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
     });
     RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", option::PERMUTATION_FACTORS, |p, c, o| {
-        partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
+        partition::resolve_permutation_factors::run(p, c, permutation_factors(o)?)
     });
     // The program of one device
     CONVERT_GLOBAL_TO_LOCAL = module(
@@ -254,6 +251,7 @@ passes! {
                 combines_reduce_scatter: o.flag(&option::COMBINE_REDUCE_SCATTER)?,
                 names_groups: o.flag(&option::RGV3)?,
                 gathers_per_dim: o.flag(&option::PER_DIM_ALL_GATHER)?,
+                device_counts: device_counts(o)?,
             };
             spmd::convert_global_to_local(p, c, options)
         },
@@ -267,6 +265,23 @@ passes! {
     REMOVE_UNUSED_OPS = module("remove-unused-ops", &[], |p, c, _| improve::unused::run(p, c));
     // In Shardy it writes a snapshot of the module if an option names a directory; here it does nothing.
     SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));
+}
+
+/// The options of `sdy-resolve-permutation-factors`.
+fn permutation_factors(o: &Options) -> Result<partition::resolve_permutation_factors::Options> {
+    Ok(partition::resolve_permutation_factors::Options {
+        enable_halo_exchange: o.flag(&option::HALO_EXCHANGE)?,
+        shards_random_bits: o.flag(&option::RNG_BIT_GENERATOR_UNSAFE)?,
+        device_counts: device_counts(o)?,
+    })
+}
+
+/// The numbers of replicas and of partitions.
+fn device_counts(o: &Options) -> Result<DeviceCounts> {
+    Ok(DeviceCounts {
+        replica_count: o.number(&option::REPLICA_COUNT)?.unwrap_or(1),
+        partition_count: o.number(&option::PARTITION_COUNT)?.unwrap_or(1),
+    })
 }
 
 /// Runs `canonicalize`.

@@ -10,8 +10,7 @@ use crate::index::{OpId, StrId, TypeId, ValueId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
-/// The attribute that says the channel of a collective.
-pub(super) const CHANNEL: &str = "channel_handle";
+pub use crate::partition::channels::{last_channel, CHANNEL};
 
 /// Builds collectives; each gets a new channel.
 #[derive(Debug, Default)]
@@ -159,8 +158,12 @@ impl Collectives {
     ) -> ValueId {
         self.permute_by(emit, input, digits_text(digits))
     }
+    /// Permutes between replicas have no channel.
     fn permute_by(&mut self, emit: &mut Emitter<'_>, input: ValueId, pairs: String) -> ValueId {
-        let attrs = [(CHANNEL, self.channel().to_owned()), ("source_target_pairs", pairs)];
+        let mut attrs = vec![("source_target_pairs", pairs)];
+        if !emit.devices.has_replicas() {
+            attrs.insert(0, (CHANNEL, self.channel().to_owned()));
+        }
         let ty = emit.type_of(input);
         let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
         emit.program.result(op, 0)
@@ -257,20 +260,4 @@ fn write_int(number: i64, text: &mut String) {
         }
     }
     text.extend(digits[at..].iter().map(|&digit| char::from(digit)));
-}
-
-/// The largest channel that an op of `ops` has.
-pub fn last_channel(program: &Program, ops: impl Iterator<Item = OpId>) -> i64 {
-    let mut last = 0;
-    if program.strings().find(CHANNEL).is_none() {
-        return last;
-    }
-    for op in ops {
-        let Some(text) = program.attr(op, CHANNEL) else { continue };
-        let handle = text.split("handle =").nth(1).and_then(|rest| {
-            rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<i64>().ok()
-        });
-        last = last.max(handle.unwrap_or(0));
-    }
-    last
 }

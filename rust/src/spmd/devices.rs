@@ -13,6 +13,7 @@ pub struct Devices {
     /// For each order a mesh that has it.
     orders: Vec<Mesh>,
     purpose: Purpose,
+    has_replicas: bool,
 }
 
 /// The purpose of a per-device program, on which depends how many devices its collectives may list.
@@ -35,7 +36,23 @@ const MAX_COUNTED: i64 = 1 << 16;
 impl Devices {
     /// No devices yet, of a program for `purpose`.
     pub fn of(purpose: Purpose) -> Self {
-        Self { orders: Vec::new(), purpose }
+        Self { orders: Vec::new(), purpose, has_replicas: false }
+    }
+    /// The devices, whose ids are those of replicas if `has_replicas`, else those of partitions.
+    pub fn with_replicas(self, has_replicas: bool) -> Self {
+        Self { has_replicas, ..self }
+    }
+    /// Whether the ids of devices are those of replicas.
+    pub const fn has_replicas(&self) -> bool {
+        self.has_replicas
+    }
+    /// The op that returns the id of the device.
+    pub const fn id_op(&self) -> &'static str {
+        if self.has_replicas {
+            "stablehlo.replica_id"
+        } else {
+            "stablehlo.partition_id"
+        }
     }
     /// Whether devices are too many to be listed, and have no ids but their positions.
     pub fn are_unlisted(&self) -> bool {

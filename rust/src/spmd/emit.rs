@@ -256,7 +256,7 @@ impl<'p> Emitter<'p> {
         let ids = self.devices.mesh(order).map_or_else(Vec::new, |mesh| mesh.device_ids.clone());
         let position = if ids.is_empty() {
             let ty = self.program.tensor_type_of(&[], "ui32");
-            let id = self.op("stablehlo.partition_id", &[], ty, &[]);
+            let id = self.op(self.devices.id_op(), &[], ty, &[]);
             self.op("stablehlo.convert", &[id], index, &[])
         } else {
             let device = self.device();
@@ -293,7 +293,7 @@ impl<'p> Emitter<'p> {
     fn device(&mut self) -> ValueId {
         let index = self.index_type();
         let ty = self.program.tensor_type_of(&[], "ui32");
-        let id = self.op("stablehlo.partition_id", &[], ty, &[]);
+        let id = self.op(self.devices.id_op(), &[], ty, &[]);
         self.op("stablehlo.convert", &[id], index, &[])
     }
     /// The number that `digits` of the device's position form.

@@ -18,6 +18,7 @@ pub mod emit;
 pub mod improve;
 mod legalize;
 mod lower;
+mod module_shardings;
 pub mod movement;
 pub mod one_by_one;
 pub mod outcome;
@@ -48,6 +49,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::ir::Program;
 use crate::memory;
+use crate::shardy::Change;
 use custom_calls::ShardRules;
 use outcome::Outcome;
 use steps::Steps;
@@ -110,6 +112,10 @@ pub fn convert_global_to_local(
     options: OneByOne,
 ) -> Result<()> {
     let Options { policy, results, unknown, has_free_reshards } = Options::default();
+    options.device_counts.id_op()?;
+    if program.shardy().has(Change::ModuleShardings) {
+        module_shardings::write(program);
+    }
     let one_by_one = Some(options);
     let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one };
     let known = &mut KnownPlans::default();

@@ -1,5 +1,7 @@
 //! Options of the lowering of `sdy` collectives one by one.
 
+use crate::partition::device_counts::DeviceCounts;
+
 /// Options of `sdy-convert-global-to-local`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OneByOne {
@@ -9,4 +11,6 @@ pub struct OneByOne {
     pub names_groups: bool,
     /// Whether an all-gather of several dims is one for each dim.
     pub gathers_per_dim: bool,
+    /// The numbers of replicas and of partitions, on which depends how devices are numbered.
+    pub device_counts: DeviceCounts,
 }

@@ -1,14 +1,19 @@
 //! Shifting padding from the high end of a sharded dim to the low end.
 //!
 //! In a manual computation each device sends the last elements of its shard, as many as there is padding, to the
-//! device with the next shard, and prepends the elements that it receives.
+//! device with the next shard, and prepends the elements that it receives. Since [`Change::HaloExchanges`] it sends its
+//! whole shard, and there may be more padding than a shard has elements.
 
+use super::devices::shift_pairs;
+use super::inside::splat;
+use super::manual::local_shape;
 use super::reverse::{coordinates, linear_index, stride, Plan};
-use crate::axis::{total_size, AxisRef};
-use crate::index::{AxisId, OpId, ShardingId, StrId, ValueId};
+use super::Resolution;
+use crate::axis::AxisRef;
+use crate::index::{AxisId, OpId, ShardingId, ValueId};
 use crate::ir::{int_attr, InsertPoint, NewOp, OpKind, Payload, Place, Program};
 use crate::mesh::Mesh;
-use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 
 /// Pads `input` with zeros at the high ends, up to the padded shape of `plan`.
 pub fn pad_at_high_end(
@@ -26,24 +31,20 @@ pub fn pad_at_high_end(
 /// Shifts the padding that `plan` added to `input` to the low ends; the result is padded there.
 pub fn shift_padding_to_low(
     program: &mut Program,
+    resolution: &mut Resolution,
     op: OpId,
     input: ValueId,
     sharding: ShardingId,
     plan: &Plan,
 ) -> ValueId {
     let outer = program.shardings()[sharding].clone();
-    let mesh = program.mesh(outer.mesh);
+    let mesh = program.meshes()[outer.mesh].mesh.clone();
     let is_manual = |axis: &AxisRef| plan.manual.contains(&axis.axis);
-    let mut local_shape = plan.padded.clone();
-    for (size, dim) in local_shape.iter_mut().zip(&outer.dims) {
-        let manual: Vec<AxisRef> = dim.axes.iter().copied().filter(is_manual).collect();
-        *size /= total_size(&manual, mesh).max(1);
-    }
     let mut manual: Vec<AxisId> = plan.manual.clone();
     manual.sort_unstable();
     manual.dedup();
-    let names: Vec<String> = manual.iter().map(|&axis| mesh.axis_name(axis).to_owned()).collect();
-    let names: Vec<StrId> = names.iter().map(|name| program.intern(name)).collect();
+    let local_shape = local_shape(&plan.padded, &outer, &manual, &mesh);
+    let names = program.manual_names(sharding, &manual);
     let ty = program.type_of(input);
     let computation = NewOp::of_kind(OpKind::ManualComputation, &[input], &[ty])
         .sharding(sharding)
@@ -54,28 +55,24 @@ pub fn shift_padding_to_low(
     let body = program.add_block(program.region(computation, 0), &[local_type]);
     let mut value = program.block_arg(body, 0);
     program.set_sharding(value, sharding);
-    let inside = inside(program, &outer, &manual);
+    let inside = program.without_manual(sharding, &manual);
     let at = InsertPoint { place: Place::End(body), loc: program.loc(op) };
     for dim in 0..plan.shape.len() {
         let padding = plan.padded[dim] - plan.shape[dim];
         if padding > 0 {
             let axes: Vec<AxisRef> =
                 outer.dims[dim].axes.iter().copied().filter(is_manual).collect();
-            let pairs = pairs(program.mesh(outer.mesh), &manual, &axes);
-            value = shift(program, value, (dim, padding), &pairs, inside, at);
+            value = if program.shardy().has(Change::HaloExchanges) {
+                let mut shift = Shift { program, resolution, mesh: &mesh, axes: &axes, inside, at };
+                shift.far(value, (dim, padding))
+            } else {
+                let pairs = pairs(&mesh, &manual, &axes);
+                shift(program, resolution, value, (dim, padding), &pairs, inside, at)
+            };
         }
     }
     program.build(NewOp::of_kind(OpKind::SdyReturn, &[value], &[]), at);
     program.result(computation, 0)
-}
-
-/// `outer` without the manual axes, wherever they stand in a dim.
-fn inside(program: &mut Program, outer: &TensorSharding, manual: &[AxisId]) -> ShardingId {
-    let mut inside = outer.clone();
-    for dim in &mut inside.dims {
-        dim.axes.retain(|axis| !manual.contains(&axis.axis));
-    }
-    program.intern_sharding(inside)
 }
 
 /// The source-target pairs that send each shard along `axes` to the device with the next one, as devices of the
@@ -102,9 +99,56 @@ fn pairs(mesh: &Mesh, manual: &[AxisId], axes: &[AxisRef]) -> Vec<[i64; 2]> {
     pairs
 }
 
-/// Shifts the local `value` by `padding` along `dim`.
+/// A shift by any number of elements.
+struct Shift<'a> {
+    program: &'a mut Program,
+    resolution: &'a mut Resolution,
+    mesh: &'a Mesh,
+    /// The axes of the dim.
+    axes: &'a [AxisRef],
+    inside: ShardingId,
+    at: InsertPoint,
+}
+
+impl Shift<'_> {
+    /// Shifts the local `value` by `padding` along `dim`.
+    fn far(&mut self, value: ValueId, (dim, padding): (usize, i64)) -> ValueId {
+        let ty = self.program.type_of(value);
+        let shape = self.program.types()[ty].static_shape().unwrap_or_default();
+        let (hops, rest) = (padding / shape[dim].max(1), padding % shape[dim].max(1));
+        let near = self.moved(value, hops);
+        let far = self.moved(value, hops + 1);
+        let cut = shape[dim] - rest;
+        let (none, mut starts, mut limits) =
+            (vec![0; shape.len()], vec![0; shape.len()], shape.clone());
+        starts[dim] = cut;
+        limits[dim] = cut;
+        let last = self.program.build_slice(far, &starts, &shape, self.inside, self.at);
+        let first = self.program.build_slice(near, &none, &limits, self.inside, self.at);
+        let whole = NewOp::of_kind(OpKind::Concatenate, &[last, first], &[ty])
+            .sharding(self.inside)
+            .attr("dimension", int_attr(dim as i64));
+        self.program.build_value(whole, self.at)
+    }
+    /// `value` from the device `hops` shards to the left.
+    fn moved(&mut self, value: ValueId, hops: i64) -> ValueId {
+        if hops == 0 {
+            return value;
+        }
+        let pairs = shift_pairs(self.mesh, self.axes, hops);
+        if pairs.is_empty() {
+            let ty = self.program.type_of(value);
+            let zero = self.program.build_zero(ty, self.at);
+            return self.program.build_value(splat(zero, ty).sharding(self.inside), self.at);
+        }
+        self.resolution.permute(self.program, value, &pairs, self.inside, self.at)
+    }
+}
+
+/// Shifts the local `value` by `padding` along `dim`, which is at most a shard.
 fn shift(
     program: &mut Program,
+    resolution: &mut Resolution,
     value: ValueId,
     (dim, padding): (usize, i64),
     pairs: &[[i64; 2]],
@@ -121,13 +165,7 @@ fn shift(
         halo_starts[dim] = kept;
         halo = program.build_slice(value, &halo_starts, &shape, sharding, at);
     }
-    let list: Vec<String> = pairs.iter().map(|[from, to]| format!("[{from}, {to}]")).collect();
-    let elements = if list.is_empty() { String::new() } else { format!("[{}]", list.join(", ")) };
-    let pairs = format!("dense<{elements}> : tensor<{}x2xi64>", pairs.len());
-    let permute = NewOp::new("stablehlo.collective_permute", &[halo], &[program.type_of(halo)])
-        .sharding(sharding)
-        .attr("source_target_pairs", pairs);
-    let received = program.build_value(permute, at);
+    let received = resolution.permute(program, halo, pairs, sharding, at);
     if kept == 0 {
         return received;
     }

@@ -1,59 +1,216 @@
 //! `sdy-resolve-permutation-factors`: makes shardings of dims that need a permutation of data explicit.
 //!
-//! A reverse is done by the devices in reverse order, see [`reverse`]; any other op gets reshards around it
-//! that replicate the dims in question.
+//! | op | what happens, if halo exchange is enabled |
+//! | --- | --- |
+//! | `stablehlo.reverse` | the devices do it in reverse order, see [`reverse`] |
+//! | `stablehlo.pad`, `stablehlo.slice` | devices exchange elements with devices near them, see [`manual`] |
+//! | `stablehlo.reshape` | likewise, where it splits a dim that does not divide |
+//! | any other op | reshards around it replicate the dims in question |
+//!
+//! Those of pads, slices and reshapes are since [`Change::HaloExchanges`].
 //!
 //! Source: Shardy's `resolve_permutation_factors`.
 
+mod devices;
+mod exchange;
+mod groups;
 mod halo;
+mod inside;
+mod manual;
+mod pad;
+mod reshape;
 mod reverse;
+mod slice;
 
+use super::channels::{last_channel, CHANNEL};
+use super::device_counts::DeviceCounts;
 use super::insert_explicit_reshards::tensors::common_mesh;
 use super::insert_explicit_reshards::{apply, Plan};
 use crate::context::{Context, RuleSource};
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId};
-use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable};
+use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId, ValueId};
+use crate::ir::{InsertPoint, NewOp, OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
 use crate::projection::Projection;
 use crate::rule::OpShardingRule;
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
+
+/// Options of the pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether devices exchange elements, instead of getting all of them.
+    pub enable_halo_exchange: bool,
+    /// Whether `stablehlo.rng_bit_generator` may be sharded, though devices then get the same numbers.
+    pub shards_random_bits: bool,
+    /// The numbers of replicas and of partitions.
+    pub device_counts: DeviceCounts,
+}
 
 /// The named mesh of each mesh that has been seen.
 type NamedMeshes = FxHashMap<Mesh, MeshId>;
 
-/// Runs the pass on the module.
-pub fn run(program: &mut Program, context: &mut Context, enable_halo_exchange: bool) -> Result<()> {
-    context.rules.prepare(program, false)?;
-    let mut symbols = SymbolTable::new(program);
-    let mut meshes = NamedMeshes::default();
-    let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();
-    for op in ops {
-        if let Some(&Payload::Mesh(mesh)) = program.payload(op) {
-            meshes.insert(program.mesh(mesh).clone(), mesh);
+/// What the pass makes ops with.
+pub struct Resolution {
+    symbols: SymbolTable,
+    meshes: NamedMeshes,
+    /// The last channel that is used.
+    channel: i64,
+    /// The op that returns the id of the device.
+    id_op: &'static str,
+    /// Whether permutes have channels: between replicas they have none.
+    has_channels: bool,
+}
+
+impl Resolution {
+    fn new(program: &mut Program, options: Options) -> Result<Self> {
+        let mut meshes = NamedMeshes::default();
+        for op in program.block_ops(program.module_block()) {
+            if let Some(&Payload::Mesh(mesh)) = program.payload(op) {
+                meshes.insert(program.mesh(mesh).clone(), mesh);
+            }
         }
+        Ok(Self {
+            symbols: SymbolTable::new(program),
+            meshes,
+            channel: last_channel(program, program.pre_order(program.module_op())),
+            id_op: options.device_counts.id_op()?,
+            has_channels: options.device_counts.replica_count <= 1
+                && program.shardy().has(Change::HaloExchanges),
+        })
     }
+    /// A permute of `input` between these devices.
+    fn permute(
+        &mut self,
+        program: &mut Program,
+        input: ValueId,
+        pairs: &[[i64; 2]],
+        sharding: ShardingId,
+        at: InsertPoint,
+    ) -> ValueId {
+        let list: Vec<String> = pairs.iter().map(|[from, to]| format!("[{from}, {to}]")).collect();
+        let elements =
+            if list.is_empty() { String::new() } else { format!("[{}]", list.join(", ")) };
+        let pairs = format!("dense<{elements}> : tensor<{}x2xi64>", pairs.len());
+        let ty = program.type_of(input);
+        let mut permute =
+            NewOp::new("stablehlo.collective_permute", &[input], &[ty]).sharding(sharding);
+        if self.has_channels {
+            self.channel += 1;
+            let channel = self.channel;
+            let handle = format!("#stablehlo.channel_handle<handle = {channel}, type = 1>");
+            permute = permute.attr(CHANNEL, handle);
+        }
+        program.build_value(permute.attr("source_target_pairs", pairs), at)
+    }
+}
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, context: &mut Context, options: Options) -> Result<()> {
+    context.rules.prepare(program, false)?;
+    let mut resolution = Resolution::new(program, options)?;
     let ops: Vec<OpId> = program.post_order(program.module_op()).collect();
+    let enables_halo = options.enable_halo_exchange;
+    let exchanges = program.shardy().has(Change::HaloExchanges);
     for op in ops {
-        let Some(rule) = permuting_rule(program, &*context.rules, op) else { continue };
-        let is_reversed = enable_halo_exchange
-            && program.op_name(op) == "stablehlo.reverse"
-            && reverse::resolve(program, op, &mut symbols, &mut meshes);
-        if !is_reversed {
+        if exchanges && program.kind(op) == OpKind::Reshape {
+            reshape::resolve(program, op, enables_halo, &mut resolution);
+            continue;
+        }
+        let Some(rule) = permuting_rule(program, &*context.rules, op, options) else { continue };
+        let is_resolved = enables_halo
+            && match program.kind(op) {
+                OpKind::Pad => exchanges && pad::resolve(program, op, &mut resolution),
+                OpKind::Slice => exchanges && slice::resolve(program, op, &mut resolution),
+                _ => {
+                    program.op_name(op) == "stablehlo.reverse"
+                        && reverse::resolve(program, op, &mut resolution)
+                }
+            };
+        if !is_resolved {
             let rule = program.rules()[rule].clone();
-            replicate(program, op, &rule)?;
+            replicate(program, op, &rule, is_random(program, op, options))?;
         }
     }
     Ok(())
 }
 
+/// A sharded operand of an op.
+#[derive(Clone, Debug)]
+struct Operand {
+    value: ValueId,
+    sharding: ShardingId,
+    mesh: MeshId,
+    shape: Vec<i64>,
+}
+
+impl Operand {
+    /// The first operand of `op`; `None` if it is not sharded.
+    fn of(program: &mut Program, op: OpId) -> Option<Self> {
+        let value = program.operand(op, 0);
+        let sharding = program.sharding_of(value);
+        let mesh = program.mesh_of(sharding).get()?;
+        if program.is_fully_replicated(sharding) || program.mesh(mesh).is_maximal() {
+            return None;
+        }
+        let shape = program.value_type(value).static_shape()?;
+        Some(Self { value, sharding, mesh, shape })
+    }
+    /// The value, padded at the high ends with `fill` or zeros by an op before `op`.
+    fn padded(
+        &self,
+        program: &mut Program,
+        op: OpId,
+        shape: &[i64],
+        fill: Option<ValueId>,
+    ) -> ValueId {
+        if shape == self.shape {
+            return self.value;
+        }
+        let at = program.before(op);
+        let fill = fill.unwrap_or_else(|| program.build_zero(program.type_of(self.value), at));
+        program.build_pad(self.value, fill, shape, self.sharding, at)
+    }
+    /// Replaces `op` by `result`, sliced at the high ends to `shape`.
+    fn replace(&self, program: &mut Program, op: OpId, result: ValueId, shape: &[i64]) {
+        let old = program.result(op, 0);
+        let mut new = result;
+        if program.type_of(old) != program.type_of(result) {
+            let starts = vec![0; shape.len()];
+            new = program.build_slice(result, &starts, shape, self.sharding, program.before(op));
+        }
+        program.replace_all_uses(old, new);
+        program.erase_op(op);
+    }
+}
+
+/// The most devices between which a pass exchanges elements; more than any machine has.
+const MAX_LISTED_DEVICES: i64 = 1 << 24;
+
+/// Whether the devices of `mesh` are few enough to be listed, and the numbers small enough to be offsets.
+fn is_small(mesh: &Mesh, numbers: &[&[i64]]) -> bool {
+    let is_small = |number: &i64| number.unsigned_abs() < 1 << 30;
+    mesh.num_devices() <= MAX_LISTED_DEVICES && numbers.iter().copied().flatten().all(is_small)
+}
+
 /// The rule of `op` if it has permutation factors.
-fn permuting_rule(program: &Program, rules: &dyn RuleSource, op: OpId) -> Option<RuleId> {
+fn permuting_rule(
+    program: &Program,
+    rules: &dyn RuleSource,
+    op: OpId,
+    options: Options,
+) -> Option<RuleId> {
     let is_candidate = program.op_name(op).starts_with("stablehlo.")
         && !program.has_traits(op, OpTraits::TERMINATOR);
     let rule = if is_candidate { rules.rule(program, op).get()? } else { return None };
     let row = &program.rules()[rule];
-    (!row.is_custom && !row.permutation.is_empty()).then_some(rule)
+    let replicates = !row.permutation.is_empty() || is_random(program, op, options);
+    (!row.is_custom && replicates).then_some(rule)
+}
+
+/// Whether `op` makes random bits that all devices need.
+fn is_random(program: &Program, op: OpId, options: Options) -> bool {
+    !options.shards_random_bits && program.op_name(op) == "stablehlo.rng_bit_generator"
 }
 
 /// The shardings of the operands and then of the results of `op`.
@@ -63,8 +220,8 @@ fn shardings_of(program: &mut Program, op: OpId) -> Vec<ShardingId> {
     values.into_iter().map(|value| program.sharding_of(value)).collect()
 }
 
-/// Reshards operands and results of `op` so that its permutation factors are not sharded.
-fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<()> {
+/// Reshards operands and results of `op` so that its permutation factors, or all of them, are not sharded.
+fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule, all: bool) -> Result<()> {
     let shardings = shardings_of(program, op);
     let Some(mesh) = common_mesh(program, &shardings) else {
         return Ok(());
@@ -75,10 +232,14 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<(
     let given = shardings.iter().map(|&id| program.shardings().get(id));
     let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
     let mut updates = vec![false; shardings.len()];
-    for &factor in &rule.permutation {
-        if program.kind(op) == OpKind::Slice
-            && !needs_communication(program, op, factor, &shardings, mesh)?
-        {
+    let every: Vec<FactorId> = (0..rule.factor_sizes.len()).map(FactorId::from_index).collect();
+    for &factor in if all { &every } else { &rule.permutation } {
+        let communicates = match program.kind(op) {
+            OpKind::Slice => needs_communication(program, op, factor, &shardings, mesh)?,
+            OpKind::Pad => is_moved(program, op, factor, &shardings, mesh),
+            _ => true,
+        };
+        if !communicates {
             continue;
         }
         projection.update(factor, &[], |tensor| updates[tensor] = true);
@@ -88,6 +249,29 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<(
         apply(program, op, &plan);
     }
     Ok(())
+}
+
+/// Whether pad `op` along the dim with the number of `factor` moves data between shards.
+fn is_moved(
+    program: &Program,
+    op: OpId,
+    factor: FactorId,
+    shardings: &[ShardingId],
+    mesh: MeshId,
+) -> bool {
+    if !program.shardy().has(Change::HaloExchanges) {
+        return true;
+    }
+    let axes = program.shardings().get(shardings[0]);
+    let Some(axes) = axes.and_then(|sharding| sharding.dims.get(factor.index())) else {
+        return true;
+    };
+    let shards = crate::axis::total_size(&axes.axes, program.mesh(mesh));
+    let shape = |value| program.value_type(value).static_shape();
+    let shapes = (shape(program.operand(op, 0)), shape(program.result(op, 0)));
+    let (Some(from), Some(to)) = shapes else { return true };
+    let padding = pad::Padding::of(program, op);
+    padding.is_none_or(|padding| !padding.is_local(factor.index(), [&from, &to], shards))
 }
 
 /// Whether slice `op` along the dim with the number of `factor` moves data between shards.

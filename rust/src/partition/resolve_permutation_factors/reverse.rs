@@ -1,19 +1,18 @@
 //! Reverses of sharded dims: every device reverses its shard, and the order of the devices is reversed.
 //!
-//! The reshard before the reverse, to a mesh with another order of devices, costs one permute. If a dim does not
+//! The reshard before the reverse, or behind it since [`Change::HaloExchanges`], to a mesh with another order of devices costs
+//! one permute. If a dim does not
 //! divide evenly, its padding has to be at the low end before it is reversed, so that it is at
 //! the high end afterwards: it is padded at the high end and shifted, see [`super::halo`].
 
 use super::halo::{pad_at_high_end, shift_padding_to_low};
-use super::NamedMeshes;
+use super::{Resolution, MAX_LISTED_DEVICES};
 use crate::axis::{total_size, AxisRef};
-use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
-use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, SymbolTable};
+use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId, ValueId};
+use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
-
-/// The most device ids that a reversed mesh may list; more than any machine has.
-const MAX_LISTED_DEVICES: i64 = 1 << 24;
+use crate::shardy::Change;
 
 /// The changes for one reverse.
 pub struct Plan {
@@ -29,12 +28,7 @@ pub struct Plan {
 
 /// Resolves reverse `op`; false if it has to be replicated instead, because its padding is larger than
 /// a shard.
-pub fn resolve(
-    program: &mut Program,
-    op: OpId,
-    symbols: &mut SymbolTable,
-    meshes: &mut NamedMeshes,
-) -> bool {
+pub fn resolve(program: &mut Program, op: OpId, resolution: &mut Resolution) -> bool {
     let operand = program.operand(op, 0);
     let sharding = program.sharding_of(operand);
     let Some(mesh) = program.mesh_of(sharding).get() else { return true };
@@ -52,11 +46,15 @@ pub fn resolve(
     let mut input = operand;
     if !plan.manual.is_empty() {
         input = pad_at_high_end(program, op, input, sharding, &plan);
-        input = shift_padding_to_low(program, op, input, sharding, &plan);
+        input = shift_padding_to_low(program, resolution, op, input, sharding, &plan);
     }
-    let reversed_mesh = reversed_mesh(program, mesh, &plan.reversed, symbols, meshes);
+    let reversed_mesh = reversed_mesh(program, mesh, &plan.reversed, resolution);
     let reversed = TensorSharding { mesh: reversed_mesh, ..program.shardings()[sharding].clone() };
     let reversed = program.intern_sharding(reversed);
+    if program.shardy().has(Change::HaloExchanges) {
+        reverse_first(program, op, input, [sharding, reversed], &plan);
+        return true;
+    }
     let result = program.result(op, 0);
     let reshard = program.build_unary(OpKind::Reshard, input, reversed, program.before(op));
     input = program.result(reshard, 0);
@@ -69,6 +67,33 @@ pub fn resolve(
         reverse_padded(program, op, input, sharding, &plan);
     }
     true
+}
+
+/// Gives the result of `op` the devices in reverse order, and reshards it behind.
+fn reverse_first(
+    program: &mut Program,
+    op: OpId,
+    input: ValueId,
+    [sharding, reversed]: [ShardingId; 2],
+    plan: &Plan,
+) {
+    let result = program.result(op, 0);
+    let wanted = program.sharding(result);
+    if let Some(slot) = program.op_uses(op).next() {
+        if program.used_value(slot) != input {
+            program.set_operand(slot, input);
+        }
+    }
+    program.set_sharding(result, reversed);
+    program.set_type(result, program.type_of(input));
+    program.update_types(op);
+    let reshard = program.build_unary(OpKind::Reshard, result, wanted, program.after(op));
+    let mut new = program.result(reshard, 0);
+    if !plan.manual.is_empty() {
+        let at = InsertPoint { place: Place::After(reshard), loc: program.loc(op) };
+        new = program.build_slice(new, &vec![0; plan.shape.len()], &plan.shape, sharding, at);
+    }
+    program.replace_all_uses_except(result, new, reshard);
 }
 
 /// The dims that `op` reverses.
@@ -94,7 +119,8 @@ fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> O
         if size % shards != 0 {
             plan.manual.extend(axes.iter().map(|axis| axis.axis));
             plan.padded[dim] = (size / shards + 1) * shards;
-            if plan.padded[dim] - size > plan.padded[dim] / shards {
+            let is_near = plan.padded[dim] - size <= plan.padded[dim] / shards;
+            if !is_near && !program.shardy().has(Change::HaloExchanges) {
                 return None;
             }
         }
@@ -106,7 +132,7 @@ fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> O
 fn reverse_padded(
     program: &mut Program,
     op: OpId,
-    input: crate::index::ValueId,
+    input: ValueId,
     sharding: ShardingId,
     plan: &Plan,
 ) {
@@ -131,8 +157,7 @@ fn reversed_mesh(
     program: &mut Program,
     mesh_id: MeshId,
     axes: &[AxisRef],
-    symbols: &mut SymbolTable,
-    meshes: &mut NamedMeshes,
+    resolution: &mut Resolution,
 ) -> MeshId {
     let mesh = program.mesh(mesh_id);
     let device_ids = (0..mesh.num_devices()).map(|device| {
@@ -147,16 +172,16 @@ fn reversed_mesh(
         known.copied().unwrap_or(place)
     });
     let reversed = Mesh::new(mesh.axes.clone(), device_ids.collect());
-    if let Some(&known) = meshes.get(&reversed) {
+    if let Some(&known) = resolution.meshes.get(&reversed) {
         return known;
     }
     let base = program.meshes()[mesh_id].symbol.map_or("mesh", |name| program.str(name));
     let wanted = format!("{base}_reversed");
     let wanted = program.intern(&wanted);
-    let symbol = symbols.reserve(program, wanted, FuncId::NONE);
+    let symbol = resolution.symbols.reserve(program, wanted, FuncId::NONE);
     let at = InsertPoint::at(Place::Start(program.module_block()));
     let (id, _) = program.create_mesh(symbol, reversed.clone(), at);
-    meshes.insert(reversed, id);
+    resolution.meshes.insert(reversed, id);
     id
 }
 

@@ -177,20 +177,39 @@ impl Lowering<'_, '_, '_> {
     }
     /// `target` with the terms that an `sdy.all_reduce` or `sdy.reduce_scatter` of `value` reduces.
     pub(super) fn with_terms_left(&mut self, value: ValueId, target: PlacementId) -> PlacementId {
-        let Some((digits, order)) = self.terms_reduced_behind(value) else { return target };
+        match self.terms_reduced_behind(value) {
+            Some(terms) => self.with_terms(target, terms),
+            None => target,
+        }
+    }
+    fn terms_reduced_behind(&self, value: ValueId) -> Option<(Vec<Digit>, u32)> {
+        if !self.has_reductions {
+            return None;
+        }
+        let mut users = self.emit.program.users(value);
+        let user = users.next().filter(|_| users.next().is_none())?;
+        self.terms_reduced_by(user)
+    }
+    /// `target` with the terms that `op` reduces, if it is a collective that reduces.
+    pub(super) fn with_terms_of(&mut self, op: OpId, target: PlacementId) -> PlacementId {
+        match self.terms_reduced_by(op) {
+            Some(terms) => self.with_terms(target, terms),
+            None => target,
+        }
+    }
+    fn with_terms(
+        &mut self,
+        target: PlacementId,
+        (digits, order): (Vec<Digit>, u32),
+    ) -> PlacementId {
         let mut placement = self.placements[target].clone();
         placement.order = order;
         placement.partial = digits;
         self.placements.intern(placement)
     }
-    fn terms_reduced_behind(&self, value: ValueId) -> Option<(Vec<Digit>, u32)> {
+    fn terms_reduced_by(&self, user: OpId) -> Option<(Vec<Digit>, u32)> {
         use crate::ir::Payload;
-        if !self.has_reductions {
-            return None;
-        }
         let program = &*self.emit.program;
-        let mut users = program.users(value);
-        let user = users.next().filter(|_| users.next().is_none())?;
         let axes = match (program.kind(user), program.payload(user)?) {
             (OpKind::AllReduce, Payload::Axes(axes, _)) => axes.clone(),
             (OpKind::ReduceScatter, Payload::AxesPerDim(lists, _)) => lists.concat(),

@@ -35,6 +35,10 @@ impl How {
             (None, Unknown::Refuse) => Purpose::Run,
         }
     }
+    /// Whether the ids of devices are those of replicas.
+    pub(super) fn has_replicas(self) -> bool {
+        self.one_by_one.is_some_and(|options| options.device_counts.replica_count > 1)
+    }
     /// How a reshard of this kind becomes the one collective of `StableHLO` that corresponds to it, if it does. Slices, which
     /// send nothing, do only in `sdy-convert-global-to-local`.
     pub(super) fn one_by_one(self, kind: OpKind) -> Option<OneByOne> {

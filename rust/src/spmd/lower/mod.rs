@@ -187,7 +187,7 @@ pub(super) fn lower(
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
     context.rules.prepare(program, false)?;
-    let mut devices = Devices::of(how.purpose());
+    let mut devices = Devices::of(how.purpose()).with_replicas(how.has_replicas());
     let orders = orders(program, &mut devices)?;
     let collectives = Collectives::after(last_channel(program, program.op_ids()));
     let (num_ops, num_values) = (program.num_op_ids(), program.num_value_ids());

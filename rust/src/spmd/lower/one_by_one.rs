@@ -6,24 +6,22 @@
 //!
 //! Source: Shardy's `convert_global_to_local.cc`.
 
-use super::super::collectives::{matrix_text, CHANNEL};
-use super::super::devices::replica_groups;
 use super::super::digits::{digits_of, number_at, total_size, Cuts, Digit};
 use super::super::emit::int_array;
 use super::super::one_by_one::OneByOne;
 use super::super::placement::PlacementId;
 use super::super::steps::Step;
 use super::{Held, Lowering, Reducer};
-use crate::attribute::{write_axis, write_mesh};
 use crate::axis::AxisRef;
 use crate::index::{AxisId, Id, MeshId, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Payload, ValueDef};
 use crate::mesh::Mesh;
+use crate::sharding::ReductionOp;
 use std::sync::Arc;
 
 /// A collective that is lowered: its mesh, its operand, and the shape of its result.
 pub(super) struct Site {
-    mesh_id: MeshId,
+    pub(super) mesh_id: MeshId,
     pub(super) mesh: Arc<Mesh>,
     pub(super) held: Held,
     pub(super) shape: Vec<i64>,
@@ -120,9 +118,13 @@ impl Lowering<'_, '_, '_> {
     /// The properties of `op`; `None` if Shardy's pass does not support its shards.
     fn site(&mut self, op: OpId, target: PlacementId) -> Option<Site> {
         let operand = self.emit.program.operand(op, 0);
-        let held = self.held(operand);
+        let mut held = self.held(operand);
+        if let Some(reducer) = self.emit.program.payload(op).and_then(named_reducer) {
+            held.reducer = reducer;
+            self.set_held(operand, held);
+        }
         let own = self.target(operand);
-        let own = self.with_terms_left(operand, own);
+        let own = self.with_terms_of(op, own);
         let global = self.shape_of(held.global)?;
         let (from, to) = (self.placements[held.placement].clone(), &self.placements[target]);
         let is_even = (0..global.len())
@@ -142,40 +144,6 @@ impl Lowering<'_, '_, '_> {
     }
     pub(super) fn number_of_shards(site: &Site, axes: &[AxisRef]) -> i64 {
         total_size(&digits_of(axes, &site.mesh))
-    }
-    /// The channel and the groups of devices along `axes`.
-    pub(super) fn group_attrs(
-        &mut self,
-        site: &Site,
-        axes: &[AxisRef],
-        options: OneByOne,
-    ) -> Vec<(&'static str, String)> {
-        let groups = if options.names_groups {
-            self.named_groups(site, axes)
-        } else {
-            matrix_text(&replica_groups(&digits_of(axes, &site.mesh), &site.mesh))
-        };
-        vec![(CHANNEL, self.collectives.channel().to_owned()), ("replica_groups", groups)]
-    }
-    /// `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#sdy<axis_ref"x">]>`
-    fn named_groups(&self, site: &Site, axes: &[AxisRef]) -> String {
-        let program = &*self.emit.program;
-        let mut text = String::from("#stablehlo.replica_group_mesh_axes<mesh = ");
-        if let Some(symbol) = program.meshes()[site.mesh_id].symbol {
-            text.push('@');
-            text.push_str(program.str(symbol));
-        } else {
-            text.push_str("#sdy.mesh");
-            write_mesh(&mut text, &site.mesh);
-        }
-        text.push_str(", axes = [");
-        for (index, &axis) in axes.iter().enumerate() {
-            text.push_str(if index == 0 { "#sdy<axis_ref" } else { ", #sdy<axis_ref" });
-            write_axis(&mut text, axis, &site.mesh);
-            text.push('>');
-        }
-        text.push_str("]>");
-        text
     }
     fn typed(&mut self, site: &Site, shape: &[i64]) -> TypeId {
         self.emit.like(shape, site.held.global)
@@ -310,7 +278,7 @@ impl Lowering<'_, '_, '_> {
         options: OneByOne,
     ) -> ValueId {
         let count = Self::number_of_shards(site, axes);
-        let mut attrs = self.group_attrs(site, axes, options);
+        let mut attrs = self.exchange_attrs(site, axes, options);
         attrs.push(("split_dimension", format!("{target} : i64")));
         attrs.push(("concat_dimension", format!("{source} : i64")));
         attrs.push(("split_count", format!("{count} : i64")));
@@ -319,7 +287,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// The device's slice of `value` along `axes` of each dim; offsets are looked up in tables.
     fn own_part(&mut self, site: &Site, value: ValueId, axes: &[Vec<AxisRef>]) -> ValueId {
-        let scalar = self.emit.program.tensor_type_of(&[], "i64");
+        let scalar = self.emit.program.tensor_type_of(&[], self.offset_element());
         let mut operands = vec![value];
         for (dim, axes) in axes.iter().enumerate() {
             operands.push(if axes.is_empty() {
@@ -388,5 +356,14 @@ impl Lowering<'_, '_, '_> {
         let whole = self.emit.op("stablehlo.constant", &[], global, &[("value", text)]);
         let axes: Vec<Vec<AxisRef>> = sharding.dims.iter().map(|dim| dim.axes.clone()).collect();
         Some(self.own_part(&site, whole, &axes))
+    }
+}
+
+/// The reducer that a collective names: any but that of sums, which it also has if it says nothing.
+const fn named_reducer(payload: &Payload) -> Option<Reducer> {
+    match payload.reduction_op() {
+        ReductionOp::Sum => None,
+        ReductionOp::Max => Some(Reducer::Max),
+        ReductionOp::Min => Some(Reducer::Min),
     }
 }

@@ -36,7 +36,7 @@ impl Lowering<'_, '_, '_> {
         let parts = self.emit.shape(value);
         let count = Self::number_of_shards(site, &axes);
         value = self.reshaped(site, value, &[&[count], &parts[params.len()..]].concat());
-        let mut attrs = self.group_attrs(site, &axes, options);
+        let mut attrs = self.exchange_attrs(site, &axes, options);
         attrs.push(("split_dimension", "0 : i64".to_owned()));
         attrs.push(("concat_dimension", "0 : i64".to_owned()));
         attrs.push(("split_count", format!("{count} : i64")));

@@ -8,9 +8,11 @@ use super::super::geometry::ints;
 use super::super::{Held, Lowering, Reducer};
 use super::offsets::elements;
 use crate::axis::AxisRef;
-use crate::index::{OpId, TypeId, ValueId};
+use crate::index::{MeshId, OpId, ShardingId, TypeId, ValueId};
 use crate::mesh::Mesh;
 use crate::mlir::op_attribute;
+use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use crate::spmd::digits::{digits_of, number_at};
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
@@ -24,6 +26,8 @@ struct Indexing<'a> {
     local: &'a [i64],
     /// The sharded dims of which one element is taken.
     cut: &'a [usize],
+    /// The mesh of the sharding of the operand.
+    mesh_id: Option<MeshId>,
 }
 
 /// The fewest bits of indices, so that offsets of shards are numbers of their type.
@@ -53,6 +57,7 @@ impl Lowering<'_, '_, '_> {
         if element == "i1" || !self.has_terms_along(op, &reduced, &mesh) {
             return None;
         }
+        let mesh_id = self.mesh_id_of(operand);
         let (input, index) = (self.held(operand).value, self.held(indices).value);
         let local = self.emit.shape(input);
         for dim in others.collect::<Vec<_>>() {
@@ -67,6 +72,7 @@ impl Lowering<'_, '_, '_> {
             shape: &shape,
             local: &local,
             cut: &cut,
+            mesh_id,
         };
         let is_indexed = cut.iter().any(|dim| dims.index_map.contains(dim));
         let index = if is_indexed { self.clamped(&indexing, index) } else { index };
@@ -127,12 +133,13 @@ impl Lowering<'_, '_, '_> {
         index: ValueId,
         has_mask: bool,
     ) -> (ValueId, Option<ValueId>) {
-        let Indexing { mesh, dims, axes, shape, local, cut } = *indexing;
+        let Indexing { mesh, dims, axes, shape, local, cut, .. } = *indexing;
         if !cut.iter().any(|dim| dims.index_map.contains(dim)) {
             return (index, None);
         }
         let ty = self.emit.type_of(index);
         let scalar = self.emit.like(&[], ty);
+        let sharding = self.sharding_of_bounds(ty, indexing.mesh_id);
         let (mut first, mut last) = (Vec::new(), Vec::new());
         for &dim in &dims.index_map {
             if !cut.contains(&dim) {
@@ -150,8 +157,9 @@ impl Lowering<'_, '_, '_> {
                 last.push(self.emit.elementwise("stablehlo.add", &[offset, size]));
             }
         }
-        let first = self.like_index(&first, (ty, scalar), dims.index_vector);
-        let last = has_mask.then(|| self.like_index(&last, (ty, scalar), dims.index_vector));
+        let like = (ty, scalar, sharding);
+        let first = self.like_index(&first, like, dims.index_vector);
+        let last = has_mask.then(|| self.like_index(&last, like, dims.index_vector));
         let own = self.emit.elementwise("stablehlo.subtract", &[index, first]);
         let mask = last.map(|last| {
             let masks =
@@ -160,16 +168,29 @@ impl Lowering<'_, '_, '_> {
         });
         (own, mask)
     }
-    /// `bounds`, one for each part of an index, broadcast to the type `ty` of all indices.
+    fn mesh_id_of(&self, value: ValueId) -> Option<MeshId> {
+        let program = &*self.emit.program;
+        program.mesh_of(program.sharding(value)).get()
+    }
+    /// The sharding of bounds of indices of type `ty`: none, or since [`Change::ShardedBounds`] replicated.
+    fn sharding_of_bounds(&mut self, ty: TypeId, mesh: Option<MeshId>) -> ShardingId {
+        let mesh = mesh.filter(|_| self.emit.program.shardy().has(Change::ShardedBounds));
+        let Some(mesh) = mesh else { return ShardingId::NONE };
+        let rank = self.emit.program.types()[ty].rank().unwrap_or(0);
+        self.emit.program.intern_sharding(TensorSharding::fully_replicated(mesh, rank, true))
+    }
+    /// `bounds`, one for each part of an index, broadcast to the type of all indices, with this sharding.
     fn like_index(
         &mut self,
         bounds: &[ValueId],
-        (ty, scalar): (TypeId, TypeId),
+        (ty, scalar, sharding): (TypeId, TypeId, ShardingId),
         vector: usize,
     ) -> ValueId {
         let shape = self.shape_of(ty).unwrap_or_default();
         if shape.get(vector).is_none_or(|&parts| parts == 1) {
-            return self.emit.broadcast(bounds[0], &[], ty);
+            let bounds = self.emit.broadcast(bounds[0], &[], ty);
+            self.emit.program.set_sharding(bounds, sharding);
+            return bounds;
         }
         let one = self.emit.like(&[1], scalar);
         let parts: Vec<ValueId> = bounds
@@ -177,7 +198,9 @@ impl Lowering<'_, '_, '_> {
             .map(|&bound| self.emit.op("stablehlo.reshape", &[bound], one, &[]))
             .collect();
         let list = self.emit.concatenate(&parts, 0);
-        self.emit.broadcast(list, &[vector as i64], ty)
+        let bounds = self.emit.broadcast(list, &[vector as i64], ty);
+        self.emit.program.set_sharding(bounds, sharding);
+        bounds
     }
     /// `mask`, if any, on the devices whose shards start at 0 along the dims that are cut but not indexed.
     fn mask_in_shard(&mut self, indexing: &Indexing<'_>, mask: Option<ValueId>) -> Option<ValueId> {
@@ -286,7 +309,9 @@ impl Lowering<'_, '_, '_> {
         }
         let local = self.emit.shape(values[0]);
         let (mesh, dims, axes) = (&*mesh, &dims, &axes[..]);
-        let indexing = Indexing { mesh, dims, axes, shape: &shape, local: &local, cut: &cut };
+        let mesh_id = self.mesh_id_of(input);
+        let (shape, local, cut) = (&shape[..], &local[..], &cut[..]);
+        let indexing = Indexing { mesh, dims, axes, shape, local, cut, mesh_id };
         values[count] = self.index_in_shard(&indexing, values[count], false).0;
         self.set_operands(op, &values);
         self.write_default(op, "indices_are_sorted");
@@ -309,7 +334,11 @@ impl Lowering<'_, '_, '_> {
     ) {
         let ty = self.emit.type_of(inputs[0]);
         let (shape, scalar) = (self.emit.shape(inputs[0]), self.emit.like(&[], ty));
-        let identity = self.emit.splat(identity, scalar);
+        let mut identity = self.emit.splat(identity, scalar);
+        let is_scalar = self.emit.program.shardy().has(Change::FirstDeviceSelects);
+        if is_scalar {
+            identity = self.emit.broadcast(identity, &[], ty);
+        }
         let digits = digits_of(axes, mesh);
         let mut is_first = vec![0; mesh.device_count() as usize];
         for position in 0..mesh.device_count() {
@@ -318,9 +347,15 @@ impl Lowering<'_, '_, '_> {
         }
         let device = self.device_as_shardy();
         let is_first = self.own_element(device, &is_first, "i1");
-        let mask = self.emit.program.tensor_type_of(&shape, "i1");
-        let is_first = self.emit.broadcast(is_first, &[0], mask);
-        let identity = self.emit.broadcast(identity, &[], ty);
+        let is_first = if is_scalar {
+            let flag = self.emit.program.tensor_type_of(&[], "i1");
+            self.emit.op("stablehlo.reshape", &[is_first], flag, &[])
+        } else {
+            let mask = self.emit.program.tensor_type_of(&shape, "i1");
+            let is_first = self.emit.broadcast(is_first, &[0], mask);
+            identity = self.emit.broadcast(identity, &[], ty);
+            is_first
+        };
         for input in inputs {
             *input = self.emit.select(is_first, *input, identity);
         }

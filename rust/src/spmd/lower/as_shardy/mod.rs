@@ -5,9 +5,11 @@
 
 mod convolution;
 mod exchanges;
+mod groups;
 mod indexed;
 mod offsets;
 mod padded;
+mod windows;
 
 use super::super::digits::{digits_of, merged};
 use super::super::emit::int_array;
@@ -19,6 +21,7 @@ use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
 use crate::mesh::Mesh;
 use crate::mlir::op_attribute;
+use crate::shardy::Change;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
@@ -35,7 +38,9 @@ impl Lowering<'_, '_, '_> {
                 | OpKind::Pad
                 | OpKind::Convolution
                 | OpKind::Gather
+                | OpKind::ReduceWindow
                 | OpKind::Scatter
+                | OpKind::SelectAndScatter
         );
         if !is_supported || !self.is_as_sharded(op) {
             return false;
@@ -46,6 +51,7 @@ impl Lowering<'_, '_, '_> {
             OpKind::Pad => self.pad_as_shardy(op),
             OpKind::Convolution => self.convolve_as_shardy(op),
             OpKind::Gather => self.gather_as_shardy(op),
+            OpKind::ReduceWindow | OpKind::SelectAndScatter => self.windows_as_shardy(op),
             _ => self.scatter_as_shardy(op),
         };
         if lowered.is_some() {
@@ -199,11 +205,13 @@ impl Lowering<'_, '_, '_> {
         self.replace_as_shardy(op, value, Reducer::Add);
         Some(())
     }
-    /// Drops the dictionary of `op`, a call or the `return` of a function, which Shardy's pass makes anew.
+    /// Drops the dictionary of `op`, a call or the `return` of a function, which Shardy's pass makes anew until
+    /// [`Change::KeptDictionaries`].
     pub(super) fn drop_dict_as_shardy(&mut self, op: OpId) {
         let program = &mut *self.emit.program;
         let is_made_anew = matches!(program.kind(op), OpKind::Call | OpKind::FuncReturn);
-        if self.how.one_by_one.is_none() || !is_made_anew {
+        let keeps = program.shardy().has(Change::KeptDictionaries);
+        if self.how.one_by_one.is_none() || !is_made_anew || keeps {
             return;
         }
         self.unsharded.extend(program.op_results(op));

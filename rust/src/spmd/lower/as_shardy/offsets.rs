@@ -5,6 +5,7 @@ use super::super::Lowering;
 use crate::axis::AxisRef;
 use crate::index::ValueId;
 use crate::mesh::Mesh;
+use crate::shardy::Change;
 use crate::spmd::digits::{digits_of, number_at};
 
 impl Lowering<'_, '_, '_> {
@@ -22,16 +23,33 @@ impl Lowering<'_, '_, '_> {
             let device = mesh.device_at_position(position) as usize;
             offsets[device] = number_at(&digits, position) * size;
         }
-        let own = self.own_element(device, &offsets, "i64");
-        let scalar = self.emit.program.tensor_type_of(&[], "i64");
-        self.emit.op("stablehlo.reshape", &[own], scalar, &[])
+        self.own_number(device, &offsets)
     }
-    /// The id of the device, as `i64`.
+    /// The element type of tables of numbers and of offsets.
+    pub(in crate::spmd::lower) fn offset_element(&self) -> &'static str {
+        let is_raw = self.emit.program.shardy().has(Change::RawDeviceIds);
+        if is_raw {
+            "i32"
+        } else {
+            "i64"
+        }
+    }
+    /// The id of the device, which tables are looked up by.
     pub(in crate::spmd::lower) fn device_as_shardy(&mut self) -> ValueId {
-        let scalar = self.emit.program.tensor_type_of(&[], "i64");
         let unsigned = self.emit.program.tensor_type_of(&[], "ui32");
-        let id = self.emit.op("stablehlo.partition_id", &[], unsigned, &[]);
+        let id = self.emit.op(self.emit.devices.id_op(), &[], unsigned, &[]);
+        if self.emit.program.shardy().has(Change::RawDeviceIds) {
+            return id;
+        }
+        let scalar = self.emit.program.tensor_type_of(&[], "i64");
         self.emit.op("stablehlo.convert", &[id], scalar, &[])
+    }
+    /// The element of `table` that is for `device`, as a scalar.
+    pub(in crate::spmd::lower) fn own_number(&mut self, device: ValueId, table: &[i64]) -> ValueId {
+        let element = self.offset_element();
+        let own = self.own_element(device, table, element);
+        let scalar = self.emit.program.tensor_type_of(&[], element);
+        self.emit.op("stablehlo.reshape", &[own], scalar, &[])
     }
     /// A list of the one element of `table`, numbers or truth values of type `element`, that is for `device`.
     pub(in crate::spmd::lower) fn own_element(

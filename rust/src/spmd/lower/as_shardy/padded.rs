@@ -99,15 +99,14 @@ impl Lowering<'_, '_, '_> {
         let wide = self.emit.like(&shape, ty);
         let wide = self.padded(held.value, fill, wide, [&before, &after, &between]);
         let device = self.device_as_shardy();
-        let scalar = self.emit.program.tensor_type_of(&[], "i64");
+        let scalar = self.emit.program.tensor_type_of(&[], self.offset_element());
         let mut operands = vec![wide];
         for (list, before) in offsets.iter().zip(&before) {
             let table: Vec<i64> = list.iter().map(|offset| before - offset).collect();
             operands.push(if is_same(list) {
                 self.emit.splat(&table[0].to_string(), scalar)
             } else {
-                let own = self.own_element(device, &table, "i64");
-                self.emit.op("stablehlo.reshape", &[own], scalar, &[])
+                self.own_number(device, &table)
             });
         }
         let sizes = [("slice_sizes", int_array(&local_padded))];
