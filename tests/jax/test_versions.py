@@ -15,7 +15,6 @@ from jax.sharding import PartitionSpec as P
 from shardcore import LoweringError, ShardcoreError, TensorSharding
 from shardcore.calculus import parse_spec
 from shardcore.jax import callbacks, lower, private, versions
-from shardcore.jax.local_program import with_listed_groups
 from shardcore.jax.refusals import ask
 from shardcore.jax.specs import unreduced_kind
 
@@ -217,20 +216,6 @@ def test_an_abstract_mesh_has_the_axes_that_this_jax_gives_it() -> None:
     assert result.out_shardings.mesh == mesh
     sizes = lower(lambda a: a * 2, X, mesh=SIZES, in_shardings=P("x", "y")).propagate()
     assert set(sizes.out_shardings.mesh.axis_types) == {AxisType.Auto}
-
-
-def test_groups_by_axes_are_listed_for_devices() -> None:
-    mesh = shardcore.Mesh({"x": 2, "y": 4})
-    attribute = "#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [{}]>"
-    for axes, groups in (
-        ('#stablehlo.axis_ref<name = "x">', [[0, 4], [1, 5], [2, 6], [3, 7]]),
-        ('#stablehlo.axis_ref<name = "y">, #stablehlo.axis_ref<name = "x">', None),
-    ):
-        text = with_listed_groups(attribute.format(axes), {"m": mesh})
-        if groups:
-            assert text == f"dense<{groups}> : tensor<4x2xi64>"
-        else:
-            assert text == "dense<[[0, 4, 1, 5, 2, 6, 3, 7]]> : tensor<1x8xi64>"
 
 
 def test_a_sharding_that_no_spec_of_this_jax_says() -> None:

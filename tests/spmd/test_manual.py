@@ -166,3 +166,45 @@ func.func private @f{count}(%a: tensor<4xi32>) -> tensor<4xi32> {{
     partitioned = module.propagate().partition("shardy")
     assert partitioned.sent_bytes == 0
     assert str(partitioned.module).count("stablehlo.partition_id") == 1
+
+
+BY_AXES = """sdy.mesh @mesh = <["x"=2, "y"=4]IDS>
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {"y"}]>]
+      out_shardings=[<@mesh, [{"x"}, {"y"}]>] manual_axes={"x", "y"} (%b: tensor<4x2xf32>) {
+    %1 = "stablehlo.all_reduce"(%b) <{
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [AXES]>,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids
+    }> ({
+    ^bb0(%c: tensor<f32>, %d: tensor<f32>):
+      %2 = stablehlo.add %c, %d : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<4x2xf32>) -> tensor<4x2xf32>
+    sdy.return %1 : tensor<4x2xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("ids", "axes", "groups"),
+    [
+        ("", ['<name = "x">'], [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        ("", ['<name = "y">', '<name = "x">'], [[0, 4, 1, 5, 2, 6, 3, 7]]),
+        ("", ['<name = "y", sub_axis_info = (2)2>'], [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ("", ['<name = "y", sub_axis_info = (1)2>'], [[0, 2], [1, 3], [4, 6], [5, 7]]),
+        (
+            ", device_ids=[7, 6, 5, 4, 3, 2, 1, 0]",
+            ['<name = "x">'],
+            [[7, 3], [6, 2], [5, 1], [4, 0]],
+        ),
+        ("", [], [[device] for device in range(8)]),
+    ],
+)
+def test_groups_by_axes_are_listed(ids: str, axes: list[str], groups: list[list[int]]) -> None:
+    """JAX writes them since 0.11; the program of one device has no meshes."""
+    written = ", ".join(f"#stablehlo.axis_ref{axis}" for axis in axes)
+    text = BY_AXES.replace("IDS", ids).replace("AXES", written)
+    partitioned = shardcore.Module.parse(text, shardy="0.12").propagate().partition()
+    type_ = f"tensor<{len(groups)}x{len(groups[0])}xi64>"
+    assert f"replica_groups = dense<{groups}> : {type_}" in str(partitioned.module)

@@ -16,7 +16,7 @@ from shardcore.bounded import items
 from shardcore.expected import expect
 from shardcore.jax.boundary import Leaf, boundary_mesh, leaves
 from shardcore.jax.compiled import Compiled
-from shardcore.jax.local_program import LocalProgram, with_listed_groups
+from shardcore.jax.local_program import LocalProgram
 from shardcore.jax.lowered import Lowered
 from shardcore.jax.mesh import is_same_mesh
 from shardcore.jax.mistakes import mistake
@@ -70,8 +70,7 @@ def compile(
     inputs = leaves(partitioned.arguments, trees.kept_avals, own, mesh)
     outputs = leaves(partitioned.results, trees.out_avals, own, mesh)
     ids = own.device_ids if own is not None and own.device_ids else range(mesh.size)
-    text = with_listed_groups(str(partitioned.module), program.module.meshes)
-    local = LocalProgram(text, tuple(leaf.shard for leaf in outputs), tuple(ids))
+    local = LocalProgram(str(partitioned.module), tuple(leaf.shard for leaf in outputs), tuple(ids))
     jitted, executable = _executable(local, mesh, inputs, outputs)
     # JAX says of packed arrays on several devices that they are not, and its executables refuse
     # them; jitted functions, which share the executable, do not ask.

@@ -6,8 +6,7 @@ XLA compiles the per-device program inside the manual computation without partit
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +17,9 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir
 
-from shardcore._core import Mesh
 from shardcore.jax.mistakes import mistake
-from shardcore.simulate.groups import groups_along
 
 _NAME = "shardcore_program"
-_BY_AXES = re.compile(
-    r"#stablehlo\.replica_group_mesh_axes<mesh = @(\"[^\"]+\"|[\w$.-]+), axes = \[([^\]]*)\]>"
-)
-_AXIS = re.compile(
-    r'#stablehlo\.axis_ref<name = "([^"]*)"'
-    r"(?:, sub_axis_info = #stablehlo\.sub_axis_info<pre_size = (\d+), size = (\d+)>)?>"
-)
 
 
 # Compared by identity, so that tracing caches do not mix up two programs.
@@ -85,24 +75,6 @@ def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -
 
 
 mlir.register_lowering(_program, _lower)
-
-
-def with_listed_groups(text: str, meshes: Mapping[str, Mesh]) -> str:
-    """Return ``text`` with the groups of collectives listed that it has by axes of ``meshes``.
-
-    Since JAX 0.11 ``shard_map`` writes them by axes; the program of one device has no meshes.
-    """
-
-    def listed(found: re.Match[str]) -> str:
-        mesh = meshes[found[1].strip('"')]
-        axes = [
-            (axis[1], int(axis[2] or 1), int(axis[3] or mesh.axis_size(axis[1])))
-            for axis in _AXIS.finditer(found[2])
-        ]
-        groups = groups_along(mesh, axes)
-        return f"dense<{groups}> : tensor<{len(groups)}x{len(groups[0])}xi64>"
-
-    return _BY_AXES.sub(listed, text)
 
 
 def _number_by_position(module: Any, device_ids: Sequence[int]) -> None:

@@ -7,20 +7,19 @@ use crate::error::Span;
 use crate::index::{AxisId, Id, MeshId, OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
-use crate::mlir::op_attribute;
-use crate::mlir::AttrValue;
+use crate::mlir::{op_attribute, AttrValue, GroupsByAxes, REPLICA_GROUPS};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
 /// The devices that talk to each other in a collective.
 #[derive(Clone, Debug)]
-enum Groups {
+enum Groups<'a> {
     /// Lists of devices, all of this size.
     Lists { size: usize, ids: Vec<i64> },
     /// Sources and targets of a permute.
     Pairs(Vec<[i64; 2]>),
-    /// The text of named axes: `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
-    Named(String),
+    /// Axes of a mesh.
+    ByAxes(GroupsByAxes<'a>),
     /// Strides and sizes of the digits in which the positions of devices differ.
     Digits(Vec<(i64, i64)>),
     /// Something else, or nothing.
@@ -37,7 +36,7 @@ pub struct KnownGroups<'a> {
     ids: FxHashMap<(&'a str, bool), usize>,
     /// The ids by the places of texts.
     places: FxHashMap<(Span, bool), usize>,
-    groups: Vec<Groups>,
+    groups: Vec<Groups<'a>>,
     /// How many devices talk to each other, where the groups say so.
     sizes: Vec<Option<i64>>,
     /// The names of the attributes that groups are in.
@@ -52,7 +51,7 @@ impl<'a> KnownGroups<'a> {
     pub fn of(&mut self, program: &'a Program, op: OpId) -> usize {
         let names = *self.names.get_or_insert_with(|| {
             let find = |name| program.strings().find(name).unwrap_or_default();
-            ["source_target_pairs", "replica_groups"].map(find)
+            ["source_target_pairs", REPLICA_GROUPS].map(find)
         });
         let attrs = program.op_attrs(op).iter();
         let value = |name: StrId| attrs.clone().find(|attr| attr.name == name).map(|it| it.value);
@@ -100,9 +99,9 @@ impl<'a> KnownGroups<'a> {
     }
 }
 
-fn groups(program: &Program, op: OpId) -> Groups {
+fn groups(program: &Program, op: OpId) -> Groups<'_> {
     let ints = |value: &AttrValue<'_>| value.as_ints();
-    let values = ["source_target_pairs", "replica_groups"];
+    let values = ["source_target_pairs", REPLICA_GROUPS];
     let [pairs, lists] = values.map(|name| op_attribute(program, op, name));
     for value in [&pairs, &lists].into_iter().flatten() {
         let text = value.as_str();
@@ -116,7 +115,7 @@ fn groups(program: &Program, op: OpId) -> Groups {
     }
     let Some(value) = lists else { return Groups::Unknown };
     let AttrValue::Dense { ty, .. } = &value else {
-        return Groups::Named(program.attr(op, "replica_groups").unwrap_or_default().to_owned());
+        return GroupsByAxes::of(program, op).map_or(Groups::Unknown, Groups::ByAxes);
     };
     match (columns(ty), ints(&value)) {
         (Some(size), Some(ids)) if ids.len() == 1 => {
@@ -133,7 +132,7 @@ fn columns(ty: &str) -> Option<usize> {
     inner.rsplit('x').next()?.parse().ok()
 }
 
-impl Groups {
+impl Groups<'_> {
     fn num_devices(&self) -> Option<i64> {
         match self {
             Self::Lists { size, .. } => Some(*size as i64),
@@ -147,7 +146,7 @@ impl Groups {
             Self::Digits(digits) => {
                 Some(digits.iter().fold(1, |count: i64, &(_, size)| count.saturating_mul(size)))
             }
-            Self::Named(_) | Self::Unknown => None,
+            Self::ByAxes(_) | Self::Unknown => None,
         }
     }
     /// The axes of `mesh`, or parts of them, in mesh order, along which the devices of each group lie; `None` where groups are
@@ -162,7 +161,7 @@ impl Groups {
                 let ids: Vec<i64> = pairs.iter().flatten().copied().collect();
                 Some(axes_of_pairs(mesh, &positions(mesh, &ids)?))
             }
-            Self::Named(text) => named_axes(text, mesh),
+            Self::ByAxes(groups) => groups.axes(mesh),
             Self::Digits(digits) => {
                 let parts = digits.iter().map(|&(stride, size)| axes_along(stride, size, mesh));
                 let mut axes = parts.collect::<Option<Vec<_>>>()?.concat();
@@ -266,15 +265,4 @@ fn smallest_parts(size: i64) -> Vec<(i64, i64)> {
         }
     }
     parts
-}
-
-/// The axes of groups in the form `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
-fn named_axes(text: &str, mesh: &Mesh) -> Option<Vec<AxisRef>> {
-    let list = text.rsplit_once("axes")?.1;
-    // Names are quoted; sub-axes are not supported.
-    if list.contains("sub_axis_info") {
-        return None;
-    }
-    let names = list.split('"').skip(1).step_by(2);
-    names.map(|name| mesh.axis_by_name(name).map(AxisRef::full)).collect()
 }

@@ -9,7 +9,7 @@ use crate::attribute::{parse_mesh, write_string};
 use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
-use crate::mlir::field;
+use crate::mlir::{field, GroupsByAxes, REPLICA_GROUPS};
 use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
@@ -22,8 +22,6 @@ const COLLECTIVES: [&str; 5] = [
     "stablehlo.all_to_all",
     "stablehlo.collective_broadcast",
 ];
-const ATTR: &str = "replica_groups";
-const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 
 /// Replaces the meshes in the replica groups of all collectives by their names.
 pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
@@ -42,7 +40,7 @@ pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
     }
     for (_, op) in ops {
         if let Some(text) = with_named_mesh(program, lifting, op) {
-            program.set_attr(op, ATTR, &text);
+            program.set_attr(op, REPLICA_GROUPS, &text);
         }
     }
 }
@@ -59,7 +57,7 @@ pub(super) fn inline(program: &mut Program) {
         .collect();
     for op in ops {
         if let Some(text) = with_described_mesh(program, &described, op) {
-            program.set_attr(op, ATTR, &text);
+            program.set_attr(op, REPLICA_GROUPS, &text);
         }
     }
 }
@@ -70,14 +68,9 @@ fn with_described_mesh(
     described: &FxHashMap<StrId, String>,
     op: OpId,
 ) -> Option<String> {
-    let text = resolved(program, program.attr(op, ATTR)?);
-    if !text.starts_with(BY_AXES) {
-        return None;
-    }
-    let (start, end) = field(text, "mesh")?;
-    let name = resolved(program, &text[start..end]).strip_prefix('@')?;
-    let mesh = described.get(&program.strings().find(name.trim_matches('"'))?)?;
-    Some(format!("{}{mesh}{}", &text[..start], &text[end..]))
+    let groups = GroupsByAxes::of(program, op)?;
+    let mesh = described.get(&program.strings().find(groups.symbol()?)?)?;
+    Some(groups.with_mesh(mesh))
 }
 
 /// `mesh` as an attribute of `StableHLO`.
@@ -98,37 +91,22 @@ fn description(mesh: &Mesh) -> String {
 
 /// The replica groups of `op` after lifting, if that changes them.
 fn with_named_mesh(program: &mut Program, lifting: &mut Lifting, op: OpId) -> Option<String> {
-    let text = resolved(program, program.attr(op, ATTR)?);
-    if !text.starts_with(BY_AXES) {
-        return None;
+    let groups = GroupsByAxes::of(program, op)?;
+    if let Some(symbol) = groups.symbol() {
+        let name = lifting.kept_name(program.strings().find(symbol)?)?;
+        return Some(groups.with_mesh(&format!("@{}", program.str(name))));
     }
-    let (start, end) = field(text, "mesh")?;
-    let value = resolved(program, &text[start..end]);
-    let name = if let Some(name) = value.strip_prefix('@') {
-        let name = program.strings().find(name.trim_matches('"'))?;
-        lifting.kept_name(name)?
-    } else if value.starts_with("#sdy.mesh<") {
-        let mesh = parse_mesh(value.strip_prefix("#sdy.mesh")?, 0).ok()?;
-        let text = text.to_owned();
-        let name = lifting.name_of_mesh(program, mesh, program.loc(op));
-        return Some(replaced(program.str(name), &text, (start, end)));
+    let value = groups.mesh_text.to_owned();
+    let (before, after) = groups.around_mesh();
+    let (before, after) = (format!("{before}@"), after.to_owned());
+    let loc = program.loc(op);
+    let name = if let Some(mesh) = value.strip_prefix("#sdy.mesh") {
+        lifting.name_of_mesh(program, parse_mesh(mesh, 0).ok()?, loc)
     } else {
-        let (mesh, key) = (described_mesh(value)?, value.replace(char::is_whitespace, ""));
-        let text = text.to_owned();
-        let name = lifting.name_of_description(program, key, mesh, program.loc(op));
-        return Some(replaced(program.str(name), &text, (start, end)));
+        let mesh = described_mesh(&value)?;
+        lifting.name_of_description(program, value.replace(char::is_whitespace, ""), mesh, loc)
     };
-    Some(replaced(program.str(name), text, (start, end)))
-}
-
-fn replaced(name: &str, text: &str, (start, end): (usize, usize)) -> String {
-    format!("{}@{name}{}", &text[..start], &text[end..])
-}
-
-/// `text`, or its definition if it is an alias.
-fn resolved<'a>(program: &'a Program, text: &'a str) -> &'a str {
-    let alias = program.strings().find(text).and_then(|name| program.alias(name));
-    alias.map_or(text, |span| program.text().get(span)).trim()
+    Some(before + program.str(name) + &after)
 }
 
 /// The mesh that `#stablehlo.mesh<axes = [<name = "x", size = 2>, ...]>` describes; its device ids are

@@ -10,6 +10,7 @@ mod attributes;
 mod cursor;
 mod escapes;
 mod grammar;
+mod groups_by_axes;
 mod locations;
 mod meaning;
 mod names;
@@ -25,6 +26,7 @@ pub use attributes::{
     text_is_of, AttrValue, Field, Fields,
 };
 pub use grammar::field;
+pub use groups_by_axes::{GroupsByAxes, REPLICA_GROUPS};
 pub use locations::{is_installed, CallSites, Origin};
 pub use meaning::{misfit, wrong_count, wrong_visibility};
 pub use names::{Denoted, QualifiedNames};

@@ -29,7 +29,7 @@ pub enum Purpose {
 }
 
 /// The most devices that a program to run or to print is for: its collectives list them.
-const MAX_DEVICES: i64 = 1 << 22;
+pub(super) const MAX_DEVICES: i64 = 1 << 22;
 /// The most devices that the collectives of a program to count list.
 const MAX_COUNTED: i64 = 1 << 16;
 

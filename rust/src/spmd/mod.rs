@@ -17,6 +17,7 @@ pub mod digits;
 pub mod emit;
 pub mod improve;
 mod legalize;
+mod listed_groups;
 mod lower;
 mod module_shardings;
 pub mod movement;
@@ -100,6 +101,9 @@ pub fn partition(
     let legalized = legalize::run(program, context, policy)?;
     let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
     let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
+    if unknown == Unknown::Refuse {
+        listed_groups::list(program);
+    }
     legalized.name_replaced(&mut partitioned.outcomes);
     Ok(partitioned)
 }

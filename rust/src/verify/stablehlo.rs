@@ -4,13 +4,8 @@ use super::Verifier;
 use crate::error::Code;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
-use crate::mlir::field;
+use crate::mlir::{GroupsByAxes, REPLICA_GROUPS};
 use rustc_hash::FxHashSet;
-
-/// The attribute of collectives that has the groups of devices.
-const GROUPS: &str = "replica_groups";
-/// The start of groups of devices by axes of a mesh.
-const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 
 impl Verifier<'_> {
     /// Checks `op` against its definition, or that an op without one is allowed.
@@ -25,13 +20,15 @@ impl Verifier<'_> {
     /// Checks that the meshes that groups of collectives are of are there, once for each signature.
     pub(super) fn meshes_of_groups(&mut self) {
         let program = self.program;
-        if program.strings().find(GROUPS).is_none() {
+        if program.strings().find(REPLICA_GROUPS).is_none() {
             return;
         }
         let mut known: Option<(OpId, FxHashSet<&str>)> = None;
         for id in program.signatures().ids() {
             let op = program.signatures()[id].example;
-            let Some(symbol) = symbol_of_groups(program, op) else { continue };
+            let Some(symbol) = GroupsByAxes::of(program, op).and_then(|it| it.symbol()) else {
+                continue;
+            };
             let mut parents =
                 std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
             let module = parents.find(|&op| program.kind(op) == OpKind::Module);
@@ -48,18 +45,6 @@ impl Verifier<'_> {
             known = Some((module, symbols));
         }
     }
-}
-
-/// The symbol of the mesh that the groups of `op` are of, if they are given by axes of one.
-fn symbol_of_groups(program: &Program, op: OpId) -> Option<&str> {
-    let text = program.attr(op, GROUPS)?;
-    let alias = program.strings().find(text).and_then(|name| program.alias(name));
-    let text = alias.map_or(text, |span| program.text().get(span)).trim();
-    if !text.starts_with(BY_AXES) {
-        return None;
-    }
-    let (start, end) = field(text, "mesh")?;
-    text[start..end].strip_prefix('@').map(|symbol| symbol.trim_matches('"'))
 }
 
 /// The symbols of `module`.
