@@ -133,6 +133,7 @@ changes! {
         MeshVisibility = "The visibility of an `sdy.mesh` is not verified.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
         ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
+        NamedHloShardings = "Shardings of XLA by names of axes are `single_device[...]` on one device, and say how unreduced axes are reduced, `unreduced=max{'c'}`.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
         HaloExchanges = "`sdy-resolve-permutation-factors` lets devices exchange elements of pads, slices and reshapes with devices near them, and reverses before it reorders devices.";
         ModuleShardings = "`sdy-convert-global-to-local` writes the shardings of arguments and results of the main function as attributes of the module.";
