@@ -129,6 +129,7 @@ changes! {
         UnreducedCallResults = "`sdy-insert-func-call-reshards` leaves results of calls alone that are unreduced over other axes than the function's.";
         SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
         EdgesOfFuncEdges = "Propagation edges recorded on `sdy.func_data_flow_edge` may be of values that this op does not have.";
+        CollectiveRoots = "`stablehlo.collective_broadcast` takes several tensors, and the devices that they come from as operand with `has_dynamic_root`; `stablehlo.collective_reduce` is an op.";
         StableTopK = "`chlo.top_k` may say `is_stable`.";
         MeshVisibility = "The visibility of an `sdy.mesh` is not verified.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
