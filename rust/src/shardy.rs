@@ -129,10 +129,12 @@ changes! {
         UnreducedCallResults = "`sdy-insert-func-call-reshards` leaves results of calls alone that are unreduced over other axes than the function's.";
         SingleDeviceWording = "Messages call a maximal sharding a single-device sharding.";
         EdgesOfFuncEdges = "Propagation edges recorded on `sdy.func_data_flow_edge` may be of values that this op does not have.";
+        CollectiveRoots = "`stablehlo.collective_broadcast` takes several tensors, and the devices that they come from as operand with `has_dynamic_root`; `stablehlo.collective_reduce` is an op.";
         StableTopK = "`chlo.top_k` may say `is_stable`.";
         MeshVisibility = "The visibility of an `sdy.mesh` is not verified.";
         StrictDictionaries = "In custom syntax, dictionaries of ops of `builtin`, `func`, `arith` and `sdy` may not have attributes that are part of the syntax.";
         ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
+        NamedHloShardings = "Shardings of XLA by names of axes are `single_device[...]` on one device, and say how unreduced axes are reduced, `unreduced=max{'c'}`.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
         HaloExchanges = "`sdy-resolve-permutation-factors` lets devices exchange elements of pads, slices and reshapes with devices near them, and reverses before it reorders devices.";
         ModuleShardings = "`sdy-convert-global-to-local` writes the shardings of arguments and results of the main function as attributes of the module.";

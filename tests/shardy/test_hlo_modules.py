@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from shardcore import Mesh, Module, ShardcoreError, import_hlo_shardings
 from shardcore.cli import main
@@ -9,16 +12,43 @@ from shardcore.cli import main
 pytest.importorskip("jax")
 
 from tests.shardy import reference
-from tests.shardy.hlo_module_cases import CASES, lowered
+from tests.shardy.hlo_module_cases import CASES, MESH, lowered
+
+GROUPS_BY_AXES = re.compile(
+    r"#stablehlo.replica_group_mesh_axes<mesh = @\w+, axes = "
+    r"\[((?:#stablehlo.axis_ref<name = \"\w+\">(?:, )?)+)\]>"
+)
+MESH_OF_GROUPS = re.compile(r"^ *sdy.mesh @mesh_0 = .*\n", re.MULTILINE)
+OTHER_NOTATION = re.compile(r"(?<=\]>) \{stablehlo.mesh = .*\}$", re.MULTILINE)
 
 
 def shardings(module):
     return [(value.op, str(value.sharding)) for value in module.values()]
 
 
+def groups_as_numbers(text):
+    """``text`` with replica groups as JAX writes them without Shardy, and up to 0.10 also with it.
+
+    Since 0.12 they are axes of a mesh where there is one.
+    """
+
+    def numbers(match):
+        axes = [MESH.axis_names.index(name) for name in re.findall(r'"(\w+)"', match[1])]
+        others = [axis for axis in range(len(MESH.axis_sizes)) if axis not in axes]
+        devices = np.arange(MESH.size).reshape(MESH.axis_sizes).transpose(others + axes)
+        groups = devices.reshape(-1, np.prod([MESH.axis_sizes[axis] for axis in axes]))
+        count, size = groups.shape
+        return f"dense<{groups.tolist()}> : tensor<{count}x{size}xi64>"
+
+    text = OTHER_NOTATION.sub("", MESH_OF_GROUPS.sub("", text))
+    return GROUPS_BY_AXES.sub(numbers, text)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_completes_as_the_reference_with_shardy(name):
-    judge = reference.run(lowered(name, shardy=True), reference.PROPAGATION)
+    if name == "nested" and reference.IS_NEW:
+        pytest.skip("with Shardy, JAX 0.12 constrains the result of the inner body, without it not")
+    judge = reference.run(groups_as_numbers(lowered(name, shardy=True)), reference.PROPAGATION)
     for generic, locations in [(False, False), (True, False), (False, True), (True, True)]:
         old = lowered(name, shardy=False, generic=generic, locations=locations)
         assert "mhlo.sharding" in old

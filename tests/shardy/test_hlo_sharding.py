@@ -5,7 +5,17 @@ from math import prod
 
 import numpy as np
 import pytest
-from shardcore import AxisRef, HloSharding, Mesh, ShardcoreError, TensorSharding
+from shardcore import (
+    AxisRef,
+    HloSharding,
+    Mesh,
+    Module,
+    ShardcoreError,
+    TensorSharding,
+    import_hlo_shardings,
+)
+
+from tests.shardy import reference
 
 xla = pytest.importorskip("jaxlib._hlo")
 FORMS = [
@@ -74,11 +84,67 @@ def theirs(text):
     return str(xla.HloSharding.from_string(text))
 
 
-@pytest.mark.parametrize("text", FORMS)
+NEW_FORMS = [
+    "{single_device[device_id=3]}",
+    "{single_device[device_id=3], metadata={op_name=\"a\"}}",
+    "{mesh['x'=2,'y'=2], [], unreduced=max{'x'}}",
+    "{mesh['x'=2,'y'=2], [{}], manual={'y'}, unreduced=min {'x'}}",
+    "{mesh['x'=2,'y'=2], [{}], unreduced=sum{'x'}}",
+    "{mesh['x'=2,'y'=2], [{'y'}], unreduced=max{}}",
+    "{mesh['x'=2,'y'=2], unreduced=max}",
+    "{mesh['x'=2,'y'=2], unreduced =sum}",
+    "{mesh['x'=2,'y'=2], unreduced=max{'x'}}",
+    "{mesh['x'=2,'y'=2], unreduced=max {'x', 'y'}}",
+    "{mesh['x'=1,'y'=2], [], unreduced=max{'x'}}",
+    "{mesh['x'=1], [], unreduced=max{'x'}}",
+    "{mesh[], unreduced}",
+]  # fmt: skip
+"""What the XLA of jaxlib 0.12 has and older ones have not."""
+
+
+@pytest.mark.parametrize("text", FORMS + (NEW_FORMS if reference.IS_NEW else []))
 def test_prints_as_xla_does(text):
     ours = str(HloSharding.parse(text))
     assert ours == theirs(text)
     assert str(HloSharding.parse(ours)) == ours
+
+
+@pytest.mark.skipif(reference.IS_NEW, reason="the installed XLA has these forms")
+@pytest.mark.parametrize("text", NEW_FORMS)
+def test_newer_forms_are_refused_as_by_xla(text):
+    with pytest.raises(ShardcoreError) as caught:
+        HloSharding.parse(text)
+    assert "^" in str(caught.value)
+    if text != "{mesh[], unreduced}":  # XLA ends the process.
+        with pytest.raises(Exception, match="Syntax error"):
+            theirs(text)
+
+
+BAD_REDUCTIONS = {
+    "{mesh['x'=2], unreduced=prod}": (25, 29),
+    "{mesh['x'=2], [{}], unreduced=prod{'x'}}": (31, 35),
+    "{mesh['x'=2], [{}], manual=max{'x'}}": (28, 29),
+    "{mesh['x'=2,'y'=2], unreduced=max, manual={'x'}}": (36, 42),
+}
+
+
+@pytest.mark.skipif(not reference.IS_NEW, reason="the installed XLA has no reductions")
+@pytest.mark.parametrize(("text", "columns"), BAD_REDUCTIONS.items())
+def test_bad_reductions_are_refused_with_their_place(text, columns):
+    test_bad_text_is_refused_with_its_place(text, columns)
+    with pytest.raises(Exception, match="Syntax error"):
+        theirs(text)
+
+
+@pytest.mark.skipif(not reference.IS_NEW, reason="the installed XLA has no reductions")
+def test_reductions_of_named_forms_reach_programs():
+    named = HloSharding.parse("{mesh['x'=2,'y'=2], [{'y'}], unreduced=max{'x'}}")
+    assert named.to_sharding().reduction_op == "max"
+    text = f"""func.func @main(%a: tensor<8xf32> {{mhlo.sharding = "{named}"}}) -> tensor<8xf32> {{
+  return %a : tensor<8xf32>
+}}"""
+    module = import_hlo_shardings(Module.parse(text), Mesh({"x": 2, "y": 2}))
+    assert module["%a"].sharding.reduction_op == "max"
 
 
 @pytest.mark.parametrize(("text", "columns"), BAD.items())

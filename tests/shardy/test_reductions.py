@@ -266,3 +266,27 @@ def test_passes_carry_reductions(pipeline: str, reduction: str) -> None:
   %3 = sdy.reshard %2 {sharding("", "", '[{"y", "x"}, {}]')} : {T}
   %0 = stablehlo.negate %3 : {T}"""
     assert_same(function(unreduced, body), f"builtin.module({pipeline})")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[{}]", '[{"x"}], unreduced=max{"y"}'),
+        ('[{}], unreduced=max{"y"}', '[{"x"}], unreduced=max{"y"}'),
+        ('[{"x"}], unreduced=min{"y"}', '[{"z"}], unreduced=min{"y"}'),
+        ('[{}], unreduced=max{"y","z"}', '[{"x"}], unreduced=max{"y"}'),
+    ],
+)
+def test_collectives_of_reshards_do_not_say_how_to_reduce(before: str, after: str) -> None:
+    ty = "tensor<16xf32>"
+    text = f"""sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
+func.func @main(%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, {before}>}}) -> {ty} {{
+  %0 = sdy.reshard %a <@mesh, {after}> : {ty}
+  return %0 : {ty}
+}}"""
+    pipeline = "builtin.module(func.func(sdy-reshard-to-collectives))"
+    wanted = run(text, pipeline)
+    assert "unreduced={" in wanted.partition("%0")[2]
+    module = Module.parse(text)
+    PassManager.parse(pipeline).run(module)
+    assert canonical(str(module)) == wanted

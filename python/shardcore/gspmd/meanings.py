@@ -206,11 +206,14 @@ def _sdy_text(
         DimSharding(dim.axes, dim.is_closed and at not in open_dims)
         for at, dim in enumerate(found.dims)
     ]
-    unreduced = list(found.unreduced)
-    replicated = list(found.replicated)
     return str(
         TensorSharding(
-            mesh, dims_said, replicated=replicated, unreduced=unreduced, mesh_name=symbol
+            mesh,
+            dims_said,
+            replicated=found.replicated,
+            unreduced=found.unreduced,
+            reduction_op=found.reduction_op,
+            mesh_name=symbol,
         )
     )
 

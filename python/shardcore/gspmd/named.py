@@ -1,6 +1,8 @@
 """The form of a sharding that names its axes: ``{mesh['x'=2,'y'=4], [{'x'}, {'y', ?}]}``.
 
-Source: XLA's HloSharding V3. It is a :class:`TensorSharding` with a set of manual axes.
+Source: XLA's HloSharding V3. It is a :class:`TensorSharding` with a set of manual axes. It is read
+and written as the XLA of the installed jaxlib does it; that of 0.12 has other words for one device
+and says how unreduced axes are reduced.
 """
 
 from __future__ import annotations
@@ -9,22 +11,25 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.errors import VerificationError
 from shardcore.gspmd.cursor import FORMS, invalid
 from shardcore.gspmd.metadata import read_metadata
 from shardcore.gspmd.tiles import MAX_LISTED, TileAssignment
+from shardcore.shardy import default_shardy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shardcore.gspmd.cursor import Cursor
 
-__all__ = ["NamedForm", "parse_named"]
+__all__ = ["NamedForm", "is_named", "parse_named"]
 
 _Made = TypeVar("_Made")
+_Reduction = Literal["sum", "max", "min"]
+_REDUCTIONS: tuple[_Reduction, ...] = ("sum", "max", "min")
 _WORDS = ("replicated", "unreduced", "manual")
 _INDEX = re.compile(r"\s*\+?[0-9]{1,9}\s*")
 
@@ -45,22 +50,47 @@ class NamedForm:
         mesh = self.sharding.mesh
         if mesh is None or mesh.is_maximal:
             ids = mesh.device_ids if mesh else None
-            return f"{{maximal_mesh[device_id={ids[0] if ids else 0}]}}"
+            return f"{{{_one_device_words()[-1]}[device_id={ids[0] if ids else 0}]}}"
         parts = ["mesh[" + ",".join(f"'{a.name}'={a.size}" for a in mesh.axes) + "]"]
         if self.order is not None:
             text = str(self.order).partition("]")[2].removeprefix("<=")
             parts.append(f"device_ids=({text})")
+        op = self.sharding.reduction_op
+        unreduced = "unreduced" if op == "sum" else f"unreduced={op}"
         if self.word is not None:
-            return "{" + ", ".join([*parts, self.word]) + "}"
+            parts.append(unreduced if self.word == "unreduced" else self.word)
+            return "{" + ", ".join(parts) + "}"
         parts.append("[" + ", ".join(map(_dim, self.sharding.dims)) + "]")
-        for name, axes in (
-            ("replicated", self.sharding.replicated),
-            ("unreduced", self.sharding.unreduced),
-            ("manual", self.manual),
+        for start, axes in (
+            ("replicated=", self.sharding.replicated),
+            ("unreduced=" if op == "sum" else unreduced, self.sharding.unreduced),
+            ("manual=", self.manual),
         ):
             if axes:
-                parts.append(f"{name}={{{', '.join(map(_axis, axes))}}}")
+                parts.append(f"{start}{{{', '.join(map(_axis, axes))}}}")
         return "{" + ", ".join(parts) + "}"
+
+
+class _Attributes:
+    """The attributes of a sharding read so far."""
+
+    def __init__(self) -> None:
+        self.axes: dict[str, list[AxisRef]] = {}
+        self.reduction_op: _Reduction = "sum"
+
+
+def _is_new() -> bool:
+    return default_shardy() != "0.10"
+
+
+def _one_device_words() -> tuple[str, ...]:
+    """Return the words before the number of a device; XLA writes the last one."""
+    return ("maximal_mesh", "single_device") if _is_new() else ("maximal_mesh",)
+
+
+def is_named(cursor: Cursor) -> bool:
+    """Return whether this form follows a ``{``."""
+    return any(cursor.sees(word) for word in ("mesh", *_one_device_words()))
 
 
 def _axis(axis: AxisRef) -> str:
@@ -73,13 +103,15 @@ def _dim(dim: DimSharding) -> str:
 
 def parse_named(cursor: Cursor) -> NamedForm:
     """Parse the form after its ``{``, up to and including the ``}``."""
-    if cursor.accept("maximal_mesh"):
+    if any(cursor.accept(word) for word in _one_device_words()):
         cursor.expect("[", "to start the mesh")
         at = cursor.at
         cursor.expect("device_id", "to name the device")
         cursor.equals(at + len("device_id"), "device_id")
         mesh = _checked(cursor, lambda: Mesh.maximal(cursor.number("a device")))
         cursor.expect("]", "to end the mesh")
+        if cursor.accept(","):
+            _attribute(cursor, _Attributes(), (), mesh)
         cursor.expect("}", "to end the sharding")
         return NamedForm(TensorSharding(mesh, []))
     cursor.expect("mesh", "to start the mesh")
@@ -90,24 +122,30 @@ def parse_named(cursor: Cursor) -> NamedForm:
     mesh = _checked(cursor, lambda: Mesh(axes, order.listed() if order else None))
     order = order if mesh.device_ids is not None else None
     dims: list[DimSharding] = []
-    special: dict[str, list[AxisRef]] = {}
+    read = _Attributes()
     word = next((word for word in _WORDS if cursor.accept(word)), None)
+    names = _WORDS if word is None else ()
     if word is None:
         dims = _dims(cursor, mesh)
-    names = _WORDS if word is None else ()
+    elif word == "unreduced" and _is_new() and cursor.accept("="):
+        read.reduction_op = _reduction(cursor)
+        if cursor.sees("{"):
+            read.axes[word] = _axes(cursor, mesh, may_be_open=False)[0]
+            word = None
     while cursor.accept(","):
-        _attribute(cursor, special, names, mesh)
+        _attribute(cursor, read, names, mesh)
     cursor.expect("}", "to end the sharding")
     every = [AxisRef(axis.name) for axis in mesh.axes]
+    if word == "unreduced" and not every and _is_new():
+        word = "replicated"
     if word in ("unreduced", "manual") and not every:
         raise invalid(
             f"a mesh without axes has none that are {word}", "give it axes", text=cursor.text
         )
     if word == "unreduced":
-        special["unreduced"] = every
-    manual = tuple(every if word == "manual" else special.get("manual", []))
-    replicated, unreduced = special.get("replicated", []), special.get("unreduced", [])
-    sharding = _checked(cursor, lambda: _strict(mesh, dims, replicated, unreduced))
+        read.axes["unreduced"] = every
+    manual = tuple(every if word == "manual" else read.axes.get("manual", []))
+    sharding = _checked(cursor, lambda: _strict(mesh, dims, read))
     _check_manual(cursor, sharding, manual)
     if not dims and word is None:
         word = _word_of(sharding, manual, mesh)
@@ -124,19 +162,16 @@ def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) 
     return None
 
 
-def _strict(
-    mesh: Mesh,
-    dims: Sequence[DimSharding],
-    replicated: Sequence[AxisRef],
-    unreduced: Sequence[AxisRef],
-) -> TensorSharding:
+def _strict(mesh: Mesh, dims: Sequence[DimSharding], read: _Attributes) -> TensorSharding:
     """Return the sharding, whose axes have to be in canonical order, as XLA wants them."""
     text = f"<@mesh, [{', '.join(map(str, dims))}]"
+    replicated, unreduced = (read.axes.get(name, []) for name in ("replicated", "unreduced"))
     for name, axes in (("replicated", replicated), ("unreduced", unreduced)):
         if axes:
             text += f", {name}={{{', '.join(map(str, axes))}}}"
     TensorSharding.parse(f"{text}>", mesh)
-    return TensorSharding(mesh, dims, replicated=replicated, unreduced=unreduced)
+    op = read.reduction_op if unreduced else "sum"
+    return TensorSharding(mesh, dims, replicated=replicated, unreduced=unreduced, reduction_op=op)
 
 
 def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
@@ -153,7 +188,9 @@ def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRe
         return
     try:
         # Manual axes have to be sorted and merged as unreduced axes are.
-        _strict(mesh, [], [], manual)
+        alike = _Attributes()
+        alike.axes["unreduced"] = list(manual)
+        _strict(mesh, [], alike)
     except VerificationError as error:
         message = error.message.replace("unreduced axes", "manual axes")
         raise invalid(message, error.hint or FORMS, text=cursor.text) from None
@@ -248,16 +285,27 @@ def _axis_name(written: str, mesh: Mesh) -> str:
     return names[int(written)] if int(written) < len(names) else written
 
 
-def _attribute(
-    cursor: Cursor, special: dict[str, list[AxisRef]], names: tuple[str, ...], mesh: Mesh
-) -> None:
+def _attribute(cursor: Cursor, read: _Attributes, names: tuple[str, ...], mesh: Mesh) -> None:
     start = cursor.at
     name = cursor.attribute()
     if name == "metadata":
         read_metadata(cursor)
-    elif name in names and name not in special:
-        special[name] = _axes(cursor, mesh, may_be_open=False)[0]
+    elif name in names and name not in read.axes:
+        if name == "unreduced" and _is_new() and not cursor.sees("{"):
+            read.reduction_op = _reduction(cursor)
+        read.axes[name] = _axes(cursor, mesh, may_be_open=False)[0]
     else:
-        what = "given twice" if name in special else "no attribute here"
+        what = "given twice" if name in read.axes else "no attribute here"
         hint = f"there is {', '.join((*names, 'metadata'))}"
         raise cursor.error(f"{name} is {what}", hint, (start, start + max(len(name), 1)))
+
+
+def _reduction(cursor: Cursor) -> _Reduction:
+    """Step over how unreduced axes are reduced."""
+    start = cursor.at
+    word = cursor.word()
+    for op in _REDUCTIONS:
+        if word == op:
+            return op
+    span = (start, max(start + len(word or ""), start + 1))
+    raise cursor.error("this is no reduction", f"there is {', '.join(_REDUCTIONS)}", span)

@@ -13,7 +13,7 @@ from shardcore.expected import expect
 from shardcore.gspmd.cursor import Cursor
 from shardcore.gspmd.hlo_sharding import SUBGROUPS, HloSharding
 from shardcore.gspmd.metadata import read_metadata
-from shardcore.gspmd.named import parse_named
+from shardcore.gspmd.named import is_named, parse_named
 from shardcore.gspmd.tiles import MAX_LISTED, TileAssignment
 
 __all__ = ["parse"]
@@ -70,7 +70,7 @@ class _Words:
 def _single(cursor: Cursor) -> HloSharding:
     start = cursor.at
     cursor.expect("{", "to start a sharding")
-    if cursor.sees("mesh") or cursor.sees("maximal_mesh"):
+    if is_named(cursor):
         return HloSharding("named", named=parse_named(cursor))
     words = _Words()
     while not cursor.accept("}"):

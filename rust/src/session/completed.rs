@@ -1,17 +1,19 @@
 //! The shardings of arguments and results in the completed program, worked out from those that a replay leads to.
 //!
 //! Of the passes after propagation three change these shardings, one sharding at a time: those that trim what does not
-//! divide and what is sub-axes, and the one that closes dims. So they are known before the program is exported.
+//! divide and what is sub-axes, and the one that closes dims. One gives results that have no sharding that of the
+//! returned value. So they are known before the program is exported.
 
 use super::prepared::PortBytes;
 use super::{annotation, Prepared, Target};
 use crate::export::remove_sub_axes_in_input_output_shardings::with_whole_axes;
 use crate::export::update_non_divisible_input_output_shardings::even;
 use crate::index::{FuncId, ShardingId, TypeId};
-use crate::ir::{Program, ValueDef};
+use crate::ir::{OpKind, Program, ValueDef};
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::Replayed;
 use crate::sharding::TensorSharding;
+use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 impl Prepared {
@@ -21,8 +23,31 @@ impl Prepared {
     }
     /// The sharding that an argument or a result of the main function has in the completed program.
     pub fn completed_port(&self, replayed: &Replayed, slot: Slot) -> Option<TensorSharding> {
-        let propagated = self.recording.sharding_in(replayed, &self.shardings, slot)?;
+        let source = self.source(replayed, slot);
+        let propagated = self.recording.sharding_in(replayed, &self.shardings, source)?;
         Some(self.completed(propagated, self.type_of(slot)))
+    }
+    /// What has the sharding that `slot` gets before others change it: of a result without sharding the returned
+    /// value, as `sdy-propagate-to-func-results` has it.
+    fn source(&self, replayed: &Replayed, slot: Slot) -> Slot {
+        let Slot::FuncResult(func, index) = slot else { return slot };
+        let imported = self.imported();
+        if !imported.shardy().has(Change::MainFuncResults)
+            || self.recording.sharding(replayed, slot).is_some()
+        {
+            return slot;
+        }
+        let returns = imported.region_terminator(imported.func_op(func), 0);
+        let returned = returns
+            .filter(|&op| imported.kind(op) == OpKind::FuncReturn)
+            .filter(|&op| index < imported.num_operands(op))
+            .and_then(|op| imported.sharding_holder(imported.operand(op, index)))
+            .map(Slot::Value);
+        let is_copied = |&source: &Slot| {
+            let sharding = self.recording.sharding_in(replayed, &self.shardings, source);
+            sharding.is_some_and(|sharding| !imported.mesh(sharding.mesh).is_maximal())
+        };
+        returned.filter(is_copied).unwrap_or(slot)
     }
     fn type_of(&self, slot: Slot) -> TypeId {
         match slot {
@@ -46,7 +71,8 @@ impl Prepared {
         // Most ports have a type and a sharding that others have, too.
         let mut known: FxHashMap<(TypeId, &TensorSharding), TensorSharding> = FxHashMap::default();
         let mut completed = |slot| {
-            let propagated = self.recording.sharding_in(replayed, &self.shardings, slot)?;
+            let source = self.source(replayed, slot);
+            let propagated = self.recording.sharding_in(replayed, &self.shardings, source)?;
             let ty = self.type_of(slot);
             let known = known.entry((ty, propagated));
             Some(known.or_insert_with(|| self.completed(propagated, ty)).clone())
@@ -76,7 +102,7 @@ impl Prepared {
     fn all_port_bytes(&self, replayed: &Replayed) -> PortBytes {
         let (mut sums, mut of_port) = (PortBytes::default(), FxHashMap::default());
         for slot in self.ports() {
-            let sharding = self.recording.sharding(replayed, slot);
+            let sharding = self.recording.sharding(replayed, self.source(replayed, slot));
             let bytes = self.bytes_of_port(replayed, (slot, sharding), &mut of_port);
             let sum = &mut sums[usize::from(matches!(slot, Slot::FuncResult(..)))];
             *sum = sum.saturating_add(bytes);
@@ -122,7 +148,8 @@ impl Prepared {
     ) -> bool {
         type Port = (TypeId, ShardingId);
         let port = |prepared: &Self, replayed, slot| {
-            (prepared.type_of(slot), prepared.recording.sharding(replayed, slot))
+            let source = prepared.source(replayed, slot);
+            (prepared.type_of(slot), prepared.recording.sharding(replayed, source))
         };
         let mut known: FxHashMap<(Port, Port), bool> = FxHashMap::default();
         let mut ports = self.ports();

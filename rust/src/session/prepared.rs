@@ -16,6 +16,7 @@ use crate::propagation::replay::{
     has_priorities, has_priority, Followed, Path, Recording, Replayed, Replayer,
 };
 use crate::sharding::{ShardingTable, TensorSharding};
+use crate::shardy::Change;
 use crate::verify::is_at_risk;
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
@@ -221,19 +222,23 @@ impl Prepared {
 
 /// Whether export cannot refuse `program` with `shardings` once it is imported, and the shardings of arguments and results are
 /// worked out as [`super::completed`] says: unreduced axes are checked and reduced by export, functions that are merged may be
-/// mistyped, and what is on one device may be beside other results of its op.
+/// mistyped, and what is on one device may be refused.
 pub fn is_surely_exported(program: &Program, shardings: &ShardingTable, how: Completion) -> bool {
     !how.dedup_functions_fully
         && !program.has_any(&[OpKind::NamedComputation])
         && are_reduced(shardings)
-        && !has_maximal_beside_others(program)
+        && !may_be_refused_on_one_device(program)
 }
 
-/// Whether one of several results of an op is on one device, or constrained to be. An op has shardings for all of its results,
-/// and those on one device have no dims, so the others are refused.
-fn has_maximal_beside_others(program: &Program) -> bool {
+/// Whether something on one device, or constrained to be, may be refused: one of several results of an op, which has shardings
+/// for all of them, while those on one device have no dims; or, in newer versions, an argument or a result of a function.
+fn may_be_refused_on_one_device(program: &Program) -> bool {
     if !program.meshes().iter().any(|row| row.mesh.is_maximal()) {
         return false;
+    }
+    if program.shardy().has(Change::SingleDeviceReshards) {
+        // Any edit may put an argument on the device.
+        return true;
     }
     let is_maximal = |value: ValueId| {
         let mesh = program.mesh_of(program.sharding(value)).get();

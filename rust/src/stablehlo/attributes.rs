@@ -47,6 +47,7 @@ impl<'a> Attribute<'a> {
                 Some((value, _)) => format!("{} : {ty}", value.trim()),
                 None => text.to_owned(),
             },
+            None if text.is_empty() => "unit".to_owned(),
             None => text.to_owned(),
         }
     }
@@ -182,7 +183,7 @@ impl<'a> Attributes<'a> {
         let properties = self.iter().filter(|attribute| attribute.is_property);
         let mut all: Vec<String> = properties
             .map(|attribute| match attribute.printed() {
-                text if text.is_empty() => attribute.name.to_owned(),
+                text if text == "unit" => attribute.name.to_owned(),
                 text => format!("{} = {text}", attribute.name),
             })
             .collect();

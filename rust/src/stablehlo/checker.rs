@@ -58,7 +58,7 @@ impl<'p> Checker<'p> {
             named: Vec::with_capacity(USUAL_NAMES),
             constants: (StrId::NONE, vec![false; program.types().len()]),
             is_right: vec![false; program.signatures().len()],
-            verified: Verified::take(),
+            verified: Verified::take(program.shardy()),
         }
     }
     /// A checker for the ops of `program`, which no pass has changed, that has checked what all ops with a signature have
@@ -202,8 +202,9 @@ impl<'p> Checker<'p> {
     }
     fn new_place(&mut self, id: StrId) -> usize {
         let name = self.program.str(id);
+        let definition = definition_of(name, self.program.shardy());
         let (plain_type, recent) = (TypeId::NONE, Recent::default());
-        self.named.push(Named { name, definition: definition_of(name), plain_type, recent });
+        self.named.push(Named { name, definition, plain_type, recent });
         if self.places.len() <= id.index() {
             self.places.resize(id.index() + 1, 0);
         }

@@ -6,8 +6,8 @@ use super::kinds::Kind;
 use super::mistake::Mistake;
 use super::result_types::ResultTypes;
 use super::traits::Trait;
-
 use super::view::OpView;
+use crate::shardy::{Change, Version};
 
 /// Checks the conditions on an op that its traits do not express.
 pub type Verify = fn(&OpView<'_>) -> Result<(), Mistake>;
@@ -127,13 +127,29 @@ pub struct Family {
     pub ops: &'static [&'static str],
     /// The definition of each of the ops.
     pub definition: Definition,
+    /// What brought this definition, and the one before it, if there was any.
+    pub since: Option<(Change, Option<&'static Definition>)>,
+}
+
+impl Family {
+    /// The family with a definition that came with `change`; `before` is the one before it.
+    pub const fn since(self, change: Change, before: Option<&'static Definition>) -> Self {
+        Self { since: Some((change, before)), ..self }
+    }
+    /// The definition in this version, if the ops are part of it.
+    pub const fn definition_in(&'static self, shardy: Version) -> Option<&'static Definition> {
+        match self.since {
+            Some((change, before)) if !shardy.has(change) => before,
+            _ => Some(&self.definition),
+        }
+    }
 }
 
 /// Ops of `StableHLO` that have the same definition.
 pub const fn stablehlo(ops: &'static [&'static str], definition: Definition) -> Family {
-    Family { dialect: "stablehlo", ops, definition }
+    Family { dialect: "stablehlo", ops, definition, since: None }
 }
 /// Ops of CHLO that have the same definition.
 pub const fn chlo(ops: &'static [&'static str], definition: Definition) -> Family {
-    Family { dialect: "chlo", ops, definition }
+    Family { dialect: "chlo", ops, definition, since: None }
 }

@@ -35,6 +35,7 @@ pub mod verified;
 mod view;
 pub mod windows;
 
+use crate::shardy::Version;
 pub use attributes::{Attribute, Attributes};
 pub use checker::{constant_ints, Checker};
 pub use definition::Definition;
@@ -49,5 +50,5 @@ pub use view::{OpView, RegionView};
 /// The inferred result types of `op`, with element types that cannot be inferred taken from the types of its
 /// results; `None` if the definition of the op has no inference.
 pub fn infer(op: &OpView<'_>) -> Option<Result<ResultTypes, Mistake>> {
-    definition_of(op.name)?.infer(op)
+    definition_of(op.name, Version::NEWEST)?.infer(op)
 }

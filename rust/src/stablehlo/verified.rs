@@ -6,23 +6,26 @@
 use crate::index::{Id, SignatureId};
 use crate::ir::{is_portable, SignatureCache, SignatureTable};
 use crate::kept::{Kept, Taken};
+use crate::shardy::Version;
 
 /// For each signature, whether an op with it was found valid.
 type Cache = SignatureCache<bool>;
 
-static KEPT: Kept<Cache> = Kept::new();
+/// One for each version, whose definitions of an op may differ.
+static KEPT: [Kept<Cache>; Version::COUNT] = [const { Kept::new() }; Version::COUNT];
 
 /// The signatures that earlier programs had, and those that are found valid now.
 pub struct Verified {
+    shardy: Version,
     cache: Taken<Cache>,
     /// Signatures of this program that the cache does not have as valid.
     found: Vec<SignatureId>,
 }
 
 impl Verified {
-    /// Takes the cache of the process.
-    pub fn take() -> Self {
-        Self { cache: KEPT.take(Cache::default), found: Vec::new() }
+    /// Takes the cache of the process for programs of this version.
+    pub fn take(shardy: Version) -> Self {
+        Self { shardy, cache: KEPT[shardy as usize].take(Cache::default), found: Vec::new() }
     }
     /// Whether an op with the signature `id` was found valid in an earlier program.
     #[inline]
@@ -36,7 +39,7 @@ impl Verified {
     }
     /// Puts the cache back with what was found. Of a program without aliases each key means the same in every program.
     pub fn leave(self, signatures: &SignatureTable, has_aliases: bool) {
-        let Self { mut cache, mut found } = self;
+        let Self { shardy, mut cache, mut found } = self;
         found.retain(|&id| !has_aliases || is_portable(signatures.key(id)));
         let mut are_right = vec![false; if cache.is_empty() { signatures.len() } else { 0 }];
         for id in &found {
@@ -54,16 +57,16 @@ impl Verified {
             }
         }
         cache.rewind();
-        KEPT.leave(cache, SignatureCache::len);
+        KEPT[shardy as usize].leave(cache, SignatureCache::len);
     }
 }
 
 /// Empties the cache. Verifications in progress keep theirs until they end.
 pub fn clear() {
-    KEPT.clear();
+    KEPT.iter().for_each(Kept::clear);
 }
 
 /// Number of signatures in the cache, but for those that a verification has taken.
 pub fn len() -> usize {
-    KEPT.size(SignatureCache::len)
+    KEPT.iter().map(|kept| kept.size(SignatureCache::len)).sum()
 }

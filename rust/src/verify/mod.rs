@@ -37,6 +37,7 @@ mod value;
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::{Id, OpId, RegionId};
 use crate::ir::{Direction, Findings, OpKind, Payload, Program};
+use crate::shardy::Version;
 use crate::stablehlo::{definition_of, Checker};
 use dominance::Successors;
 pub use made::is_at_risk;
@@ -145,7 +146,7 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
 /// What ops called `name` are checked against in addition to their shardings and rules: the verifier's
 /// column in [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
-    if definition_of(name).is_some() {
+    if definition_of(name, Version::NEWEST).is_some() {
         return Some("definition");
     }
     if mpmd::is_defined(name) {

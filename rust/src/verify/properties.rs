@@ -15,7 +15,7 @@ impl Verifier<'_> {
             // Of ops with a definition, attributes without a dialect are checked against that.
             let attrs = self.program.op_attrs(op);
             let is_checked = || attrs.iter().any(|attr| !self.program.str(attr.name).contains('.'));
-            let has_none = match definition_of(name) {
+            let has_none = match definition_of(name, self.program.shardy()) {
                 Some(definition) => definition.attributes.is_empty() && !is_checked(),
                 None => is_terminator,
             };

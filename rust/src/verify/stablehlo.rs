@@ -7,6 +7,9 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::{GroupsByAxes, REPLICA_GROUPS};
 use rustc_hash::FxHashSet;
 
+/// What is said of an attribute that an op may not have.
+const WRONG_KIND: &str = "failed to satisfy constraint: ";
+
 impl Verifier<'_> {
     /// Checks `op` against its definition, or that an op without one is allowed.
     pub(super) fn definition(&mut self, op: OpId) {
@@ -14,8 +17,24 @@ impl Verifier<'_> {
         match checker.check(op) {
             Ok(true) => {}
             Ok(false) => self.without_definition(op),
-            Err(said) => said.into_iter().for_each(|message| self.bare(op, message)),
+            Err(said) => {
+                let name = self.program.op_name(op);
+                for message in said {
+                    let is_parsed = message.contains(WRONG_KIND) && self.is_in_custom_syntax(op);
+                    let parser =
+                        if is_parsed { format!("custom op '{name}' ") } else { String::new() };
+                    self.bare(op, parser + &message);
+                }
+            }
         }
+    }
+    /// Whether the text has `op` in custom syntax: MLIR's parser checks attributes of the syntax.
+    fn is_in_custom_syntax(&self, op: OpId) -> bool {
+        let source = self.program.text().source().as_bytes();
+        self.program.name_span(op).is_some_and(|name| match name.start as usize {
+            0 => true,
+            start => source.get(start - 1) != Some(&b'"'),
+        })
     }
     /// Checks that the meshes that groups of collectives are of are there, once for each signature.
     pub(super) fn meshes_of_groups(&mut self) {

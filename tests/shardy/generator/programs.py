@@ -6,7 +6,7 @@ from random import Random
 
 from shardcore.shardy import default_shardy
 
-from tests.shardy.generator import ops, rare_ops, regions, sdy_ops, templates
+from tests.shardy.generator import ops, rare_ops, reductions, regions, sdy_ops, templates
 from tests.shardy.generator.scope import Callee, Features, Module, Scope, Value
 from tests.shardy.generator.shardings import Style
 
@@ -43,6 +43,8 @@ def _features(rng: Random) -> Features:
         inlined=rng.random() < 0.1,
         named=rng.random() < 0.15,
         rare=rng.random() < 0.2,
+        # Only newer versions have other reductions than the sum.
+        reductions=default_shardy() != "0.10" and rng.random() < 0.1,
         on_arguments=rng.choice([0.2, 0.5, 0.8]),
         annotated=rng.choice([0.0, 0.05, 0.2, 0.5, 0.9]),
     )
@@ -83,6 +85,8 @@ def _add(scope: Scope) -> None:
         rng.choice(makers)(scope, fill)
     elif features.manual and nested and roll < 0.44:
         regions.manual_computation(scope, fill)
+    elif features.reductions and roll < 0.48:
+        reductions.chain(scope)
     elif features.tokens and roll < 0.5:
         ops.tokens(scope)
     elif scope.module.callees and roll < 0.55:

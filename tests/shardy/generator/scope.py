@@ -50,6 +50,7 @@ class Features:
     named: bool = False
     inlined: bool = False
     rare: bool = False
+    reductions: bool = False
     annotated: float = 0.2
     on_arguments: float = 0.4
 

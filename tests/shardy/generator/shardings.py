@@ -37,26 +37,26 @@ def sharding(
         piece
         for axis, size in mesh.axes
         if axis not in taken
-        for piece in _pieces(rng, axis, size, style)
+        for piece in pieces_of(rng, axis, size, style)
     ]
     rng.shuffle(free)
     left = free
     dims = []
     for size in shape:
         axes, left = _axes_of_dim(rng, size, left, style)
-        dims.append(_dim(rng, axes, style))
+        dims.append(dim(rng, axes, style))
     text = f"{mesh.reference}, [{', '.join(dims)}]"
     order = {axis: at for at, (axis, _) in enumerate(mesh.axes)}
     for key, chance in (("replicated", style.replicated), ("unreduced", style.unreduced)):
         if left and rng.random() < chance:
             count = rng.randint(1, len(left))
             chosen, left = left[:count], left[count:]
-            listed = _merge(sorted(chosen, key=lambda piece: (order[piece[0]], piece[1] or (0, 0))))
+            listed = sorted_axes(chosen, order)
             reduction = ""
             if key == "unreduced" and style.other_reductions > 0:
                 is_other = rng.random() < style.other_reductions
                 reduction = rng.choice(["max", "min"]) if is_other else ""
-            text += f", {key}={reduction}{{{', '.join(map(_axis, listed))}}}"
+            text += f", {key}={reduction}{{{', '.join(listed)}}}"
     return text
 
 
@@ -67,7 +67,7 @@ def fully_open(mesh: Mesh, shape: Sequence[int]) -> str:
 Piece = tuple[str, Part | None, int]
 
 
-def _pieces(rng: Random, axis: str, size: int, style: Style) -> list[Piece]:
+def pieces_of(rng: Random, axis: str, size: int, style: Style) -> list[Piece]:
     """The whole axis, or pieces that make it up, of which some may be left out."""
     if size in (1, 2, 3, 5, 7) or rng.random() > style.sub_axes:
         return [(axis, None, size)]
@@ -82,7 +82,7 @@ def _pieces(rng: Random, axis: str, size: int, style: Style) -> list[Piece]:
     return rng.sample(pieces, rng.randint(1, len(pieces)))
 
 
-def _extent(piece: Piece) -> int:
+def extent(piece: Piece) -> int:
     return piece[1][1] if piece[1] else piece[2]
 
 
@@ -93,11 +93,11 @@ def _axes_of_dim(
     left = []
     shards = 1
     for piece in free:
-        divides = size % (shards * _extent(piece)) == 0
+        divides = size % (shards * extent(piece)) == 0
         wanted = style.density if divides else style.density * style.uneven
         if rng.random() < wanted:
             axes.append(piece)
-            shards *= _extent(piece)
+            shards *= extent(piece)
         else:
             left.append(piece)
     return axes, left
@@ -116,12 +116,18 @@ def _merge(pieces: list[Piece]) -> list[Piece]:
     return merged
 
 
+def sorted_axes(pieces: list[Piece], order: dict[str, int]) -> list[str]:
+    """The pieces as lists of axes have them that are no dims; `order` is that of the mesh."""
+    ordered = sorted(pieces, key=lambda piece: (order[piece[0]], piece[1] or (0, 0)))
+    return [*map(_axis, _merge(ordered))]
+
+
 def _axis(piece: Piece) -> str:
     axis, part, _ = piece
     return f'"{axis}":({part[0]}){part[1]}' if part else f'"{axis}"'
 
 
-def _dim(rng: Random, axes: list[Piece], style: Style) -> str:
+def dim(rng: Random, axes: list[Piece], style: Style) -> str:
     is_open = rng.random() < style.open_dims
     parts = [*map(_axis, _merge(axes)), *["?"] * is_open]
     has_priority = parts and rng.random() < style.priorities

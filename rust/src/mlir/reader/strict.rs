@@ -47,6 +47,33 @@ fn is_inherent(op: &str, kind: OpKind, name: &str) -> bool {
         _ if axes_attribute(kind).is_some() => {
             name == "out_sharding" || axes_attribute(kind) == Some(name)
         }
-        _ => op == "arith.constant" && name == "value",
+        _ => op.strip_prefix("arith.").is_some_and(|op| is_inherent_of_arith(op, name)),
+    }
+}
+
+/// Whether attribute `name` is part of the custom syntax of op `op` of `arith`.
+fn is_inherent_of_arith(op: &str, name: &str) -> bool {
+    match name {
+        "value" => op == "constant",
+        "overflowFlags" => matches!(op, "addi" | "subi" | "muli" | "shli" | "trunci"),
+        "isExact" => matches!(op, "divsi" | "divui" | "shrsi" | "shrui"),
+        "nonNeg" => matches!(op, "extui" | "uitofp" | "index_castui"),
+        "roundingmode" => matches!(op, "addf" | "subf" | "mulf" | "divf" | "truncf"),
+        "fastmath" => matches!(
+            op,
+            "addf"
+                | "subf"
+                | "mulf"
+                | "divf"
+                | "remf"
+                | "negf"
+                | "maximumf"
+                | "minimumf"
+                | "maxnumf"
+                | "minnumf"
+                | "extf"
+                | "truncf"
+        ),
+        _ => false,
     }
 }

@@ -34,7 +34,6 @@ pub struct State<'a> {
     current_mesh: MeshId,
     wanted_mesh: MeshId,
     unreduced: Vec<AxisRef>,
-    reduction_op: ReductionOp,
     /// The current axes of each dim.
     pub current: Vec<Vec<AxisRef>>,
     pub incoming: Vec<Vec<AxisRef>>,
@@ -66,7 +65,7 @@ impl<'a> State<'a> {
         let current = incoming.clone();
         let (current_mesh, wanted_mesh) = (program.mesh_of(source), program.mesh_of(target));
         let mesh = program.meshes()[current_mesh].mesh.clone();
-        let TensorSharding { unreduced, reduction_op, .. } = program.shardings()[target].clone();
+        let unreduced = program.shardings()[target].unreduced.clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
             let pairs = incoming.iter().zip(outgoing.iter());
@@ -86,7 +85,6 @@ impl<'a> State<'a> {
             current_mesh,
             wanted_mesh,
             unreduced,
-            reduction_op,
             current,
             incoming,
             outgoing,
@@ -213,7 +211,8 @@ impl<'a> State<'a> {
             dims: dims.collect(),
             replicated: Vec::new(),
             unreduced: self.unreduced.clone(),
-            reduction_op: self.reduction_op,
+            // Shardy does not say here how they are reduced.
+            reduction_op: ReductionOp::Sum,
         };
         let sharding = self.program.intern_sharding(sharding);
         let at = self.program.before(self.op);

@@ -2,7 +2,7 @@
 
 use super::elementwise::like_operands;
 use super::reducer::{accumulators, check_reducer};
-use super::replica_groups::{check_broadcast_groups, check_groups, check_pairs, GroupNeeds};
+use super::replica_groups::{check_groups, check_pairs, GroupNeeds};
 use crate::mlir::AttrValue;
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint as takes;
@@ -22,18 +22,17 @@ pub const FAMILIES: &[Family] = &[
     stablehlo(&["all_reduce"], ALL_REDUCE),
     stablehlo(&["reduce_scatter"], REDUCE_SCATTER),
     stablehlo(&["all_to_all"], ALL_TO_ALL),
-    stablehlo(&["collective_broadcast"], BROADCAST),
     stablehlo(&["collective_permute"], PERMUTE),
     stablehlo(&["cross-replica-sum"], CROSS_REPLICA_SUM),
     stablehlo(&["async_start"], ASYNC_START),
     stablehlo(&["async_done"], ASYNC_DONE),
 ];
 
-const GROUPS: AttributeDefinition = required("replica_groups", Kind::ReplicaGroups);
+pub const GROUPS: AttributeDefinition = required("replica_groups", Kind::ReplicaGroups);
 /// The attribute `channel_handle`.
 pub const CHANNEL: Kind =
     Kind::Of("stablehlo", "channel_handle", "two 64-bit integers 'handle' and 'type'");
-const GLOBAL_IDS: AttributeDefinition = optional("use_global_device_ids", Kind::Unit);
+pub const GLOBAL_IDS: AttributeDefinition = optional("use_global_device_ids", Kind::Unit);
 
 const ALL_GATHER: Definition = Definition {
     operands: &[many(takes::TENSOR)],
@@ -48,7 +47,7 @@ const ALL_GATHER: Definition = Definition {
     verify: Some(verify_all_gather),
     ..NOTHING
 };
-const ALL_REDUCE: Definition = Definition {
+pub const ALL_REDUCE: Definition = Definition {
     operands: &[many(takes::TENSOR)],
     results: &[many(takes::TENSOR)],
     attributes: &[GROUPS, optional("channel_handle", CHANNEL), GLOBAL_IDS],
@@ -85,22 +84,17 @@ const ALL_TO_ALL: Definition = Definition {
     infer: Some(all_to_all),
     ..NOTHING
 };
-const BROADCAST: Definition = Definition {
+const PERMUTE: Definition = Definition {
     operands: &[one(takes::TENSOR)],
     results: &[one(takes::TENSOR)],
-    attributes: &[GROUPS, optional("channel_handle", CHANNEL)],
-    traits: &[Trait::SameElements],
-    verify: Some(|op| check_broadcast_groups(op.attributes)),
-    infer: Some(like_operands),
-    ..NOTHING
-};
-const PERMUTE: Definition = Definition {
     attributes: &[
         required("source_target_pairs", Kind::I64Elements),
         optional("channel_handle", CHANNEL),
     ],
+    traits: &[Trait::SameElements],
     verify: Some(|op| check_pairs(op.attributes)),
-    ..BROADCAST
+    infer: Some(like_operands),
+    ..NOTHING
 };
 const CROSS_REPLICA_SUM: Definition = Definition {
     operands: &[one(takes::TENSOR)],
@@ -135,7 +129,7 @@ fn has_global_ids(op: &OpView<'_>) -> bool {
     op.attributes.get("use_global_device_ids").is_some()
 }
 
-fn group_needs(op: &OpView<'_>, is_uniform: bool) -> GroupNeeds {
+pub fn group_needs(op: &OpView<'_>, is_uniform: bool) -> GroupNeeds {
     GroupNeeds { is_uniform, is_global: has_global_ids(op), size: None }
 }
 
@@ -180,7 +174,7 @@ fn verify_all_gather(op: &OpView<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn check_channel(op: &OpView<'_>) -> Result<(), Mistake> {
+pub fn check_channel(op: &OpView<'_>) -> Result<(), Mistake> {
     let channel = channel(op);
     ensure(!has_global_ids(op) || channel > 0, || {
         format!("channel_id must be positive when useGlobalDeviceIds is set but got: {channel}")
@@ -188,7 +182,7 @@ fn check_channel(op: &OpView<'_>) -> Result<(), Mistake> {
 }
 
 /// Checks that the computation reduces elements of `operand`.
-fn check_computation(op: &OpView<'_>, operand: &Tensor) -> Result<(), Mistake> {
+pub fn check_computation(op: &OpView<'_>, operand: &Tensor) -> Result<(), Mistake> {
     let init_value = Tensor::scalar(operand.element.clone());
     check_reducer(op.region(0)?, &[operand], &[&init_value], &[])
 }
@@ -200,13 +194,17 @@ fn verify_all_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
 }
 
 fn all_reduce(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
-    let operands = op.all_operands()?;
-    let element = accumulators(op.region(0)?, &operands).into_iter().next();
-    let like = |operand: &Tensor| {
+    reduced(op, &op.all_operands()?)
+}
+
+/// The types of what the computation makes of `operands`.
+pub fn reduced(op: &OpView<'_>, operands: &[&Tensor]) -> Result<ResultTypes, Mistake> {
+    let element = accumulators(op.region(0)?, operands).into_iter().next();
+    let like = |operand: &&Tensor| {
         let element = element.clone().ok_or_else(Mistake::silent)?;
         Ok(operand.with_element(element).into())
     };
-    operands.into_iter().map(like).collect()
+    operands.iter().map(like).collect()
 }
 
 fn verify_reduce_scatter(op: &OpView<'_>) -> Result<(), Mistake> {

@@ -17,6 +17,7 @@ mod ragged_dot;
 mod reducer;
 mod reduction;
 mod replica_groups;
+mod rooted;
 mod scan;
 mod scatter;
 mod shape;
@@ -25,9 +26,10 @@ mod token;
 mod window;
 
 use super::definition::{Definition, Family};
+use crate::shardy::Version;
 
 /// All families.
-static FAMILIES: [&[Family]; 21] = [
+static FAMILIES: [&[Family]; 22] = [
     elementwise::FAMILIES,
     shape::FAMILIES,
     movement::FAMILIES,
@@ -42,6 +44,7 @@ static FAMILIES: [&[Family]; 21] = [
     control_flow::FAMILIES,
     call::FAMILIES,
     collective::FAMILIES,
+    rooted::FAMILIES,
     token::FAMILIES,
     linalg::FAMILIES,
     normalization::FAMILIES,
@@ -101,8 +104,8 @@ const fn slot_of(dialect: &str, op: &str) -> usize {
     hash % NUM_SLOTS
 }
 
-/// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO.
-pub fn definition_of(name: &str) -> Option<&'static Definition> {
+/// The definition of the op called `name` in the version `shardy`; `None` if it is none of its `StableHLO` or CHLO.
+pub fn definition_of(name: &str, shardy: Version) -> Option<&'static Definition> {
     let dot = name.bytes().position(|byte| byte == b'.')?;
     let (dialect, op) = (&name[..dot], &name[dot + 1..]);
     let mut slot = slot_of(dialect, op);
@@ -110,7 +113,7 @@ pub fn definition_of(name: &str) -> Option<&'static Definition> {
         let (list, at, place) = SLOTS[slot]?;
         let family = &FAMILIES[usize::from(list)][usize::from(at)];
         if family.ops[usize::from(place)] == op && family.dialect == dialect {
-            return Some(&family.definition);
+            return family.definition_in(shardy);
         }
         slot = (slot + 1) % NUM_SLOTS;
     }

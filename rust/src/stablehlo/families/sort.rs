@@ -1,5 +1,6 @@
 //! Sorting, and the largest elements.
 
+use crate::shardy::Change;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
     chlo, many, one, optional, required, stablehlo, Definition, Family, Regions, NOTHING,
@@ -12,7 +13,10 @@ use crate::stablehlo::traits::Trait;
 use crate::stablehlo::types::{Sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
 
-pub const FAMILIES: &[Family] = &[stablehlo(&["sort"], SORT), chlo(&["top_k"], TOP_K)];
+pub const FAMILIES: &[Family] = &[
+    stablehlo(&["sort"], SORT),
+    chlo(&["top_k"], TOP_K).since(Change::StableTopK, Some(&OLDER_TOP_K)),
+];
 
 const SORT: Definition = Definition {
     operands: &[many(takes::TENSOR)],
@@ -28,10 +32,11 @@ const ANY_TENSOR: Constraint = &[Alternative::Tensor(Form::Any, takes::ALL_PER_A
 const TOP_K: Definition = Definition {
     operands: &[one(ANY_TENSOR)],
     results: &[one(ANY_TENSOR), one(ANY_TENSOR)],
-    attributes: &[required("k", I64)],
+    attributes: &[required("k", I64), optional("is_stable", Kind::Bool)],
     infer: Some(top_k),
     ..NOTHING
 };
+static OLDER_TOP_K: Definition = Definition { attributes: &[required("k", I64)], ..TOP_K };
 
 fn sort(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let like = |operand: &Tensor| operand.clone().into();
