@@ -201,6 +201,18 @@ LATER = {
         "%r = stablehlo.negate %a : tensor<7xf32>",
         T7,
     ),
+    # The slice of the result is what the function returns.
+    "returned convolution": (
+        "%k = stablehlo.constant dense<2.0> : tensor<3x1x1xf32>\n"
+        "%i = stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<7xf32>) -> tensor<1x7x1xf32>\n"
+        '%1 = sdy.all_slice [{}, {"y"}, {}] %i out_sharding=<@mesh, [{}, {"y"}, {}]> : '
+        "tensor<1x7x1xf32>\n"
+        "%r = stablehlo.convolution(%1, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], "
+        "window = {pad = [[0, 0]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64, "
+        "sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}]>]>} : "
+        "(tensor<1x7x1xf32>, tensor<3x1x1xf32>) -> tensor<1x5x1xf32>",
+        "tensor<1x5x1xf32>",
+    ),
 }
 # What leaves casts, which the later version refuses.
 LEAVES_CASTS = {

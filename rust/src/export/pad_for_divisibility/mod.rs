@@ -246,8 +246,11 @@ impl Conversion {
     /// Whether an op has to see a value with another type than the value has.
     fn leaves_casts(&self, program: &Program) -> bool {
         let is_used = |cast: &ValueId| program.uses(*cast).next().is_some();
-        let is_cast =
-            |value: ValueId| program.uses(value).any(|slot| !self.is_converted(program.user(slot)));
+        let is_cast = |value: ValueId| {
+            let latest = self.replaced.get(&value).copied().unwrap_or(value);
+            program.type_of(latest) != self.original_type(program, value)
+                && program.uses(value).any(|slot| !self.is_converted(program.user(slot)))
+        };
         self.casts.values().any(is_used) || self.changed_values().into_iter().any(is_cast)
     }
     /// Casts the operands of ops that were not converted back to their old types.
