@@ -24,11 +24,12 @@
 //! | 7 | [`mlir`] |
 //! | 8 | [`stablehlo`] |
 //! | 9 | [`verify`], [`rules`], [`partition`] |
-//! | 10 | [`propagation`], [`export`], [`cost`], [`spmd`] |
-//! | 11 | [`import`], [`op_table`] |
-//! | 12 | [`pipeline`] |
-//! | 13 | [`caches`], [`explain`], [`module`], [`session`] |
-//! | 14 | `python` |
+//! | 10 | [`inlining`], [`propagation`], [`export`], [`spmd`] |
+//! | 11 | [`import`], [`work`] |
+//! | 12 | [`compilers`], [`op_table`] |
+//! | 13 | [`cost`], [`pipeline`] |
+//! | 14 | [`caches`], [`explain`], [`module`], [`session`] |
+//! | 15 | `python` |
 
 /// A separate allocator keeps the tables of a program together, apart from other memory of the process, and reuses
 /// the memory of one program for the next.
@@ -39,6 +40,7 @@ pub mod attribute;
 pub mod axis;
 pub mod bitset;
 pub mod caches;
+pub mod compilers;
 pub mod context;
 pub mod cost;
 pub mod diagnostics;
@@ -48,6 +50,7 @@ pub mod export;
 pub mod import;
 pub mod index;
 pub mod inline_list;
+pub mod inlining;
 pub mod ir;
 pub mod kept;
 pub mod layout;
@@ -74,6 +77,7 @@ pub mod stablehlo;
 pub mod suggest;
 pub mod totals;
 pub mod verify;
+pub mod work;
 
 pub use error::{Code, Diagnostic, Error, Result};
 pub use ir::Program;

@@ -4,13 +4,13 @@
 //! missing for a new op. `tests/contract/test_ops.py` adds the column of the simulator, which is in Python, and
 //! checks that a reason is given for every empty cell.
 
-use crate::cost::work;
 use crate::export::pad_for_divisibility::ShapeRule;
 use crate::ir::{EdgeSpec, OpInfo, OpKind, Syntax, OPS};
 use crate::propagation::has_identity_rule;
 use crate::rules::{legalized_families, table};
 use crate::spmd;
 use crate::verify;
+use crate::work::ops;
 use std::collections::BTreeSet;
 
 /// How the parts of the engine handle one op; `None` if a part does not.
@@ -41,7 +41,7 @@ pub fn rows() -> Vec<OpRow> {
 
 fn names() -> BTreeSet<&'static str> {
     let rules = table::FAMILIES.iter().chain(legalized_families()).flat_map(|family| family.ops);
-    let costs = work::Family::all().flat_map(|family| family.ops);
+    let costs = ops::Family::all().flat_map(|family| family.ops);
     let infos = OPS.iter().map(|info| info.name);
     infos.chain(rules.copied()).chain(costs.copied()).collect()
 }
@@ -56,7 +56,7 @@ fn row(name: &'static str) -> OpRow {
         }),
         verification: verify::checks_of(name),
         rule: rule(name),
-        cost: work::Family::of(name).map(|family| family.name),
+        cost: ops::Family::of(name).map(|family| family.name),
         padding: padding(name),
         partitioning: spmd::Treatment::name_of(name),
     }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 const NONE: u32 = u32::MAX;
 
 /// The buffer that each value of a program is in, while its block runs.
-pub(super) struct Places(Vec<u32>);
+pub(crate) struct Places(Vec<u32>);
 
 impl Places {
     /// Of `count` values, none of which is in a buffer.
@@ -32,7 +32,7 @@ impl Places {
 type Buffer = (ValueId, u128, u32);
 
 /// The state of a run through a block.
-pub(super) struct Run {
+pub(crate) struct Run {
     pub now: u128,
     /// Bytes of the results of the current op.
     pub made: u128,

@@ -1,14 +1,14 @@
 //! The collectives of a per-device program: kind, axes, bytes, number of runs, and the op that required each.
 
-use super::execution::Execution;
 use super::groups::KnownGroups;
-use super::inline::Inlined;
 use super::local::Local;
-use super::works::Works;
 use crate::axis::AxisRef;
 use crate::error::Span;
 use crate::index::{MeshId, OpId, ValueId};
+use crate::inlining::inline::Inlined;
 use crate::ir::Program;
+use crate::work::cached::Works;
+use crate::work::execution::Execution;
 
 /// The kind of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ impl CollectiveKind {
             Self::Other => "other",
         }
     }
-    pub(super) fn of_name(name: &str) -> Self {
+    pub(crate) fn of_name(name: &str) -> Self {
         match name.split_once('.').map_or(name, |(_, op)| op) {
             "all_gather" => Self::AllGather,
             "reduce_scatter" => Self::ReduceScatter,
@@ -77,7 +77,7 @@ pub struct Collective {
 }
 
 /// Describes `op`, a collective of `inlined`, which is the program of `local`.
-pub(super) fn collective<'a>(
+pub(crate) fn collective<'a>(
     local: Local<'_>,
     (inlined, op): (&'a Inlined<'_>, OpId),
     works: &mut Works<'_>,
@@ -121,7 +121,7 @@ pub(super) fn collective<'a>(
 }
 
 /// Bytes that a device has of the array once it is gathered among `devices`, each time that `op`, a collective, runs.
-pub(super) fn bytes_moved(
+pub(crate) fn bytes_moved(
     program: &Program,
     works: &mut Works<'_>,
     op: OpId,

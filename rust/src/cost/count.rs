@@ -3,22 +3,22 @@
 use super::collectives::collective;
 use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
-use super::execution::Execution;
-use super::fusion::Fusion;
 use super::groups::KnownGroups;
-use super::host::host_order;
-use super::inline::Inlined;
 use super::local::Local;
 use super::memory::{Liveness, Memory};
-use super::schedule::Schedule;
 use super::steps::{Order, RowsOfOp};
-use super::work::estimate::Estimates;
-use super::work::{Movement, Work};
-use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Sequence, Uncounted, WorkKind};
+use crate::compilers::accelerator::fusion::Fusion;
+use crate::compilers::accelerator::schedule::Schedule;
+use crate::compilers::xla_cpu::host_order;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, IdVec, OpId, SignatureId, StrId};
+use crate::inlining::inline::Inlined;
 use crate::ir::{OpKind, OpTraits, Program};
+use crate::work::cached::{Outcome, Works};
+use crate::work::execution::Execution;
+use crate::work::ops::estimate::Estimates;
+use crate::work::ops::{Movement, Work};
 use rustc_hash::FxHashMap;
 
 /// The place of what no other op is like.
@@ -38,7 +38,7 @@ struct Alike {
 }
 
 /// The sums of a walk so far.
-pub(super) struct Count<'a> {
+pub(crate) struct Count<'a> {
     local: Local<'a>,
     inlined: &'a Inlined<'a>,
     program: &'a Program,

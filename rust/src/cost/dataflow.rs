@@ -3,11 +3,11 @@
 //! Every op of a block that runs is a task. A task needs the tasks that make its operands, and, if it has regions, those that
 //! make what its regions capture. Linear in the operands of the program, times the nesting depth for captured values.
 
-use super::execution::Execution;
 use super::steps::RowsOfOp;
-use super::works::Works;
 use crate::index::{BlockId, Id, OpId};
 use crate::ir::{Program, ValueDef};
+use crate::work::cached::Works;
+use crate::work::execution::Execution;
 
 /// One op.
 #[derive(Clone, Copy, Debug, Default)]

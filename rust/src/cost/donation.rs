@@ -3,10 +3,10 @@
 //! `tf.aliasing_output = 2 : i32` on an argument gives its memory to output 2. `jax.buffer_donor = true`
 //! leaves the choice to the compiler, which takes the first output of the same size without an argument.
 
-use super::tensors::Tensors;
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
 use crate::mlir::AttrValue;
+use crate::work::tensors::Tensors;
 
 /// Pairs of the index of an output and the argument whose memory it takes.
 pub fn donated_arguments(

@@ -5,7 +5,7 @@ const BITS: usize = u64::BITS as usize;
 
 /// Numbers below a bound. Adding one and taking the least take time logarithmic in the bound, to the base of [`BITS`].
 #[derive(Debug, Default)]
-pub(super) struct InOrder {
+pub(crate) struct InOrder {
     /// A bit for each number; then, level by level, a bit for each word of the level below that is not 0. The last level has one
     /// word.
     levels: Vec<Vec<u64>>,

@@ -1,7 +1,7 @@
 //! A per-device program beside the program that it was made from.
 
-use super::inline::Originals;
 use crate::index::{Id, MeshId, OpId, ValueId};
+use crate::inlining::inline::Originals;
 use crate::ir::{OpKind, Program};
 
 /// A per-device program, and its source. The ops and values that partitioning kept have the ids that they have in the source,

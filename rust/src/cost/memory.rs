@@ -8,29 +8,21 @@
 //! An output takes the memory of the argument that is donated to it if that has no later use.
 
 use super::buffers::{Places, Run};
-use super::execution::Execution;
-use super::fusion::Fusion;
-use super::schedule::Schedule;
-use super::work::Movement;
-use super::works::Works;
+use crate::compilers::accelerator::fusion::Fusion;
+use crate::compilers::accelerator::schedule::Schedule;
+use crate::compilers::Live;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
+use crate::work::cached::Works;
+use crate::work::execution::Execution;
+use crate::work::ops::Movement;
 use rustc_hash::FxHashMap;
-
-/// A value that is live at the peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Live {
-    /// The value.
-    pub value: ValueId,
-    /// Its bytes on one device.
-    pub bytes: u128,
-}
 
 /// The most memory that one device takes at once.
 #[derive(Clone, Debug, Default)]
 pub struct Peak {
-    /// The most bytes that are live at once, as XLA assigns memory on hosts ([`super::host`]).
+    /// The most bytes that are live at once, as XLA assigns memory on hosts ([`crate::compilers::xla_cpu`]).
     pub bytes: u128,
     /// The op at which that many bytes are live.
     pub op: Option<OpId>,

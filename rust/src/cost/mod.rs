@@ -2,12 +2,12 @@
 //!
 //! Its values have local shapes. [`local`] finds what its source program says of it: names, shardings, meshes.
 //!
-//! 0. [`inline`]: inlines calls, along the call graph of [`calls`].
-//! 1. [`tensors`]: bytes of each value.
-//! 2. [`work`]: flops of each op, by family; [`works`] looks them up by signature and shapes.
-//! 3. [`execution`]: the number of runs of each block, from calls, [`trips`] of loops, and branches.
-//! 4. [`fusion`]: which values are written to memory.
-//! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`]).
+//! 0. [`inline`](mod@crate::inlining::inline): inlines calls, along the call graph of [`call_graph`](mod@crate::inlining::call_graph).
+//! 1. [`tensors`](mod@crate::work::tensors): bytes of each value.
+//! 2. [`ops`](mod@crate::work::ops): flops of each op, by family; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
+//! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, [`trips`](mod@crate::work::trips) of loops, and branches.
+//! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are written to memory.
+//! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`](mod@crate::compilers::accelerator::schedule)).
 //! 6. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
 //! 7. [`steps`]: the ops in the order in which they run.
 //! 8. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
@@ -21,52 +21,42 @@
 //! are captured by nested regions, which take time in proportion to the nesting depth.
 
 mod buffers;
-pub mod calls;
 pub mod collectives;
 pub mod combine;
 mod count;
 pub mod dataflow;
 pub mod donation;
-pub mod execution;
-pub mod fusion;
 pub mod groups;
-pub mod host;
 mod in_order;
-pub mod inline;
 pub mod local;
 pub mod memory;
-pub mod schedule;
 pub mod steps;
 mod stream;
-pub mod tensors;
 pub mod timeline;
 pub mod traffic;
-pub mod trips;
-pub mod work;
-pub mod works;
 
 #[cfg(test)]
 mod tests;
 
+use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
+use crate::compilers::xla_cpu::cost_analysis::{once, Once};
+use crate::compilers::xla_cpu::host_peak;
+use crate::compilers::xla_cpu::passes::simplification::simplified;
 use crate::error::Span;
 use crate::index::{OpId, StrId, ValueId};
+use crate::inlining::inline::Inlined;
+use crate::work::cached::Works;
+use crate::work::execution::{Execution, Loop};
+use crate::work::ops::estimate::Estimates;
+use crate::work::ops::unit::Unit;
+use crate::work::ops::Work;
 use collectives::Collective;
 use count::Count;
 use dataflow::Dataflow;
 use donation::donated_of_entry;
-use execution::{Execution, Loop};
-use host::host_peak;
-use host::lifetimes::{allocated, lifetimes, Lifetimes};
-use host::once::{once, Once};
-use host::simplified::simplified;
-use inline::Inlined;
 use local::Local;
 use memory::{Memory, Peak};
 use steps::{RowsOfOp, Step};
-use work::estimate::Estimates;
-use work::unit::Unit;
-use work::Work;
-use works::Works;
 
 /// What ops that take equally long have in common: element type, what computes them, work and traffic of one run, whether they
 /// are collectives.
@@ -158,7 +148,7 @@ pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
 pub struct Sequence {
     /// The ops in that order.
     pub steps: Vec<Step>,
-    /// The most bytes that are live at once in the order that needs less memory of those in [`schedule`].
+    /// The most bytes that are live at once in the order that needs less memory of those in [`schedule`](mod@crate::compilers::accelerator::schedule).
     pub least_peak_bytes: u128,
 }
 

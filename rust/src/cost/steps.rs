@@ -3,11 +3,11 @@
 //! Ops of the entry function run in the order whose memory counts; those of regions and of functions that are not
 //! inlined follow the op that encloses or calls them, at the first call.
 
-use super::execution::Execution;
-use super::inline::Originals;
 use crate::error::Span;
 use crate::index::{BlockId, Id, OpId};
+use crate::inlining::inline::Originals;
 use crate::ir::Program;
+use crate::work::execution::Execution;
 use rustc_hash::FxHashSet;
 
 /// An op that takes time or sends data.

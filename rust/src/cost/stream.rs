@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 
 /// A time in seconds, which is never NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Seconds(pub f64);
+pub(crate) struct Seconds(pub f64);
 
 impl Eq for Seconds {}
 
@@ -25,7 +25,7 @@ impl Ord for Seconds {
 
 /// Tasks that wait for one stream.
 #[derive(Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// When it has run the tasks that it took.
     pub free: f64,
     /// The collective that ran last.

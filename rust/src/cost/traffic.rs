@@ -1,13 +1,13 @@
 //! What the collectives of a program of one device move, and nothing else of its cost: enough to say what a device sends.
 
 use super::collectives::{bytes_moved, CollectiveKind};
-use super::execution::Execution;
 use super::groups::KnownGroups;
-use super::inline::Inlined;
 use super::local::Local;
-use super::work::Measure;
-use super::works::Works;
+use crate::inlining::inline::Inlined;
 use crate::ir::Program;
+use crate::work::cached::Works;
+use crate::work::execution::Execution;
+use crate::work::ops::Measure;
 use rustc_hash::FxHashMap;
 
 /// Collectives that are alike.

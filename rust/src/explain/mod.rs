@@ -19,8 +19,8 @@ mod names;
 mod source;
 mod tensors;
 
-use crate::cost::calls::Calls;
 use crate::index::{Id, OpId, ShardingId, ValueId};
+use crate::inlining::call_graph::Calls;
 use crate::ir::{Direction, OpKind, Payload, Program, ValueDef};
 use crate::propagation::explain::{AxisName, Code, Explanation, Neighbours, Path, Place};
 use crate::propagation::observe::Slot;

@@ -6,8 +6,8 @@
 //! Source: the canonicalization of `while` in MLIR, XLA's `OpenWhileFreeVarsShardingPass` and `PrepareForExport`.
 
 use super::hlo_loops::{bodies, is_constant, reached, rewrite, Form, Role};
-use crate::cost::inline::Originals;
 use crate::index::{OpId, ValueId};
+use crate::inlining::inline::Originals;
 use crate::ir::{InsertPoint, OpKind, Place, Program, ValueDef};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashSet;

@@ -9,9 +9,9 @@
 //! XLA. Both precede the inlining of calls.
 
 use super::hlo_form::is_splat;
-use crate::cost::calls::Calls;
-use crate::cost::inline::Originals;
 use crate::index::{BlockId, FuncId, Id, OpId, TypeId, ValueId};
+use crate::inlining::call_graph::Calls;
+use crate::inlining::inline::Originals;
 use crate::ir::{NewOp, OpKind, Place, Program, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -8,8 +8,8 @@
 //!
 //! Source: the canonicalization patterns of `xla/mlir_hlo/mhlo/IR/hlo_ops.cc`.
 
-use crate::cost::inline::Originals;
 use crate::index::{OpId, ValueId};
+use crate::inlining::inline::Originals;
 use crate::ir::{int_array, OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;

@@ -9,7 +9,6 @@ use super::run_options::RunOptions;
 use super::why::PyExplainer;
 use super::work::{install_edges, run, work};
 use crate::context::Progress;
-use crate::cost::work::Family;
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
@@ -17,6 +16,7 @@ use crate::memory;
 use crate::module::Step;
 use crate::pipeline::{Completion, Pipeline};
 use crate::verify::verify_made;
+use crate::work::ops::Family;
 use pyo3::prelude::*;
 use std::sync::Arc;
 

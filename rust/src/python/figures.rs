@@ -15,15 +15,15 @@ use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
-use crate::cost::work::estimate::{Estimate, Estimates};
-use crate::cost::work::unit::Unit;
-use crate::cost::work::Work;
 use crate::cost::{
     local_cost, local_host_bytes, local_lifetimes, local_once, local_peak, sequence,
 };
 use crate::cost::{ProgramCost, Sequence, WorkKind};
 use crate::index::{Id, MeshId, SignatureId};
 use crate::ir::{Program, Type};
+use crate::work::ops::estimate::{Estimate, Estimates};
+use crate::work::ops::unit::Unit;
+use crate::work::ops::Work;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

@@ -1,8 +1,8 @@
 //! `Origin`: the program that a per-device program was made from, and what became of its ops.
 
-use crate::cost::inline::Originals;
 use crate::cost::local::Local;
 use crate::index::OpId;
+use crate::inlining::inline::Originals;
 use crate::ir::Program;
 use crate::spmd::outcome::Outcome;
 use crate::spmd::steps::Steps;

@@ -11,7 +11,7 @@ use super::rules::RulesThen;
 use super::run_options::RunOptions;
 use super::sharding::PyTensorSharding;
 use super::work::{install_edges, work};
-use crate::cost::inline::Originals;
+use crate::inlining::inline::Originals;
 use crate::ir::Program;
 use crate::propagation::replay::{Path, Replayed};
 use crate::session::{Preparation, Prepared, Target};

@@ -2,9 +2,9 @@
 
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
-use crate::cost::inline::{Inlined, Originals};
 use crate::import::hlo_loops::Loops;
 use crate::import::{hlo_captures, hlo_dead, hlo_form, hlo_order, hlo_simplified};
+use crate::inlining::inline::{Inlined, Originals};
 use crate::ir::Program;
 use crate::rules::Registry;
 use crate::sharding::TensorSharding;

@@ -1,0 +1,128 @@
+//! What blocks inside the ops of the entry function keep in the memory of outputs, as long as that is free.
+//!
+//! What a branch returns is where the result is that it makes. Of others the largest come first, each to the smallest output
+//! that has room for it; what the entry function itself would keep there gives way to what is larger.
+//!
+//! Source: XLA's `BufferAssigner`.
+
+use crate::compilers::xla_cpu::buffer_assignment::heap::Temporary;
+use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::{Span, Spans};
+use std::cmp::Reverse;
+
+/// The most outputs that are tried for each.
+const MAX_TRIED: usize = 16;
+
+/// Something of the entry function that is in the memory of an output.
+pub struct Tenant {
+    /// Its bytes.
+    pub bytes: u128,
+    /// The first and the last moment of it.
+    pub span: (u32, u32),
+    /// Whether it has to be there: it is the output itself, or an argument that is donated to that.
+    pub is_owner: bool,
+}
+
+/// The memory of outputs.
+#[derive(Default)]
+pub struct Rooms {
+    /// What is in each, by moments.
+    rooms: Vec<Spans>,
+    /// Their places by size, those that were added last first.
+    by_size: Vec<(u128, Reverse<u32>)>,
+    /// What else the entry function would keep there.
+    tenants: Vec<(Temporary, u32)>,
+}
+
+impl Rooms {
+    /// Adds an output of so many `bytes`, with what is in it; none of these overlap, and the last is the output itself.
+    pub fn add(&mut self, bytes: u128, tenants: Vec<Tenant>) {
+        let room = self.rooms.len() as u32;
+        let mut owners = tenants.iter().filter(|tenant| tenant.is_owner).map(|tenant| Span {
+            first: tenant.span.0,
+            last: tenant.span.1,
+            item: 0,
+        });
+        let Some(first) = owners.next() else { return };
+        let mut spans = Spans::of(first);
+        owners.for_each(|span| spans.insert(span));
+        self.by_size.push((bytes, Reverse(room)));
+        self.rooms.push(spans);
+        for Tenant { bytes, span, .. } in tenants.into_iter().filter(|tenant| !tenant.is_owner) {
+            if span.0 <= span.1 {
+                self.tenants.push((Temporary { bytes, span, shares: None }, room));
+            }
+        }
+    }
+    /// Puts temporaries among the first `num_inside` of `heap`, those of blocks inside, into the outputs, and returns what is left.
+    /// `given` has the places of those that some output has to have, with that output.
+    pub fn fill(
+        mut self,
+        heap: Vec<Temporary>,
+        num_inside: usize,
+        given: &[(u32, u32)],
+    ) -> Vec<Temporary> {
+        if self.rooms.is_empty() || num_inside == 0 {
+            return heap;
+        }
+        let tenants = std::mem::take(&mut self.tenants);
+        self.by_size.sort_unstable();
+        // What is in the memory of something else goes with that.
+        let (mut head_of, mut spans) = (Vec::with_capacity(num_inside), Vec::new());
+        for (temporary, at) in heap[..num_inside].iter().zip(0_u32..) {
+            let head = temporary.shares.map_or(at, |old| head_of[old as usize]);
+            head_of.push(head);
+            spans.push(temporary.span);
+            let last = &mut spans[head as usize].1;
+            *last = temporary.span.1.max(*last);
+        }
+        let mut is_placed = vec![false; num_inside];
+        for &(at, room) in given {
+            let head = head_of[at as usize] as usize;
+            is_placed[head] = is_placed[head] || self.put(room, spans[head]);
+        }
+        let heads = (0..num_inside).filter(|&at| head_of[at] == at as u32 && !is_placed[at]);
+        // Of equal size what is in the entry function comes first.
+        let mut all: Vec<(u128, bool, usize)> =
+            heads.map(|at| (heap[at].bytes, true, at)).collect();
+        all.extend(tenants.iter().enumerate().map(|(at, (own, _))| (own.bytes, false, at)));
+        all.sort_by_key(|&(bytes, is_inside, _)| (Reverse(bytes), is_inside));
+        let mut moved = Vec::new();
+        for (bytes, is_inside, at) in all {
+            if !is_inside {
+                let (own, room) = tenants[at];
+                if !self.put(room, own.span) {
+                    moved.push(own);
+                }
+                continue;
+            }
+            let from = self.by_size.partition_point(|&(room, _)| room < bytes);
+            let until = self.by_size.len().min(from + MAX_TRIED);
+            is_placed[at] = (from..until).any(|place| {
+                let (_, Reverse(room)) = self.by_size[place];
+                self.put(room, spans[at])
+            });
+        }
+        let mut places = vec![None; heap.len()];
+        let mut left: Vec<Temporary> = Vec::with_capacity(heap.len());
+        for (at, temporary) in heap.into_iter().enumerate() {
+            if at >= num_inside || !is_placed[head_of[at] as usize] {
+                places[at] = Some(left.len() as u32);
+                let shares = temporary.shares.and_then(|old| places[old as usize]);
+                left.push(Temporary { shares, ..temporary });
+            }
+        }
+        left.extend(moved);
+        left
+    }
+    /// Puts something that is there from the first to the last of these moments into `room`, if it is free.
+    fn put(&mut self, room: u32, (first, last): (u32, u32)) -> bool {
+        let spans = &mut self.rooms[room as usize];
+        let (before, after) = spans.around(first);
+        let is_free =
+            before.is_none_or(|old| old.last < first) && after.is_none_or(|new| last < new.first);
+        if is_free {
+            spans.insert(Span { first, last, item: 0 });
+        }
+        is_free
+    }
+}

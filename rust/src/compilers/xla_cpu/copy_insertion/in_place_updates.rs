@@ -1,0 +1,86 @@
+//! Values that XLA copies before an op updates them in place, since something else reads them that need not have run by then.
+//!
+//! Zeros that two scatters add to are one value with a copy for each; so are those that loops begin with. The copies are made as
+//! soon as the values are there. Source: XLA's `CopyInsertion`, which runs before kernels have an order.
+
+use super::copies;
+use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Read, NONE};
+use crate::ir::{OpKind, Program};
+use rustc_hash::FxHashSet;
+
+/// An item that a kernel makes in the memory of another.
+#[derive(Clone, Copy)]
+struct Update {
+    made: u32,
+    write: Write,
+}
+
+/// `graph` with copies of what its updates read that others read, too. `given` has pairs of the index of a result and the argument
+/// whose memory it takes, and which is not looked at here; other arguments are copied before they are updated.
+pub fn with_copies(program: &Program, graph: Graph, given: &[(usize, u32)]) -> Graph {
+    let updates = shared(&graph, updates(program, &graph), given);
+    if updates.is_empty() {
+        return graph;
+    }
+    add_copies(&graph, updates)
+}
+
+fn updates(program: &Program, graph: &Graph) -> Vec<Update> {
+    let items = graph.items.iter().zip(0..).filter(|(item, _)| {
+        item.over != NONE
+            && item.bytes > 0
+            && program.kind(graph.kernels[item.made_by as usize].op) != OpKind::Sort
+    });
+    let update = |(item, made): (&Item, u32)| Update {
+        made,
+        write: Write { kernel: item.made_by, over: graph.stored_as(item.over) },
+    };
+    items.map(update).collect()
+}
+
+/// Those of `updates` that need a copy.
+fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Vec<Update> {
+    // The arguments that are updated, with the results whose memory they are given to.
+    let given = given.iter().filter_map(|&(result, argument)| {
+        let item = graph.returned.get(result).filter(|&&item| item != NONE)?;
+        Some((argument, graph.stored_as(*item)))
+    });
+    let given: FxHashSet<(u32, u32)> = given.collect();
+    updates.retain(|update| !given.contains(&(update.write.over, update.made)));
+    let mut is_returned = vec![false; graph.items.len()];
+    for &item in graph.returned.iter().filter(|&&item| item != NONE) {
+        is_returned[graph.stored_as(item) as usize] = true;
+    }
+    let writes: Vec<Write> = updates.iter().map(|update| update.write).collect();
+    let is_argument = |over: u32| graph.items[over as usize].made_by == NONE;
+    let is_kept = |write: &Write| is_argument(write.over) || is_returned[write.over as usize];
+    let are_apart = are_read_apart(graph, &writes, |_, _| true);
+    let mut is_shared =
+        writes.iter().zip(are_apart).map(|(write, reader)| reader.is_some() || is_kept(write));
+    updates.into_iter().filter(|_| is_shared.next() == Some(true)).collect()
+}
+
+/// `graph` with a copy for each of `updates`, before its kernel.
+fn add_copies(graph: &Graph, mut updates: Vec<Update>) -> Graph {
+    updates.sort_by_key(|update| update.write.kernel);
+    let first = graph.items.len() as u32;
+    let mut items = graph.items.clone();
+    for (update, copy) in updates.iter().zip(first..) {
+        items[update.made as usize].over = copy;
+    }
+    let before: Vec<(u32, u32)> =
+        updates.iter().map(|Update { write, .. }| (write.kernel, write.over)).collect();
+    copies::with_copies(graph, items, &before, |kernel, read: Read, instead| {
+        let start = before.partition_point(|copy| copy.0 < kernel);
+        let own = before[start..].iter().zip(first + start as u32..);
+        let stored = graph.stored_as(read.item);
+        let copied =
+            own.take_while(|(copy, _)| copy.0 == kernel).filter(|(copy, _)| copy.1 == stored);
+        let count = instead.total();
+        copied.for_each(|(_, item)| instead.push(Read { item, ..read }));
+        if instead.total() == count {
+            instead.push(read);
+        }
+    })
+}

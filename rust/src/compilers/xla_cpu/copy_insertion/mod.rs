@@ -1,0 +1,9 @@
+//! Copies of values that are written over while something else reads them.
+//!
+//! Source: XLA's `CopyInsertion`.
+
+pub mod copies;
+pub mod donated_arguments;
+pub mod in_place_updates;
+pub mod reads_before_writes;
+pub mod returned_arguments;

@@ -1,0 +1,47 @@
+//! What XLA's analysis of costs counts on hosts: each loop runs its body once, equal ops of a block run once, calls of libraries
+//! count nothing, and scatters add to what their results are added to ([`crate::compilers::xla_cpu::passes::scatter_sums`]).
+
+use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
+use crate::compilers::xla_cpu::passes::float_normalization::conversions;
+use crate::compilers::xla_cpu::passes::scatter_sums::dropped;
+use crate::cost::ProgramCost;
+use crate::index::{Id, OpId};
+use crate::ir::{OpKind, Program};
+use crate::work::cached::Works;
+
+/// What libraries compute.
+const TOP_K: &str = "chlo.top_k";
+
+/// How often hosts run what a program has, as XLA counts.
+#[derive(Clone, Debug, Default)]
+pub struct Once {
+    /// Number of runs of the ops of each row of [`ProgramCost::ops`].
+    pub runs: Vec<u128>,
+    /// The elements that hosts convert from `bf16` and back.
+    pub conversions: u128,
+}
+
+/// What is counted of `program`, whose cost is `cost`.
+pub fn once(program: &Program, works: &mut Works<'_>, cost: &ProgramCost) -> Once {
+    let execution = &cost.execution;
+    let functions = execution.functions.iter().map(|&func| program.func_op(func));
+    let functions: Vec<OpId> = functions.collect();
+    let equal = Equal::new(program, works, &functions, true);
+    let mut runs = vec![0_u128; cost.ops.len()];
+    let dropped = dropped(program);
+    let top_k = program.strings().find(TOP_K);
+    for &func in &functions {
+        for &op in works.ops_inside(func).iter() {
+            let Some(row) = cost.rows_of[op.index()].row else { continue };
+            let is_library = program.kind(op) == OpKind::CustomCall
+                || top_k.is_some_and(|name| program.op_name_id(op) == name);
+            if !is_library && !equal.is_repeated(program, op) && dropped.binary_search(&op).is_err()
+            {
+                let runs = &mut runs[row as usize];
+                *runs = runs.saturating_add(execution.times_once(program.parent_block(op)));
+            }
+        }
+    }
+    let conversions = conversions(program, works, execution, (&functions, &equal));
+    Once { runs, conversions }
+}

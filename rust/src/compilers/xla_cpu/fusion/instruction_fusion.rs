@@ -1,0 +1,141 @@
+//! Which ops XLA fuses with the ops that make their operands, and which it computes anew in each of their users.
+//!
+//! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
+
+use crate::compilers::accelerator::fusion::is_splat;
+use crate::compilers::xla_cpu::fusion::op_names::{Expense, Named};
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
+use crate::index::{OpId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
+use crate::work::cached::Works;
+use crate::work::ops::Movement;
+
+/// The fewest elements that a library reduces, or computes for a reduction.
+const LEAST_REDUCED: u128 = 4096;
+
+/// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of many 32-bit floats.
+pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return false;
+    }
+    let operand = program.operand(op, 0);
+    if works.tensors.of(operand).elements < LEAST_REDUCED {
+        return false;
+    }
+    let element = works.tensors.element(program.result(op, 0));
+    let region =
+        program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
+    let inner = region.and_then(|block| program.block_ops(block).next());
+    let is_known = |op: OpId| {
+        let name = program.op_name(op);
+        matches!(name, "stablehlo.add" | "stablehlo.maximum" | "stablehlo.minimum")
+    };
+    element == "f32" && inner.is_some_and(is_known)
+}
+
+/// Whether a reduction that a library computes takes in `op`, which has one result, if nothing else needs that.
+pub fn is_for_sums(program: &Program, works: &mut Works<'_>, (op, named): (OpId, &Named)) -> bool {
+    named.is_known_to_library
+        && program.num_results(op) > 0
+        && (!named.converts || is_read_by_library(works.tensors.element(program.operand(op, 0))))
+        && (works.tensors.of(program.result(op, 0)).elements >= LEAST_REDUCED
+            || program.has_traits(op, OpTraits::CONSTANT_LIKE))
+}
+
+/// Whether a library converts elements of this type to floats. Others are written as floats before.
+fn is_read_by_library(element: &str) -> bool {
+    matches!(element, "f32" | "bf16" | "f64" | "i8" | "ui8")
+}
+
+/// Whether `op`, of which is known whether it is a kernel of its own, fuses with the ops that make its operands.
+pub fn fuses(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    (op, is_apart): (OpId, bool),
+) -> bool {
+    match works.movement(op) {
+        Movement::Pointwise => true,
+        Movement::Window => !is_apart,
+        Movement::Reduce => {
+            program.kind(op) == OpKind::Reduce
+                && after_first_step(program, works, layouts, op).is_none()
+        }
+        Movement::Update => program.kind(op) != OpKind::Scatter,
+        _ => false,
+    }
+}
+
+/// The most operands of a concatenation that fuses, and the fewest elements of the last dim of one along that dim that does not.
+const MAX_CONCATENATED: usize = 8;
+const LEAST_LAST_DIM: i64 = 128;
+
+/// Whether `op` is a concatenation that is a kernel of its own.
+pub fn is_apart(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
+    let Some(dim) = layouts.concatenated(program, op) else { return false };
+    let sizes = works.tensors.of(program.result(op, 0)).dims.as_deref().unwrap_or_default();
+    let is_last = sizes.len() > 1 && dim + 1 == sizes.len();
+    program.num_operands(op) > MAX_CONCATENATED || is_last && sizes[dim] >= LEAST_LAST_DIM
+}
+
+/// Whether XLA computes `op`, an elementwise one or data movement, only once. Hosts convert what they compute in `f32` to `bf16`,
+/// which is expensive.
+pub fn is_expensive(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &Layouts,
+    (op, named): (OpId, &Named),
+) -> bool {
+    let Some(result) = program.op_results(op).next() else { return true };
+    let is_computed = works.movement(op) == Movement::Pointwise && !named.is_select;
+    if layouts.is_on_host() && is_computed && works.tensors.element(result) == "bf16" {
+        return true;
+    }
+    let is_of =
+        |prefix: &str, works: &mut Works<'_>| works.tensors.element(result).starts_with(prefix);
+    let is_integer = |works: &mut Works<'_>| is_of("i", works) || is_of("ui", works);
+    let divisor = program.operands(op).nth(1);
+    match named.expense {
+        Expense::Never => false,
+        Expense::Always => true,
+        Expense::OfComplex => is_of("complex", works),
+        Expense::Division if !is_integer(works) => {
+            // A division by what is broadcast multiplies with the inverse.
+            divisor.is_none_or(|value| !is_broadcast(program, value))
+        }
+        Expense::Division => divisor.is_none_or(|value| !is_splat_value(program, value)),
+        Expense::Remainder => {
+            divisor.is_none_or(|value| !is_integer(works) || !is_splat_value(program, value))
+        }
+    }
+}
+
+/// Whether `value` is a constant all of whose elements are equal, or a broadcast.
+fn is_broadcast(program: &Program, value: ValueId) -> bool {
+    let op = program.defining_op(value);
+    op.is_some_and(|op| program.op_name(op) == "stablehlo.broadcast_in_dim")
+        || is_splat_value(program, value)
+}
+
+/// Whether `value` is a constant all of whose elements are equal, or a broadcast of one.
+fn is_splat_value(program: &Program, value: ValueId) -> bool {
+    splat(program, value).is_some()
+}
+
+/// The constant all of whose elements are equal that `value` is, or is a broadcast of.
+pub fn splat(program: &Program, value: ValueId) -> Option<OpId> {
+    let mut op = program.defining_op(value)?;
+    if program.op_name(op) == "stablehlo.broadcast_in_dim" {
+        op = program.defining_op(program.operands(op).next()?)?;
+    }
+    (program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)).then_some(op)
+}
+
+/// Whether the result of `op` is taken from something else that it writes: `f32` of which it is the `bf16`, or the same in another
+/// order of dims. Ops that fuse with their producers take what they need themselves.
+pub fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
+    let Some(result) = program.op_results(op).next() else { return false };
+    layouts.image_groups(program, op) == 1
+        && (layouts.widens(program, works, op, result) || layouts.moves_result(program, works, op))
+}

@@ -1,0 +1,383 @@
+//! Which values of a program XLA writes to memory, and which each use computes anew.
+//!
+//! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
+//! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
+//!    large operand. It is written besides where some use does not fuse.
+//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops, products, convolutions and other such sums that have
+//!    no other use; it reads what is written otherwise.
+//! 4. What is taken from the result of a kernel is taken by the ops that read it, if all of these fuse.
+//! 5. What is computed before a loop as it is the same in each trip ([`crate::compilers::xla_cpu::passes::loop_invariant_code_motion`]) is written if the loop reads it.
+//! 6. A reshape, and a value that a loop carries unchanged, is a name of its operand.
+//!
+//! Dots, convolutions, sorts, collectives, scatters, control flow and returns read what is written. An operand that a dot
+//! or an all-gather reads in another order of its dims is copied ([`crate::compilers::xla_cpu::layout_assignment::operand_copies`]); the copy fuses with its producers.
+//!
+//! Which ops fuse says [`super::instruction_fusion`].
+
+use crate::compilers::accelerator::fusion::is_only_read;
+use crate::compilers::xla_cpu::fusion::duplicated_producers::Paths;
+use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts, Inside};
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_cpu::passes::all_reduce_combiner::is_scatter;
+use crate::compilers::xla_cpu::passes::common_subexpressions::{Equal, Search};
+use crate::compilers::xla_cpu::passes::loop_invariant_code_motion::Invariant;
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::work::cached::Works;
+use rustc_hash::FxHashMap;
+
+/// The most values in a row that several uses compute anew: the fusions of XLA are bounded, too.
+const MAX_DEPTH: u8 = 15;
+
+/// How the values of a program are stored.
+pub struct Storage {
+    /// The values that are equal.
+    pub equal: Equal,
+    pub facts: Facts,
+    pub(in crate::compilers::xla_cpu) invariant: Invariant,
+    pub(in crate::compilers::xla_cpu) rows: Vec<Row>,
+    /// Of what XLA computes in the dims of matrices and reshapes for its uses: how it is reshaped.
+    reshaped: FxHashMap<ValueId, (u32, u32)>,
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is found out by itself.
+pub(in crate::compilers::xla_cpu) struct Row {
+    pub uses: u32,
+    /// The uses, where those of what is computed anew in several count as that many.
+    pub reads: u32,
+    /// The uses by reductions that take in an op only where all of its uses are theirs.
+    pub sums: u32,
+    /// The reduction whose uses these are, counted from 1; [`u32::MAX`] of several.
+    pub sum_of: u32,
+    depth: u8,
+    /// Whether it is computed of a product that a reduction takes in.
+    holds_product: bool,
+    pub is_read_whole: bool,
+    /// Whether it is computed before the loop that it is in, and some op of the loop reads it.
+    is_carried: bool,
+    /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
+    pub read_in_own: bool,
+    read_in_others: bool,
+    is_written: bool,
+    /// Whether ops that fuse with their producers compute it anew.
+    pub is_inlined: bool,
+    pub has_tail: bool,
+    /// Whether these read nothing for that, and no op reads it from memory.
+    pub is_nothing: bool,
+}
+
+impl Storage {
+    /// How the values of `functions`, given by their ops, are stored.
+    pub fn new(
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        functions: &[OpId],
+    ) -> Self {
+        let mut search = Search::new(program, false);
+        let is_new = |works: &mut Works<'_>, op, fact: Fact| {
+            !fact.has(Fact::ALIKE) || search.is_new(works, op)
+        };
+        let (facts, inside) = Facts::new(program, works, layouts, functions, is_new);
+        let mut this = Self {
+            equal: search.finish(),
+            facts,
+            invariant: Invariant::new(program, works, functions),
+            rows: vec![Row::default(); program.num_value_ids()],
+            reshaped: FxHashMap::default(),
+        };
+        let mut paths = Paths::new(program);
+        for Inside { ops, is_flat } in inside {
+            for &op in ops.iter().rev() {
+                this.count_uses(program, works, layouts, (op, is_flat));
+            }
+            paths.enter(&ops);
+            for &op in &ops {
+                this.decide(program, works, layouts, (op, &mut paths));
+            }
+        }
+        this
+    }
+    /// How `value` is stored.
+    #[inline]
+    pub(in crate::compilers::xla_cpu) fn row(&self, value: ValueId) -> &Row {
+        &self.rows[value.index()]
+    }
+    /// Whether `value` is written to memory of its own.
+    #[inline]
+    pub fn is_written(&self, value: ValueId) -> bool {
+        self.rows[value.index()].is_written
+    }
+    /// Whether `value` is taken from something else that its op writes.
+    #[inline]
+    pub fn has_tail(&self, value: ValueId) -> bool {
+        self.rows[value.index()].has_tail
+    }
+    /// Whether `op`, whose results nothing reads from memory, is computed by the reductions that take it in.
+    pub fn is_computed_in_sum(&self, program: &Program, op: OpId) -> bool {
+        self.facts.has(op, Fact::OPAQUE)
+            && program.num_results(op) == 1
+            && self.rows[program.result(op, 0).index()].is_inlined
+            && !self.rows[program.result(op, 0).index()].has_tail
+    }
+    /// Whether some use reads `value` from memory.
+    #[inline]
+    pub fn is_read_whole(&self, value: ValueId) -> bool {
+        self.rows[value.index()].is_read_whole
+    }
+    /// Whether `value` is cheap, and some use reads it from memory in the dims that it has, and another in others: XLA computes
+    /// it for each of the two, with the reshape.
+    pub fn is_reshaped_anew(&self, value: ValueId) -> bool {
+        let at = value.index();
+        self.rows[at].is_written
+            && self.rows[at].is_inlined
+            && self.rows[at].depth > 0
+            && self.rows[at].read_in_own
+            && self.rows[at].read_in_others
+    }
+    /// The number of uses of `value`, those of its other names included.
+    #[inline]
+    pub fn uses(&self, value: ValueId) -> u32 {
+        self.rows[value.index()].uses
+    }
+    /// Counts the uses of the operands of `op`; `is_flat` says that all ops of its function are in one block.
+    fn count_uses(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        (op, is_flat): (OpId, bool),
+    ) {
+        let own = program.op_results(op).next().map(|result| self.rows[result.index()]);
+        let own = own.unwrap_or_default();
+        let facts = self.facts.of(op);
+        if is_unused(facts, own.uses) {
+            return;
+        }
+        let (fuses, is_opaque) = (facts.has(Fact::FUSES), facts.has(Fact::OPAQUE));
+        let (is_sum, is_name) = (facts.has(Fact::SUM), facts.has(Fact::NAME));
+        let is_product = facts.has(Fact::PRODUCT);
+        let has_loops = self.invariant.has_loops();
+        let block = program.parent_block(op);
+        let ends = if facts.has(Fact::SINGLE) { None } else { ended_branch(program, op) };
+        let times = self.times_made(program, works, (op, facts), own.reads);
+        let is_taken_in = own.sums > 0
+            && facts.has(Fact::SINGLE)
+            && self.is_taken_in(program, works, layouts, op);
+        let mut first = ValueId::NONE;
+        for (index, operand) in program.operands(op).enumerate() {
+            let operand = self.equal.first(operand);
+            if index == 0 {
+                first = operand;
+            }
+            if ends.is_some_and(|owner| self.rows[program.result(owner, index).index()].uses == 0) {
+                continue;
+            }
+            let mut folded = None;
+            if is_product {
+                folded = layouts.folded_into(program, works, op, (index, operand));
+            }
+            let used = folded.map_or(operand, |folded| self.equal.first(folded));
+            if index == 1 && first == used {
+                // A square uses its operand once.
+                continue;
+            }
+            let at = used.index();
+            let is_carried = has_loops && self.invariant.is_carried_to(program, used, op);
+            let is_near = is_flat
+                || match program.def(used) {
+                    ValueDef::Result(def) => program.parent_block(def) == block,
+                    ValueDef::Arg(owner) => owner == block,
+                };
+            let row = &mut self.rows[at];
+            if is_carried {
+                (row.is_carried, row.is_read_whole) = (true, true);
+            }
+            if is_near && is_name {
+                row.uses = row.uses.saturating_add(own.uses);
+                row.reads = row.reads.saturating_add(own.reads);
+                row.is_read_whole |= own.is_read_whole;
+                row.read_in_others |= own.is_read_whole;
+                if own.sums > 0 {
+                    let sums = row.sums.saturating_add(own.sums - 1);
+                    row.note_sum(own.sum_of);
+                    row.sums = sums.saturating_add(1);
+                }
+                continue;
+            }
+            let is_copied = is_opaque
+                && !(fuses && is_near)
+                && folded.is_none()
+                && layouts.copies(program, works, op, index);
+            let is_taken_in = is_taken_in && !is_copied;
+            row.uses = row.uses.saturating_add(1);
+            row.reads = row.reads.saturating_add(times);
+            if is_taken_in {
+                row.note_sum(own.sum_of);
+            } else if is_sum && index == 0 {
+                row.note_sum(op.index() as u32 + 1);
+            }
+            if is_carried || !(is_near && (fuses || is_taken_in || is_copied)) {
+                row.is_read_whole = true;
+                if is_product && layouts.reshapes(program, works, op, index) {
+                    row.read_in_others = true;
+                } else {
+                    row.read_in_own = true;
+                }
+            }
+        }
+    }
+    /// In how many of its users `op`, whose result has so many `reads`, is computed anew; 1 if in none.
+    fn times_made(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        (op, facts): (OpId, Fact),
+        reads: u32,
+    ) -> u32 {
+        let is_anew = reads > 1
+            && facts.has(Fact::SINGLE)
+            && !facts.has(Fact::EXPENSIVE)
+            && facts.has_any(Fact::POINTWISE.or(Fact::WINDOW))
+            && self.facts.reads_little(program, works, op);
+        if is_anew {
+            reads
+        } else {
+            1
+        }
+    }
+    fn decide(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        (op, paths): (OpId, &mut Paths),
+    ) {
+        let facts = self.facts.of(op);
+        if !facts.has(Fact::SINGLE) {
+            for (index, result) in program.op_results(op).enumerate() {
+                let is_carried =
+                    program.kind(op) == OpKind::While && is_only_read(program, op, index);
+                let row = &mut self.rows[result.index()];
+                let is_unused = is_branching(program, op) && row.uses == 0;
+                row.is_written = !is_carried && !is_unused;
+            }
+            return;
+        }
+        let at = program.result(op, 0).index();
+        let mut row = self.rows[at];
+        if is_unused(facts, row.uses) {
+            self.rows[at].is_inlined = true;
+            return;
+        }
+        let is_taken_in = row.sums > 0 && self.is_taken_in(program, works, layouts, op);
+        row.is_read_whole |= row.sums > 0 && !is_taken_in;
+        let has = |fact: Fact| facts.has(fact);
+        if has(Fact::CONSTANT) {
+            // Others are part of the executable.
+            row.is_inlined = true;
+            row.is_written = has(Fact::OF_NOTHING) && row.is_read_whole;
+        } else if has(Fact::NAME) {
+            row.is_inlined = true;
+        } else if has(Fact::EXPAND) {
+            (row.is_inlined, row.is_written) = (true, row.is_read_whole);
+        } else if facts.has_any(Fact::POINTWISE.or(Fact::WINDOW)) && !has(Fact::APART) {
+            let mut depth = 0;
+            for value in program.operands(op) {
+                let operand = self.rows[self.equal.first(value).index()];
+                depth = operand.depth.max(depth);
+                row.holds_product |= operand.holds_product;
+            }
+            let depth = depth.saturating_add(1);
+            let is_expensive = has(Fact::EXPENSIVE);
+            let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
+            let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
+            if row.holds_product && !is_taken_in && !self.continues(program, works, (op, &row)) {
+                // The kernel of the product and the reduction ends here.
+                (row.holds_product, row.is_written) = (false, true);
+                self.rows[at] = row;
+                return;
+            }
+            let reshaped = self.matrices(program, layouts, op);
+            if let Some(reshaped) = reshaped {
+                self.reshaped.insert(program.result(op, 0), reshaped);
+            }
+            let is_repeated = row.uses > 1
+                && !row.is_carried
+                && depth <= MAX_DEPTH
+                && !is_expensive
+                && (self.facts.reads_little(program, works, op)
+                    || reshaped.is_some()
+                    || self.is_used_as_name(program, op)
+                    || !row.is_read_whole && paths.all_fuse(program, works, &self.facts, op));
+            row.depth = if is_repeated || is_single { depth } else { 0 };
+            row.is_inlined = is_single || is_repeated;
+            row.is_written = !row.is_inlined || row.is_read_whole;
+        } else if is_taken_in {
+            let mut operands = program.operands(op).map(|value| self.equal.first(value).index());
+            row.holds_product =
+                has(Fact::OPAQUE) || operands.any(|operand| self.rows[operand].holds_product);
+            (row.is_inlined, row.depth) = (true, 1);
+        } else if has(Fact::TAIL) || has(Fact::REDUCES) && is_scatter(program, op) {
+            let is_wide = layouts.widens(program, works, op, program.result(op, 0));
+            let uses = if is_wide { row.reads } else { row.uses.min(1) };
+            let is_inlined = uses == 1 && !row.is_read_whole;
+            (row.has_tail, row.is_inlined) = (true, is_inlined);
+            (row.depth, row.is_written) = (u8::from(is_inlined), !is_inlined);
+        } else {
+            let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
+            row.is_written = !is_carried;
+        }
+        let is_computed = row.is_inlined && !row.is_read_whole && !has(Fact::OPAQUE);
+        row.is_nothing = is_computed
+            && program.operands(op).all(|value| self.row(self.equal.first(value)).is_nothing);
+        self.rows[at] = row;
+    }
+    /// Whether one op reads the result of `op`, and makes another name of it. XLA looks at the uses of a value before it fuses: of
+    /// this one there is one, and each use of the name computes it.
+    fn is_used_as_name(&self, program: &Program, op: OpId) -> bool {
+        let mut users = program.users(program.result(op, 0));
+        let user = users.next();
+        users.next().is_none() && user.is_some_and(|user| self.facts.has(user, Fact::NAME))
+    }
+    /// How the result of `op`, an elementwise one, is reshaped, if XLA computes it of matrices: of two products that nothing else
+    /// reads, or of what such are computed of. Source: XLA's `ReshapeMover`.
+    fn matrices(&self, program: &Program, layouts: &mut Layouts, op: OpId) -> Option<(u32, u32)> {
+        if program.num_operands(op) != 2 {
+            return None;
+        }
+        let mut reshaped = program.operands(op).map(|value| {
+            let value = self.equal.first(value);
+            if self.rows[value.index()].uses != 1 {
+                return None;
+            }
+            let known = self.reshaped.get(&value).copied();
+            known.or_else(|| layouts.reshapes_result(program, program.defining_op(value)?))
+        });
+        let (first, second) = (reshaped.next()??, reshaped.next()??);
+        (first == second).then_some(first)
+    }
+}
+
+/// Whether an op of which this and all users are known makes something that no op needs, as its result has so many `uses`.
+fn is_unused(facts: Fact, uses: u32) -> bool {
+    uses == 0 && facts.has(Fact::PURE.or(Fact::SINGLE)) && !facts.has(Fact::CONSTANT)
+}
+
+/// The op whose results `op` ends a branch with.
+#[inline]
+fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
+    if !program.has_traits(op, OpTraits::TERMINATOR) {
+        return None;
+    }
+    let owner = program.parent_op(op)?;
+    (is_branching(program, owner) && program.num_results(owner) == program.num_operands(op))
+        .then_some(owner)
+}
+
+/// Whether `op` runs one of several branches.
+fn is_branching(program: &Program, op: OpId) -> bool {
+    matches!(program.kind(op), OpKind::Case | OpKind::If)
+}

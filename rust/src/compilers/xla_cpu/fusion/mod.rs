@@ -1,0 +1,10 @@
+//! Fusion: which values are written to memory, and which are computed in the ops that use them.
+//!
+//! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
+
+pub mod duplicated_producers;
+pub mod instruction_fusion;
+pub mod library_rewriter;
+pub mod materialization;
+pub mod op_facts;
+pub mod op_names;

@@ -1,0 +1,348 @@
+//! What is known of each op and of each type by themselves, whatever is made of values: worked out once, since it is asked for often.
+//!
+//! The ops in the function of a reduction and the like, and others that are no part of what runs, are left out, unless they read what
+//! is outside.
+
+use crate::compilers::accelerator::fusion::is_splat;
+use crate::compilers::xla_cpu::fusion::instruction_fusion::{
+    fuses, has_tail, is_apart, is_expensive, is_for_sums, is_sum,
+};
+use crate::compilers::xla_cpu::fusion::op_names::{Expense, Named, Names};
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_cpu::passes::common_subexpressions::may_be_equal;
+use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::work::cached::Works;
+use crate::work::ops::Movement;
+
+/// What is known of an op, as a set of bits.
+#[derive(Clone, Copy)]
+pub struct Fact(u32);
+
+impl Fact {
+    /// It fuses with the ops that make its operands.
+    pub const FUSES: Self = Self(1);
+    /// It is a concatenation that is a kernel of its own.
+    pub const APART: Self = Self(1 << 1);
+    /// Its result is another name of its only operand.
+    pub const NAME: Self = Self(1 << 2);
+    /// It reads each element only for the element of the result at its place: it is elementwise, another name, or moves nothing.
+    pub const PLACE_BY_PLACE: Self = Self(1 << 3);
+    /// XLA computes it only once.
+    pub const EXPENSIVE: Self = Self(1 << 4);
+    /// It is a reduction that a library computes.
+    pub const SUM: Self = Self(1 << 5);
+    /// A reduction that a library computes takes it in, if nothing else needs its result.
+    pub const FOR_SUMS: Self = Self(1 << 6);
+    /// It makes its result of nothing: it is a broadcast, a count along a dim, or a constant all of whose elements are equal.
+    pub const OF_NOTHING: Self = Self(1 << 7);
+    /// Its movement is [`Movement::Opaque`].
+    pub const OPAQUE: Self = Self(1 << 8);
+    /// It is a gather.
+    pub const GATHER: Self = Self(1 << 9);
+    /// It is elementwise or moves data, and is not needed but for its result.
+    pub const PURE: Self = Self(1 << 10);
+    /// It is elementwise.
+    pub const POINTWISE: Self = Self(1 << 11);
+    /// It is a slice or a permutation.
+    pub const WINDOW: Self = Self(1 << 12);
+    /// It is a broadcast or the like.
+    pub const EXPAND: Self = Self(1 << 13);
+    /// It is a constant.
+    pub const CONSTANT: Self = Self(1 << 14);
+    /// It is a product.
+    pub const PRODUCT: Self = Self(1 << 15);
+    /// It has one result.
+    pub const SINGLE: Self = Self(1 << 16);
+    /// An op inside it reads what is outside.
+    pub const CAPTURES: Self = Self(1 << 17);
+    /// Its result is taken from something else that it writes: `f32` of which it is the `bf16`, or the same in another order of dims.
+    pub const TAIL: Self = Self(1 << 18);
+    /// It is an all-reduce or a reduce-scatter.
+    pub const REDUCES: Self = Self(1 << 19);
+    /// It has the movement of the ops inside it.
+    pub const INSIDE: Self = Self(1 << 20);
+    /// It makes what another op like it makes of equal things.
+    pub const ALIKE: Self = Self(1 << 21);
+    /// None of them.
+    pub const NONE: Self = Self(0);
+
+    /// Whether all of `other` are so.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// Whether any of `other` is so.
+    #[inline]
+    pub const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// These and those.
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+    /// `self` and, where `is_so`, `other`.
+    pub const fn with(self, other: Self, is_so: bool) -> Self {
+        if is_so {
+            Self(self.0 | other.0)
+        } else {
+            self
+        }
+    }
+}
+
+/// What the facts of most ops follow from: name, signature, number of operands, the types of the first of these and of the
+/// only result, and the name of the first op inside.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Like {
+    name: StrId,
+    signature: SignatureId,
+    num_operands: u32,
+    operand: TypeId,
+    result: TypeId,
+    inner: StrId,
+}
+
+/// The ops inside a function that are left.
+pub struct Inside {
+    /// In pre-order.
+    pub ops: Vec<OpId>,
+    /// Whether all are in one block.
+    pub is_flat: bool,
+}
+
+/// What is known of the ops of a program.
+pub struct Facts {
+    ops: Vec<Fact>,
+    /// For each type the number of its dims that are larger than one.
+    ranks: Vec<u32>,
+}
+
+impl Facts {
+    /// Of the ops of `functions`, given by their ops; with those of each that `is_left` says are left.
+    pub fn new(
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        functions: &[OpId],
+        mut is_left: impl FnMut(&mut Works<'_>, OpId, Fact) -> bool,
+    ) -> (Self, Vec<Inside>) {
+        let mut finder = Finder {
+            program,
+            names: Names::new(program),
+            known: vec![None; program.signatures().len() + program.types().len()],
+        };
+        let mut ops = vec![Fact::NONE; program.num_op_ids()];
+        let mut inside = Vec::with_capacity(functions.len());
+        for &func in functions {
+            let (mut found, mut is_flat) = (Vec::new(), true);
+            let mut next = program.next_in_pre_order(func, func);
+            while let Some(op) = next {
+                let fact = finder.of(works, layouts, op);
+                ops[op.index()] = fact;
+                if is_left(works, op, fact) {
+                    found.push(op);
+                }
+                let is_closed = !fact.has_any(Fact::CAPTURES.or(Fact::INSIDE));
+                is_flat &= is_closed;
+                next = if is_closed {
+                    program.next_outside(op, func)
+                } else {
+                    program.next_in_pre_order(op, func)
+                };
+            }
+            inside.push(Inside { ops: found, is_flat });
+        }
+        let rank = |row| {
+            let dims = works.tensors.row(row).dims.as_deref().unwrap_or_default();
+            dims.iter().filter(|&&size| size > 1).count() as u32
+        };
+        let ranks = (0..program.types().len() as u32).map(rank).collect();
+        (Self { ops, ranks }, inside)
+    }
+    /// What is known of `op`.
+    #[inline]
+    pub fn of(&self, op: OpId) -> Fact {
+        self.ops[op.index()]
+    }
+    /// Whether `fact` is so of `op`.
+    #[inline]
+    pub fn has(&self, op: OpId, fact: Fact) -> bool {
+        self.of(op).has(fact)
+    }
+    /// Whether `op` reads at most one operand of as many dims as its result, or fewer elements than it writes.
+    pub fn reads_little(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        let rank = |value: ValueId| self.ranks[program.type_of(value).index()];
+        let result = program.result(op, 0);
+        let least = rank(result);
+        let operands = program.operands(op);
+        let mut num_large = 0;
+        for value in operands.clone() {
+            if rank(value) >= least {
+                let made_by = program.defining_op(value);
+                let is_made = made_by.is_some_and(|made| self.has(made, Fact::OF_NOTHING));
+                num_large += u32::from(!is_made);
+            }
+        }
+        if num_large < 2 {
+            return true;
+        }
+        let mut elements: u128 = 0;
+        for (index, value) in operands.clone().enumerate() {
+            if !operands.clone().take(index).any(|other| other == value) {
+                elements = elements.saturating_add(works.tensors.of(value).elements);
+            }
+        }
+        elements <= works.tensors.of(result).elements
+    }
+}
+
+/// Finds what is known of ops, of those that are alike once.
+struct Finder<'p> {
+    program: &'p Program,
+    names: Names,
+    /// The last ones of each signature, and, for constants, of each type.
+    known: Vec<Option<(Like, Fact)>>,
+}
+
+impl Finder<'_> {
+    /// What is known of `op`.
+    fn of(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> Fact {
+        let program = self.program;
+        let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
+        let fact = match like(program, op, is_constant) {
+            Some(like) => self.of_alike(works, layouts, (op, like)),
+            None => self.of_op(works, layouts, op).0,
+        };
+        if is_constant {
+            return fact.with(Fact::OF_NOTHING, is_splat(program, op));
+        }
+        if program.num_regions(op) == 0 {
+            return fact;
+        }
+        fact.with(Fact::CAPTURES, captures(program, op))
+            .with(Fact::ALIKE, may_be_equal(program, works, op))
+    }
+    /// What is known of `op` as it is `like` others.
+    #[inline]
+    fn of_alike(
+        &mut self,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        (op, like): (OpId, Like),
+    ) -> Fact {
+        let of_type = self.program.signatures().len() + like.result.index();
+        let at = like.signature.get().map_or(of_type, SignatureId::index);
+        match self.known[at] {
+            Some((other, fact)) if other == like => fact,
+            _ => {
+                let (fact, expense) = self.of_op(works, layouts, op);
+                // Of a division it matters what makes the divisor.
+                if !matches!(expense, Expense::Division | Expense::Remainder) {
+                    self.known[at] = Some((like, fact));
+                }
+                fact
+            }
+        }
+    }
+    /// What is known of `op`, but for the elements of a constant and for what is inside.
+    fn of_op(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> (Fact, Expense) {
+        let named = self.names.of(self.program, works, op);
+        (of_op(self.program, works, layouts, (op, &named)), named.expense)
+    }
+}
+
+/// What the facts of `op` follow from, but for the elements of a constant and for what is inside; `None` if they depend on more.
+/// Constants have no signature.
+#[inline]
+fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
+    let signature = program.signature(op);
+    if signature.is_none() != is_constant || program.num_results(op) != 1 {
+        return None;
+    }
+    let mut operands = program.operands(op);
+    let num_operands = operands.len() as u32;
+    let operand = operands.next().map_or(TypeId::NONE, |value| program.type_of(value));
+    let result = program.type_of(program.result(op, 0));
+    let inner = if program.num_regions(op) > 0 { first_inside(program, op) } else { OpId::NONE };
+    let inner = inner.get().map_or(StrId::NONE, |inner| program.op_name_id(inner));
+    Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result, inner })
+}
+
+/// The first op of the first region of `op`.
+fn first_inside(program: &Program, op: OpId) -> OpId {
+    let block = program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
+    block.map_or(OpId::NONE, |block| program.first_op(block))
+}
+
+/// Whether some op inside `op` reads what is outside.
+fn captures(program: &Program, op: OpId) -> bool {
+    let is_inside = |mut block: BlockId| loop {
+        let owner = program.block_parent_op(block);
+        if owner == op {
+            return true;
+        }
+        match program.parent_block(owner).get() {
+            Some(outer) => block = outer,
+            None => return false,
+        }
+    };
+    let home = |value| match program.def(value) {
+        ValueDef::Result(def) => program.parent_block(def),
+        ValueDef::Arg(block) => block,
+    };
+    let reads_outside = |inner: OpId| {
+        let own = program.parent_block(inner);
+        program.operands(inner).map(home).any(|block| block != own && !is_inside(block))
+    };
+    for region in program.op_regions(op) {
+        for block in program.region_blocks(region) {
+            for inner in program.block_ops(block) {
+                let mut deeper = program.pre_order(inner).skip(1);
+                if reads_outside(inner)
+                    || program.num_regions(inner) > 0 && deeper.any(reads_outside)
+                {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+/// What is known of `op`, but for the elements of a constant.
+fn of_op(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    (op, named): (OpId, &Named),
+) -> Fact {
+    let movement = works.movement(op);
+    let keeps = named.spreads && layouts.keeps_places(program, works, op);
+    let is_apart = named.joins && is_apart(program, works, layouts, op);
+    let is_single = program.num_operands(op) == 1 && program.num_results(op) == 1;
+    let is_element_by_element = matches!(movement, Movement::Pointwise | Movement::Alias);
+    let is_pure = is_element_by_element || matches!(movement, Movement::Expand | Movement::Window);
+    Fact::NONE
+        .with(Fact::FUSES, fuses(program, works, layouts, (op, is_apart)))
+        .with(Fact::APART, is_apart)
+        .with(Fact::NAME, is_single && (movement == Movement::Alias || keeps))
+        .with(Fact::PLACE_BY_PLACE, is_element_by_element || keeps)
+        .with(Fact::EXPENSIVE, is_expensive(program, works, layouts, (op, named)))
+        .with(Fact::SUM, program.kind(op) == OpKind::Reduce && is_sum(program, works, op))
+        .with(Fact::FOR_SUMS, is_for_sums(program, works, (op, named)))
+        .with(Fact::OF_NOTHING, named.is_of_nothing)
+        .with(Fact::OPAQUE, movement == Movement::Opaque)
+        .with(Fact::GATHER, named.is_gather)
+        .with(Fact::PURE, is_pure)
+        .with(Fact::POINTWISE, movement == Movement::Pointwise)
+        .with(Fact::WINDOW, movement == Movement::Window)
+        .with(Fact::EXPAND, movement == Movement::Expand)
+        .with(Fact::CONSTANT, program.has_traits(op, OpTraits::CONSTANT_LIKE))
+        .with(Fact::PRODUCT, program.kind(op) == OpKind::DotGeneral)
+        .with(Fact::SINGLE, program.num_results(op) == 1)
+        .with(Fact::TAIL, movement == Movement::Opaque && has_tail(program, works, layouts, op))
+        .with(Fact::REDUCES, named.reduces)
+        .with(Fact::INSIDE, movement == Movement::Inside)
+        .with(Fact::ALIKE, program.num_regions(op) == 0 && may_be_equal(program, works, op))
+}

@@ -1,0 +1,384 @@
+//! Makes the kernels of a block.
+
+use crate::compilers::accelerator::fusion::is_only_read;
+use crate::compilers::xla_cpu::fusion::materialization::Storage;
+use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
+use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_cpu::passes::all_reduce_combiner::{combined, is_scatter};
+use crate::compilers::xla_cpu::passes::conditional_simplifier;
+use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
+use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
+use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
+use crate::work::cached::Works;
+use crate::work::ops::Movement;
+use rustc_hash::FxHashMap;
+
+/// What graphs are made from, and what is known while one is.
+pub struct Builder<'p, 'w, 'a> {
+    pub program: &'p Program,
+    pub works: &'w mut Works<'a>,
+    pub layouts: Layouts,
+    pub storage: Storage,
+    /// The item of each value, while its block is built.
+    pub(in crate::compilers::xla_cpu) items: Vec<u32>,
+    /// The last walk that visited a value, and the place of the item among its reads.
+    pub(in crate::compilers::xla_cpu) stamps: Vec<(u32, u32)>,
+    pub(in crate::compilers::xla_cpu) num_walks: u32,
+    pub(in crate::compilers::xla_cpu) copies: FxHashMap<(ValueId, DimOrder), u32>,
+    /// The places of the elements of arrays, by type; see [`crate::compilers::xla_cpu::passes::select_and_scatter_expander`].
+    pub(in crate::compilers::xla_cpu) places: FxHashMap<TypeId, Vec<u32>>,
+    /// The other names of results of products in the dims that these have; see [`crate::compilers::xla_cpu::passes::dot_decomposer`].
+    pub(in crate::compilers::xla_cpu) reshaped_results: FxHashMap<ValueId, u32>,
+    /// The copies of the operands of products that reductions take in.
+    pub(in crate::compilers::xla_cpu) taken_in: FxHashMap<OpId, Vec<u32>>,
+    pub(in crate::compilers::xla_cpu) reads: Vec<(u32, Read)>,
+    /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
+    pub(in crate::compilers::xla_cpu) stack: Vec<(ValueId, bool, bool)>,
+    pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
+    pub(in crate::compilers::xla_cpu) graph: Graph,
+}
+
+impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
+    /// For the blocks of `functions`, given by their ops. `widens` says whether `bf16` is computed as `f32`.
+    pub fn new(
+        program: &'p Program,
+        works: &'w mut Works<'a>,
+        functions: &[OpId],
+        widens: bool,
+    ) -> Self {
+        let mut layouts = Layouts::new(program, widens);
+        let storage = Storage::new(program, works, &mut layouts, functions);
+        let count = program.num_value_ids();
+        Self {
+            program,
+            works,
+            layouts,
+            storage,
+            items: vec![NONE; count],
+            stamps: vec![(0, 0); count],
+            num_walks: 0,
+            copies: FxHashMap::default(),
+            places: FxHashMap::default(),
+            reshaped_results: FxHashMap::default(),
+            taken_in: FxHashMap::default(),
+            reads: Vec::new(),
+            stack: Vec::new(),
+            operand_copies: Vec::new(),
+            graph: Graph::default(),
+        }
+    }
+    /// The kernels of `block`.
+    pub fn graph(&mut self, block: BlockId) -> Graph {
+        let program = self.program;
+        for value in program.block_args(block) {
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, NONE);
+        }
+        let ops: Vec<OpId> = program.block_ops(block).collect();
+        self.graph.kernels.reserve(ops.len());
+        self.graph.items.reserve(ops.len());
+        self.reads.reserve(2 * ops.len());
+        let sets = combined(program, (&self.storage.facts, self.layouts.is_on_host()), &ops);
+        let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        for op in ops {
+            if program.has_traits(op, OpTraits::TERMINATOR) {
+                let returned = program.operands(op).map(|value| self.item_in_own_dims(value));
+                self.graph.returned = returned.collect();
+                continue;
+            }
+            if self.storage.equal.is_repeated(program, op) {
+                continue;
+            }
+            if self.storage.facts.has(op, Fact::NAME) {
+                self.add_name(op);
+                continue;
+            }
+            let is_made =
+                |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
+            let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
+            if is_unmade && program.kind(op) != OpKind::While {
+                if self.storage.is_computed_in_sum(program, op) {
+                    let copies = self.copies_for(op);
+                    self.operand_copies = Vec::new();
+                    self.taken_in.insert(op, copies);
+                }
+                continue;
+            }
+            match sets.get(&op) {
+                Some(&set) => self.add_to_set(op, kernel_of_set.entry(set).or_insert((NONE, NONE))),
+                None => self.add_op(op),
+            }
+        }
+        self.finish()
+    }
+    fn finish(&mut self) -> Graph {
+        let Graph { kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
+        let reads = std::mem::take(&mut self.reads);
+        let graph = Graph::new(kernels, ops, items, returned, &reads);
+        for item in &graph.items {
+            self.items[item.value.index()] = NONE;
+        }
+        self.copies.clear();
+        self.reshaped_results.clear();
+        self.taken_in.clear();
+        self.places.clear();
+        graph
+    }
+    /// The item of `value`; [`NONE`] if it has none in this block.
+    pub(in crate::compilers::xla_cpu) fn item(&self, value: ValueId) -> u32 {
+        self.items[self.storage.equal.first(value).index()]
+    }
+    pub(in crate::compilers::xla_cpu) fn make(
+        &mut self,
+        value: ValueId,
+        bytes: u128,
+        made_by: u32,
+    ) -> u32 {
+        let at = self.graph.items.len() as u32;
+        self.graph.items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
+        self.items[value.index()] = at;
+        at
+    }
+    /// Makes `value` another name of `item`, as soon as `kernel` has run.
+    pub(in crate::compilers::xla_cpu) fn name(&mut self, value: ValueId, item: u32, kernel: u32) {
+        let name_of = self.graph.stored_as(item);
+        let at = self.graph.items.len() as u32;
+        self.graph.items.push(Item { value, bytes: 0, made_by: kernel, name_of, over: NONE });
+        self.items[value.index()] = at;
+    }
+    pub(in crate::compilers::xla_cpu) fn kernel(
+        &mut self,
+        op: OpId,
+        is_elementwise: bool,
+        is_op: bool,
+    ) -> u32 {
+        self.graph.kernels.push(Kernel { op, is_elementwise, is_op, is_name: false });
+        self.graph.kernels.len() as u32 - 1
+    }
+    /// A reshape and the like is something that runs only if what reads it does not fuse.
+    fn add_name(&mut self, op: OpId) {
+        let (value, operand) = (self.program.result(op, 0), self.program.operand(op, 0));
+        let item = self.item(operand);
+        if self.storage.is_read_whole(value) && item != NONE {
+            if let Some(update) = self.update_of(operand, self.storage.uses(value)) {
+                let _ = self.update_again(op, update, value);
+                return;
+            }
+            let operand = self.storage.equal.first(operand);
+            if self.storage.is_reshaped_anew(operand) {
+                let copy = self.reshaped(op, operand);
+                let kernel = self.kernel(op, false, false);
+                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+                self.name(value, copy, kernel);
+                return;
+            }
+            let kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item, is_elementwise: false }));
+            self.name(value, item, kernel);
+        }
+    }
+    /// The update that makes `value`, which has more uses than `uses`.
+    fn update_of(&self, value: ValueId, uses: u32) -> Option<OpId> {
+        let value = self.storage.equal.first(value);
+        let update = self.program.defining_op(value)?;
+        let is_update = self.program.op_name(update) == "stablehlo.dynamic_update_slice";
+        (is_update && self.storage.uses(value) > uses).then_some(update)
+    }
+    /// Makes the result of `update` once more, as `value`, for `op`, which reads it in other dims: XLA fuses the update with
+    /// the reshape.
+    fn update_again(&mut self, op: OpId, update: OpId, value: ValueId) -> u32 {
+        let bytes = self.works.tensors.bytes(value);
+        let kernel = self.kernel(op, false, false);
+        self.walk(kernel, self.program.operand(update, 0), false);
+        let copy = self.make(value, bytes, kernel);
+        let kernel = self.kernel(op, false, false);
+        self.read_operands(kernel, update, &[copy]);
+        let item = self.make(value, bytes, kernel);
+        self.graph.items[item as usize].over = copy;
+        item
+    }
+    fn add_op(&mut self, op: OpId) {
+        let program = self.program;
+        if self.layouts.is_on_host() && program.kind(op) == OpKind::SelectAndScatter {
+            self.add_pool(op);
+            return;
+        }
+        let movement = self.works.movement(op);
+        let copies = self.copies_for(op);
+        let is_elementwise = movement == Movement::Pointwise;
+        let kernel = self.kernel(op, is_elementwise, true);
+        self.graph.ops.push((op, kernel));
+        self.read_operands(kernel, op, &copies);
+        self.operand_copies = copies;
+        let alike =
+            conditional_simplifier::alike(program, op, |value| self.storage.equal.first(value));
+        for (index, value) in program.op_results(op).enumerate() {
+            let other = match alike.get(index) {
+                None | Some(None) => NONE,
+                Some(&Some(Alike::Outside(value))) => self.item(value),
+                Some(&Some(Alike::Result(other))) => self.item(program.result(op, other)),
+            };
+            if other != NONE {
+                self.name(value, other, kernel);
+            } else if program.kind(op) == OpKind::While && is_only_read(program, op, index) {
+                let item = self.item(program.operand(op, index));
+                if item != NONE {
+                    self.name(value, item, kernel);
+                }
+            } else if self.storage.has_tail(value) {
+                let bytes = self.whole_bytes(op);
+                let whole = self.make(value, bytes, kernel);
+                self.add_tail(op, value, whole);
+            } else if self.layouts.image_groups(program, op) > 1 {
+                self.add_pairs(op, value, kernel);
+            } else if let Some(left) = after_first_step(program, self.works, &mut self.layouts, op)
+            {
+                self.add_second_step(op, (value, left), kernel);
+            } else if self.storage.is_written(value) {
+                let over = match (movement, program.kind(op)) {
+                    (Movement::Update, _) => program.operands(op).next(),
+                    (_, OpKind::Sort | OpKind::While) => program.operands(op).nth(index),
+                    _ => None,
+                };
+                let bytes = self.works.tensors.bytes(value);
+                let over = over.map_or(NONE, |value| self.item(value));
+                let item = self.make(value, bytes, kernel);
+                self.graph.items[item as usize].over = over;
+                self.reshape_result(op, value);
+            }
+        }
+    }
+    /// The bytes of what `op` writes before its result is taken from that.
+    fn whole_bytes(&mut self, op: OpId) -> u128 {
+        let program = self.program;
+        let value = program.result(op, 0);
+        let is_wide = self.layouts.widens(program, self.works, op, value);
+        // Hosts reduce the whole, of which each device keeps a part.
+        let whole = if is_scatter(program, op) { program.operand(op, 0) } else { value };
+        self.works.tensors.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
+    }
+    /// Makes `value`, the result of a convolution with groups of images: `kernel` computes all pairs of groups, those that are
+    /// not on the diagonal are masked, and what is left is added up.
+    fn add_pairs(&mut self, op: OpId, value: ValueId, mut kernel: u32) {
+        let groups = self.layouts.image_groups(self.program, op);
+        let bytes = self.whole_bytes(op).saturating_mul(groups);
+        for _ in 0..2 {
+            let pairs = self.make(value, bytes, kernel);
+            kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item: pairs, is_elementwise: false }));
+        }
+        let bytes = self.works.tensors.bytes(value);
+        self.make(value, bytes, kernel);
+    }
+    /// Makes `value`, the result of a reduction in two steps, of the first of which `kernel` leaves so many elements.
+    fn add_second_step(&mut self, op: OpId, (value, left): (ValueId, u128), kernel: u32) {
+        let tensor = self.works.tensors.of(value);
+        let (bytes, elements) = (tensor.bytes, tensor.elements.max(1));
+        let first = self.make(value, (bytes / elements).saturating_mul(left), kernel);
+        let kernel = self.kernel(op, false, false);
+        self.reads.push((kernel, Read { item: first, is_elementwise: false }));
+        self.make(value, bytes, kernel);
+    }
+    /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
+    fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
+        if self.storage.is_written(value) {
+            let kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item: whole, is_elementwise: false }));
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, kernel);
+        }
+    }
+    /// Adds `op` to a set of all-reduces, whose results are there as soon as all are.
+    fn add_to_set(&mut self, op: OpId, set: &mut (u32, u32)) {
+        if set.0 == NONE {
+            *set = (self.kernel(op, false, true), self.kernel(op, false, false));
+        }
+        let kernel = set.0;
+        self.graph.ops.push((op, kernel));
+        let copies = self.copies_for(op);
+        self.read_operands(kernel, op, &copies);
+        self.operand_copies = copies;
+        let value = self.program.result(op, 0);
+        let whole = self.whole_bytes(op);
+        let item = self.make(value, whole, kernel);
+        self.reads.push((set.1, Read { item, is_elementwise: false }));
+        self.name(value, item, set.1);
+        if self.storage.has_tail(value) {
+            self.add_tail(op, value, self.items[value.index()]);
+        }
+    }
+    /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
+    fn copies_for(&mut self, op: OpId) -> Vec<u32> {
+        let program = self.program;
+        let mut copies = std::mem::take(&mut self.operand_copies);
+        copies.clear();
+        if program.kind(op) == OpKind::While && self.layouts.is_on_host() {
+            return self.widened_for(op, copies);
+        }
+        if !self.storage.facts.has(op, Fact::OPAQUE) {
+            // Others read their operands as they are.
+            return copies;
+        }
+        for (index, value) in program.operands(op).enumerate() {
+            let value = self.storage.equal.first(value);
+            let folded = self.layouts.folded(program, self.works, op, (index, value));
+            let order = match folded {
+                Some(_) => None,
+                None if self.is_widened_outside(value) => {
+                    self.layouts.moved(program, self.works, op, index).cloned()
+                }
+                None => self.layouts.order(program, self.works, op, index),
+            };
+            let Some(order) = order else {
+                let reshapes =
+                    folded.is_none() && self.layouts.reshapes(program, self.works, op, index);
+                let update = if reshapes { self.update_of(value, 1) } else { None };
+                let own = self.items[value.index()];
+                copies.push(match update {
+                    Some(update) => self.update_again(op, update, value),
+                    None if reshapes && self.storage.is_reshaped_anew(value) => {
+                        self.reshaped(op, value)
+                    }
+                    None if reshapes => self.as_matrix(op, index, value),
+                    None => NONE,
+                });
+                self.items[value.index()] = own;
+                continue;
+            };
+            let key = (value, order);
+            if let Some(&known) = self.copies.get(&key) {
+                copies.push(known);
+                continue;
+            }
+            // What is only converted is written over what it is computed of, where that has as many bytes.
+            let is_in_place = key.1.iter().copied().eq(0..key.1.len());
+            let kernel = self.kernel(op, is_in_place, false);
+            self.walk(kernel, value, is_in_place);
+            let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
+            let is_wide = self.layouts.widens(program, self.works, op, value);
+            let copy = self.make(value, bytes.saturating_mul(if is_wide { 2 } else { 1 }), kernel);
+            self.items[value.index()] = own;
+            self.copies.insert(key, copy);
+            copies.push(copy);
+        }
+        copies
+    }
+    /// The item of `value` in other dims, computed anew for `op` and all that read it so.
+    fn reshaped(&mut self, op: OpId, value: ValueId) -> u32 {
+        let key = (value, DimOrder::default());
+        if let Some(&known) = self.copies.get(&key) {
+            return known;
+        }
+        let bytes = self.works.tensors.bytes(value);
+        let own = self.items[value.index()];
+        let kernel = self.kernel(op, false, false);
+        self.walk(kernel, value, false);
+        let copy = self.make(value, bytes, kernel);
+        self.items[value.index()] = own;
+        self.copies.insert(key, copy);
+        copy
+    }
+}

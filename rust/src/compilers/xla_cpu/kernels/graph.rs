@@ -1,0 +1,151 @@
+//! What XLA runs for a block, one kernel after the other: what each reads and what it makes.
+
+use crate::compilers::xla_cpu::breadth_first_scheduler::Order;
+use crate::compilers::xla_cpu::ragged_rows::Rows;
+use crate::index::{OpId, ValueId};
+use std::cell::OnceCell;
+
+/// No item, or no kernel.
+pub const NONE: u32 = u32::MAX;
+
+/// Something in memory: an argument, a result, a copy, or another name of one of these.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// The value that it has.
+    pub value: ValueId,
+    /// Its bytes; 0 if it is another name.
+    pub bytes: u128,
+    /// The kernel that makes it; [`NONE`] for an argument.
+    pub made_by: u32,
+    /// The item that it is another name of.
+    pub name_of: u32,
+    /// The item in whose memory it may be, besides those that are read element by element.
+    pub over: u32,
+}
+
+/// An item that a kernel reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// The item.
+    pub item: u32,
+    /// Whether each element is read only for the element of the result at its place.
+    pub is_elementwise: bool,
+}
+
+/// What runs at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// Its op; of a copy the op that it is made for.
+    pub op: OpId,
+    /// Whether it may write its result over what it reads element by element.
+    pub is_elementwise: bool,
+    /// Whether it is the op itself, not a copy or another name.
+    pub is_op: bool,
+    /// Whether it only gives what it reads another name.
+    pub is_name: bool,
+}
+
+impl Kernel {
+    /// A copy that is made for `op`.
+    pub const fn copy_for(op: OpId) -> Self {
+        Self { op, is_elementwise: false, is_op: false, is_name: false }
+    }
+}
+
+/// The kernels of a block.
+#[derive(Debug, Default)]
+pub struct Graph {
+    /// In the order of the program.
+    pub kernels: Vec<Kernel>,
+    /// Each op that is not computed in others, with its kernel.
+    pub ops: Vec<(OpId, u32)>,
+    /// Arguments first.
+    pub items: Vec<Item>,
+    /// The items that the block returns.
+    pub returned: Vec<u32>,
+    reads: Rows<Read>,
+    /// What each kernel makes, once somebody has asked for it.
+    makes: OnceCell<Rows<u32>>,
+    /// The order in which the kernels run, likewise; see [`crate::compilers::xla_cpu::breadth_first_scheduler`].
+    pub order: OnceCell<Order>,
+    /// For each kernel those of a few others that need it, and those that it needs, likewise; see [`crate::compilers::xla_cpu::copy_insertion::reads_before_writes`].
+    pub hubs: OnceCell<(Vec<u128>, Vec<u128>)>,
+}
+
+impl Graph {
+    /// From pairs of a kernel and what it reads.
+    pub fn new(
+        kernels: Vec<Kernel>,
+        ops: Vec<(OpId, u32)>,
+        items: Vec<Item>,
+        returned: Vec<u32>,
+        reads: &[(u32, Read)],
+    ) -> Self {
+        let reads = Rows::of(kernels.len(), reads);
+        Self::with_rows(kernels, ops, items, returned, reads)
+    }
+    /// From what each kernel reads.
+    pub fn with_rows(
+        kernels: Vec<Kernel>,
+        ops: Vec<(OpId, u32)>,
+        items: Vec<Item>,
+        returned: Vec<u32>,
+        reads: Rows<Read>,
+    ) -> Self {
+        let (makes, order, hubs) = Default::default();
+        Self { kernels, ops, items, returned, reads, makes, order, hubs }
+    }
+    /// How many reads all kernels have.
+    pub fn num_reads(&self) -> usize {
+        self.reads.total()
+    }
+    /// What kernel `at` reads.
+    #[inline]
+    pub fn reads(&self, at: u32) -> &[Read] {
+        self.reads.row(at)
+    }
+    /// What kernel `at` makes.
+    #[inline]
+    pub fn makes(&self, at: u32) -> &[u32] {
+        self.all_makes().row(at)
+    }
+    /// What the kernels make.
+    pub fn all_makes(&self) -> &Rows<u32> {
+        self.makes.get_or_init(|| {
+            let mut made = Vec::with_capacity(self.items.len());
+            for (item, at) in self.items.iter().zip(0..) {
+                if item.made_by != NONE {
+                    made.push((item.made_by, at));
+                }
+            }
+            Rows::of(self.kernels.len(), &made)
+        })
+    }
+    /// Calls `visit` with the kernels that make what kernel `at` reads, one that makes several things once for each.
+    #[inline]
+    pub fn for_each_need(&self, at: u32, mut visit: impl FnMut(u32)) {
+        for read in self.reads.row(at) {
+            let by = self.items[read.item as usize].made_by;
+            if by != NONE {
+                visit(by);
+            }
+        }
+    }
+    /// For each item whether it is updated in place, or made so.
+    pub fn updated_in_place(&self) -> Vec<bool> {
+        let mut found = vec![false; self.items.len()];
+        for (item, at) in self.items.iter().zip(0..).filter(|(item, _)| item.over != NONE) {
+            found[self.stored_as(item.over) as usize] = true;
+            found[at] = true;
+        }
+        found
+    }
+    /// The item whose memory `item` is in.
+    #[inline]
+    pub fn stored_as(&self, item: u32) -> u32 {
+        match self.items[item as usize].name_of {
+            NONE => item,
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What kernels read: the operands of their ops, or what these are computed of.
+
+use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::kernels::builder::Builder;
+use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
+use crate::compilers::xla_cpu::passes::all_reduce_combiner::is_scatter;
+use crate::index::{Id, OpId, ValueId};
+
+impl Builder<'_, '_, '_> {
+    pub(in crate::compilers::xla_cpu) fn read_operands(
+        &mut self,
+        kernel: u32,
+        op: OpId,
+        copies: &[u32],
+    ) {
+        let program = self.program;
+        let facts = self.storage.facts.of(op);
+        let (fuses, is_sum) = (facts.has(Fact::FUSES), facts.has(Fact::SUM));
+        let is_pointwise = facts.has(Fact::POINTWISE);
+        let is_product = facts.has(Fact::PRODUCT);
+        self.num_walks += 1;
+        for (index, value) in program.operands(op).enumerate() {
+            let copy = copies.get(index).copied().unwrap_or(NONE);
+            if copy != NONE {
+                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+            } else if fuses {
+                self.walk_on(kernel, value, is_pointwise, is_sum);
+            } else {
+                let mut value = self.storage.equal.first(value);
+                if is_product {
+                    let folded = self.layouts.folded_into(program, self.works, op, (index, value));
+                    value = folded.unwrap_or(value);
+                }
+                let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
+                if item != NONE {
+                    self.reads.push((kernel, Read { item, is_elementwise: false }));
+                }
+            }
+        }
+        if facts.has(Fact::CAPTURES) {
+            for inner in program.pre_order(op).skip(1) {
+                for value in program.operands(inner) {
+                    let item = self.item(value);
+                    if item != NONE && program.parent_block(inner) != program.parent_block(op) {
+                        self.reads.push((kernel, Read { item, is_elementwise: false }));
+                    }
+                }
+            }
+        }
+    }
+    /// Adds what `kernel` reads to compute `value`.
+    pub(in crate::compilers::xla_cpu) fn walk(
+        &mut self,
+        kernel: u32,
+        value: ValueId,
+        is_elementwise: bool,
+    ) {
+        self.num_walks += 1;
+        self.walk_on(kernel, value, is_elementwise, false);
+    }
+    /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
+    /// reads all that is written, and so does a product that one takes in.
+    fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
+        let program = self.program;
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((value, is_elementwise, is_sum));
+        while let Some((value, is_elementwise, is_sum)) = stack.pop() {
+            let value = self.storage.equal.first(value);
+            let row = self.storage.row(value);
+            if row.is_nothing {
+                continue;
+            }
+            let stamp = self.stamps[value.index()];
+            if stamp.0 == self.num_walks {
+                if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
+                    read.is_elementwise &= is_elementwise;
+                }
+                continue;
+            }
+            self.stamps[value.index()] = (self.num_walks, NONE);
+            let is_inlined =
+                row.is_inlined && !row.has_tail && !(is_sum && self.items[value.index()] != NONE);
+            let made_by = program.defining_op(value).filter(|_| is_inlined);
+            match made_by {
+                Some(op) => {
+                    let facts = self.storage.facts.of(op);
+                    let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
+                    if !facts.has(Fact::OPAQUE) {
+                        for value in program.operands(op) {
+                            stack.push((value, is_elementwise, is_sum));
+                        }
+                        continue;
+                    }
+                    let copies = self.taken_in.get(&op);
+                    for (index, value) in program.operands(op).enumerate() {
+                        match copies.and_then(|copies| copies.get(index)) {
+                            None => stack.push((value, is_elementwise, is_sum)),
+                            Some(&NONE) => {
+                                let at = (index, value);
+                                let folded = self.layouts.folded(program, self.works, op, at);
+                                stack.push((folded.unwrap_or(value), false, true));
+                            }
+                            Some(&item) => {
+                                self.reads.push((kernel, Read { item, is_elementwise: false }));
+                            }
+                        }
+                    }
+                }
+                None if self.items[value.index()] != NONE => {
+                    self.stamps[value.index()].1 = self.reads.len() as u32;
+                    let item = self.items[value.index()];
+                    let is_gather = |op: OpId| self.storage.facts.has(op, Fact::GATHER);
+                    // XLA gathers into more dims, which its users reshape: nothing is written over these.
+                    let has_tail = row.has_tail && row.is_inlined;
+                    let made_by = program.defining_op(value);
+                    let is_in_order = |op: OpId| {
+                        !is_gather(op)
+                            && !(has_tail
+                                && (is_scatter(program, op)
+                                    || self.layouts.moves_result(program, self.works, op)))
+                    };
+                    let is_elementwise = is_elementwise && made_by.is_none_or(is_in_order);
+                    self.reads.push((kernel, Read { item, is_elementwise }));
+                }
+                None => {}
+            }
+        }
+        self.stack = stack;
+    }
+}

@@ -1,0 +1,150 @@
+//! What ops say of the dims of their operands, and the orders in which they read these.
+
+use crate::compilers::xla_cpu::by_signature::BySignature;
+use crate::index::{OpId, SignatureId};
+use crate::ir::Program;
+use crate::mlir::AttrValue;
+use crate::rules::{Shapes, SignatureView};
+use crate::stablehlo::dims::{ConvDims, DotDims};
+
+/// The order in which dims are read.
+pub type DimOrder = Box<[usize]>;
+
+/// What an op says of the dims of its operands.
+pub enum Reader {
+    /// A product.
+    Dot(DotDims),
+    /// A convolution, its groups of images, and whether its images have holes.
+    Convolution {
+        /// Its dims.
+        dims: ConvDims,
+        /// The number of groups.
+        groups: u128,
+        /// Whether some step between elements is larger than one.
+        has_holes: bool,
+    },
+    /// An all-gather along a dim.
+    Gather(usize),
+    /// A transpose: for each dim of the result that of the operand.
+    Transpose(Box<[usize]>),
+    /// A broadcast: for each dim of the operand that of the result.
+    Broadcast(Box<[usize]>),
+    /// A concatenation along a dim.
+    Concatenation(usize),
+    /// A reduction over dims.
+    Reduction(Box<[usize]>),
+}
+
+/// How an op reads an operand.
+pub enum Reading {
+    /// As it is.
+    AsIs,
+    /// As a matrix, for each element of a batch, that it has in other dims.
+    Reshaped,
+    /// In another order.
+    Moved(DimOrder),
+}
+
+/// What ops say of their operands, by signature.
+pub type Readers = BySignature<Option<Reader>>;
+
+impl Reader {
+    /// How it reads operand `index`, which has `sizes`.
+    pub fn reads(&self, index: usize, sizes: &[i64]) -> Reading {
+        let (order, as_is): (Option<DimOrder>, Reading) = match (self, index) {
+            (Self::Dot(dims), _) => (of_product(dims, index, sizes.len()), Reading::Reshaped),
+            (Self::Convolution { dims, .. }, 0) => {
+                let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
+                (Some(ends.chain([dims.input_feature]).collect()), Reading::AsIs)
+            }
+            (Self::Convolution { dims, .. }, _) => {
+                let spatial = dims.kernel_spatial.iter().copied();
+                let ends = [dims.kernel_input_feature, dims.kernel_output_feature];
+                (Some(spatial.chain(ends).collect()), Reading::AsIs)
+            }
+            (&Self::Gather(dim), _) => (Some(gathered_first(dim, sizes.len())), Reading::AsIs),
+            (
+                Self::Transpose(_)
+                | Self::Broadcast(_)
+                | Self::Concatenation(_)
+                | Self::Reduction(_),
+                _,
+            ) => (None, Reading::AsIs),
+        };
+        match order {
+            Some(order) if is_moved(&order, sizes) => Reading::Moved(order),
+            Some(_) => as_is,
+            None => Reading::AsIs,
+        }
+    }
+}
+
+/// What `op` says of the dims of its operands, found in or added to `readers`.
+pub fn reader_of<'r>(readers: &'r mut Readers, program: &Program, op: OpId) -> Option<&'r Reader> {
+    let id = program.signature(op).get()?;
+    readers.of(id, || reader(program, op, id)).as_ref()
+}
+
+/// What `op`, whose signature is `id`, says of the dims of its operands.
+fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
+    let shapes = Shapes::new(&[], &[]);
+    let view = SignatureView::of(program, id, &shapes);
+    match program.op_name(op) {
+        "stablehlo.dot_general" => {
+            Some(Reader::Dot(DotDims::read(view.attribute("dot_dimension_numbers")?)?))
+        }
+        "stablehlo.convolution" => {
+            let groups = u128::try_from(view.int("batch_group_count").unwrap_or(1)).unwrap_or(1);
+            let dims = ConvDims::read(view.attribute("dimension_numbers")?)?;
+            let holes = view.attribute("lhs_dilation").and_then(AttrValue::as_ints);
+            let has_holes = holes.is_some_and(|holes| holes.iter().any(|&step| step > 1));
+            Some(Reader::Convolution { dims, groups, has_holes })
+        }
+        "stablehlo.all_gather" => {
+            // Its own attribute is found without reading the others, the groups of devices among them.
+            let own = program.attr(op, "all_gather_dim").map(AttrValue::parse);
+            let dim = own.and_then(|value| value.as_int()).or_else(|| view.int("all_gather_dim"));
+            Some(Reader::Gather(usize::try_from(dim?).ok()?))
+        }
+        "stablehlo.transpose" => Some(Reader::Transpose(view.dims("permutation")?.into())),
+        "stablehlo.broadcast_in_dim" => {
+            Some(Reader::Broadcast(view.dims("broadcast_dimensions")?.into()))
+        }
+        "stablehlo.concatenate" => Some(Reader::Concatenation(view.dim("dimension")?)),
+        "stablehlo.reduce" => Some(Reader::Reduction(view.dims("dimensions")?.into())),
+        _ => None,
+    }
+}
+
+/// The order in which a product reads operand `index` of so many dims; `None` if in any.
+pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
+    let (batch, order) = order_of_product(dims, index, rank);
+    let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
+    let is_matrix = contracting.len() == 1 && rank <= batch + 2;
+    let is_first = order[..batch].iter().copied().eq(0..batch);
+    (!is_matrix || !is_first).then_some(order)
+}
+
+/// The number of dims of the batch of operand `index` of a product, and the order of all of its `rank` dims: first those.
+pub fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, DimOrder) {
+    let (batch, contracting) = match index {
+        0 => (&dims.lhs_batching, &dims.lhs_contracting),
+        _ => (&dims.rhs_batching, &dims.rhs_contracting),
+    };
+    let is_free = |dim: &usize| !batch.contains(dim) && !contracting.contains(dim);
+    let free: Vec<usize> = (0..rank).filter(is_free).collect();
+    let (first, second) =
+        if index == 0 { (&free[..], &contracting[..]) } else { (&contracting[..], &free[..]) };
+    (batch.len(), batch.iter().chain(first).chain(second).copied().collect())
+}
+
+/// All of so many dims, `dim` first.
+pub fn gathered_first(dim: usize, rank: usize) -> DimOrder {
+    [dim].into_iter().chain((0..rank).filter(|&other| other != dim)).collect()
+}
+
+/// Whether reading dims of `sizes` in this order is reading elements in another. Dims of size one move freely.
+pub fn is_moved(order: &[usize], sizes: &[i64]) -> bool {
+    let moved = order.iter().filter(|&&dim| sizes.get(dim).is_some_and(|&size| size > 1));
+    !moved.is_sorted()
+}

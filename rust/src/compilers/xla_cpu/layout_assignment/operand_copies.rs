@@ -1,0 +1,323 @@
+//! Operands that XLA copies, since the op that reads them wants their dims in another order.
+//!
+//! A product reads its operands as matrices, with the dims of a batch first: those of rows, then those contracted. Two plain
+//! matrices are read as they are. A convolution reads its input batch first and features last, and its kernel features last.
+//! What a transpose makes for a product is not written if the product can read the operand of that.
+//! An all-gather along a dim that is not the first reads and writes with that dim first. Where ops compute `bf16` as
+//! `f32`, what they read is a copy of that type.
+//!
+//! Source: XLA's `DotDecomposer`, `TransposeFolding`, `YnnMatcher`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
+
+use crate::compilers::xla_cpu::by_signature::BySignature;
+use crate::compilers::xla_cpu::layout_assignment::dim_orders::{
+    gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
+    Reading,
+};
+use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
+use crate::work::cached::Works;
+use crate::work::ops::contract::product;
+use crate::work::ops::Movement;
+
+/// The fewest features, on one side or the other, of convolutions that a library computes.
+const LEAST_FEATURES: i64 = 32;
+
+/// The orders in which ops read their operands.
+pub struct Layouts {
+    readers: Readers,
+    /// How ops of a signature read operands, by place and type of the operand.
+    readings: BySignature<Vec<(usize, TypeId, Reading)>>,
+    /// Whether `bf16` is computed as `f32`, and other things are as on hosts.
+    is_wide: bool,
+}
+
+impl Layouts {
+    /// `is_wide` says whether `bf16` is computed as `f32`.
+    pub fn new(program: &Program, is_wide: bool) -> Self {
+        let (readers, readings) = (BySignature::new(program), BySignature::new(program));
+        Self { readers, readings, is_wide }
+    }
+    /// Whether things are as on hosts.
+    pub fn is_on_host(&self) -> bool {
+        self.is_wide
+    }
+    /// Whether `value`, an operand or a result of `op`, is `bf16` that `op` reads or writes as `f32`.
+    pub fn widens(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        value: ValueId,
+    ) -> bool {
+        self.is_wide
+            && works.movement(op) == Movement::Opaque
+            && program.kind(op) != OpKind::CustomCall
+            && !program.has_traits(op, OpTraits::TERMINATOR)
+            && works.tensors.element(value) == "bf16"
+    }
+    /// The order in which `op` reads operand `index`, if it reads a copy.
+    pub fn order(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<DimOrder> {
+        let moved = self.moved(program, works, op, index);
+        moved
+            .cloned()
+            .or_else(|| Some((0..self.widened_rank(program, works, op, index)?).collect()))
+    }
+    /// Whether `op` reads a copy of operand `index`.
+    pub fn copies(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> bool {
+        self.moved(program, works, op, index).is_some()
+            || self.widened_rank(program, works, op, index).is_some()
+    }
+    /// The number of dims of operand `index` of `op`, if that reads it as `f32`.
+    fn widened_rank(
+        &self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<usize> {
+        if !self.is_wide {
+            return None;
+        }
+        let value = program.operands(op).nth(index)?;
+        if !self.widens(program, works, op, value) {
+            return None;
+        }
+        Some(works.tensors.of(value).dims.as_deref()?.len())
+    }
+    /// What `op` reads in the place of operand `index`, `value`: the operand of a transpose, if `op` is a product that reads that
+    /// as it is, or as the other of two orders of a matrix.
+    #[inline]
+    pub fn folded(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        operand: (usize, ValueId),
+    ) -> Option<ValueId> {
+        if program.kind(op) != OpKind::DotGeneral {
+            return None;
+        }
+        self.folded_into(program, works, op, operand)
+    }
+    /// As [`Layouts::folded`], for a product.
+    pub fn folded_into(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        (index, value): (usize, ValueId),
+    ) -> Option<ValueId> {
+        if self.widens(program, works, op, value) {
+            return None;
+        }
+        let made = program.defining_op(value)?;
+        if program.parent_block(made) != program.parent_block(op) {
+            return None;
+        }
+        let Reader::Transpose(turned) = self.reader(program, made)? else { return None };
+        let turned = turned.clone();
+        let Reader::Dot(dims) = self.reader(program, op)? else { return None };
+        let (batch, order) = order_of_product(dims, index, turned.len());
+        let mut order: Vec<usize> = order.iter().map(|&dim| turned[dim]).collect();
+        if order.len() == batch + 2 {
+            order[batch..].sort_unstable();
+        }
+        let source = program.operand(made, 0);
+        let sizes = works.tensors.of(source).dims.as_deref()?;
+        (!is_moved(&order, sizes)).then_some(source)
+    }
+    /// Whether `op` is a product that reads operand `index` as a matrix, for each element of a batch, that it has in other dims.
+    pub fn reshapes(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> bool {
+        program.kind(op) == OpKind::DotGeneral
+            && matches!(self.reading(program, works, op, index), Some(Reading::Reshaped))
+    }
+    /// The number of dims of the batch of operand `index` of `op`, a product, and the rows of each of its matrices.
+    pub fn matrix(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<(u32, u128)> {
+        let sizes = works.tensors.of(program.operand(op, index)).dims.as_deref()?;
+        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
+        let (batch, _) = order_of_product(dims, index, sizes.len());
+        let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
+        let columns = product(contracting.iter().filter_map(|&dim| sizes.get(dim)));
+        let all = product(sizes.get(batch..)?);
+        let rows = if index == 0 { all.checked_div(columns)? } else { columns };
+        Some((batch as u32, rows))
+    }
+    /// The number of dims of the batch of `op`, and of those of its left operand that its result has, if it is a product whose
+    /// result is reshaped from that of matrices.
+    #[inline]
+    pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
+        if program.kind(op) != OpKind::DotGeneral {
+            return None;
+        }
+        self.reshapes_product(program, op)
+    }
+    /// As [`Layouts::reshapes_result`], for a product.
+    fn reshapes_product(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
+        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
+        let (batch, rows) = (dims.lhs_batching.len(), dims.lhs_contracting.len());
+        let rank = |value: ValueId| program.value_type(value).rank();
+        let rows = rank(program.operand(op, 0))?.checked_sub(batch + rows)?;
+        (rank(program.result(op, 0))? > batch + 2).then_some((batch as u32, rows as u32))
+    }
+    /// Whether `op` is a transpose that leaves all elements where they are, or a broadcast that only adds dims of size one.
+    pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        if !matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.broadcast_in_dim") {
+            return false;
+        }
+        let (operand, result) = (program.operand(op, 0), program.result(op, 0));
+        match self.reader(program, op) {
+            Some(Reader::Transpose(turned)) => {
+                let sizes = works.tensors.of(operand).dims.as_deref();
+                sizes.is_some_and(|sizes| !is_moved(turned, sizes))
+            }
+            Some(Reader::Broadcast(places)) => {
+                let elements = works.tensors.of(operand).elements;
+                let sizes = works.tensors.of(result).dims.as_deref();
+                sizes.is_some_and(|sizes| !is_moved(places, sizes))
+                    && works.tensors.of(result).elements == elements
+            }
+            _ => false,
+        }
+    }
+    /// Whether a library computes `op`, a product or a convolution, so that a reduction may take it in. It reads the matrix on
+    /// the left by rows, and images of two dims without holes.
+    pub fn is_of_library(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        if works.tensors.element(program.result(op, 0)) != "f32" {
+            return false;
+        }
+        if program.kind(op) == OpKind::DotGeneral {
+            let left = program.operand(op, 0);
+            let is_turned = self.folded(program, works, op, (0, left)).is_some();
+            let Some(sizes) = works.tensors.of(left).dims.as_deref() else { return false };
+            let Some(Reader::Dot(dims)) = self.reader(program, op) else { return false };
+            let by_rows =
+                dims.lhs_contracting.last() == Some(&(sizes.len() - 1)) && !sizes.is_empty();
+            return of_product(dims, 0, sizes.len()).is_some() && !is_turned
+                || by_rows != is_turned;
+        }
+        let Some(Reader::Convolution { dims, has_holes, .. }) = self.reader(program, op) else {
+            return false;
+        };
+        let features = [dims.kernel_input_feature, dims.kernel_output_feature];
+        let is_plain = dims.input_spatial.len() == 2 && !has_holes;
+        let kernel = works.tensors.of(program.operand(op, 1)).dims.as_deref();
+        let is_wide = |sizes: &[i64]| features.iter().any(|&dim| sizes[dim] >= LEAST_FEATURES);
+        is_plain && kernel.is_some_and(is_wide)
+    }
+    /// The dim along which `op` concatenates its operands.
+    pub fn concatenated(&mut self, program: &Program, op: OpId) -> Option<usize> {
+        if program.op_name(op) != "stablehlo.concatenate" {
+            return None;
+        }
+        match self.reader(program, op)? {
+            &Reader::Concatenation(dim) => Some(dim),
+            _ => None,
+        }
+    }
+    /// The dims that `op` reduces.
+    pub fn reduced(&mut self, program: &Program, op: OpId) -> Option<&[usize]> {
+        match self.reader(program, op)? {
+            Reader::Reduction(dims) => Some(dims),
+            _ => None,
+        }
+    }
+    /// What `op` says of the dims of its operands.
+    fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
+        reader_of(&mut self.readers, program, op)
+    }
+    /// The order in which `op` reads operand `index`, if that is not the one that it has.
+    pub fn moved(
+        &mut self,
+        program: &Program,
+        works: &Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<&DimOrder> {
+        if works.movement(op) != Movement::Opaque {
+            return None;
+        }
+        match self.reading(program, works, op, index)? {
+            Reading::Moved(order) => Some(order),
+            Reading::AsIs | Reading::Reshaped => None,
+        }
+    }
+    /// How `op` reads operand `index`.
+    fn reading(
+        &mut self,
+        program: &Program,
+        works: &Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<&Reading> {
+        let ty = program.type_of(program.operand(op, index));
+        let known = self.readings.of(program.signature(op).get()?, Vec::new);
+        let at = known.iter().position(|&(place, of, _)| (place, of) == (index, ty));
+        let at = at.unwrap_or_else(|| {
+            let sizes = works.tensors.row(ty.index() as u32).dims.as_deref();
+            let reader = reader_of(&mut self.readers, program, op).zip(sizes);
+            let reading =
+                reader.map_or(Reading::AsIs, |(reader, sizes)| reader.reads(index, sizes));
+            known.push((index, ty, reading));
+            known.len() - 1
+        });
+        Some(&known[at].2)
+    }
+    /// How many groups of images `op` has, if it is a convolution of hosts: these compute all pairs of them, and keep the diagonal.
+    pub fn image_groups(&mut self, program: &Program, op: OpId) -> u128 {
+        if !self.is_wide || program.op_name(op) != "stablehlo.convolution" {
+            return 1;
+        }
+        match self.reader(program, op) {
+            Some(&Reader::Convolution { groups, .. }) => groups.max(1),
+            _ => 1,
+        }
+    }
+    /// Whether `op` writes its result in another order than the one that it has.
+    pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        let Some(reader) = reader_of(&mut self.readers, program, op) else { return false };
+        let Some(sizes) = works.tensors.of(program.result(op, 0)).dims.as_deref() else {
+            return false;
+        };
+        let order = match reader {
+            Reader::Dot(_)
+            | Reader::Transpose(_)
+            | Reader::Broadcast(_)
+            | Reader::Concatenation(_)
+            | Reader::Reduction(_) => return false,
+            Reader::Convolution { dims, .. } => {
+                let spatial = dims.output_spatial.iter().copied();
+                [dims.output_batch]
+                    .into_iter()
+                    .chain(spatial)
+                    .chain([dims.output_feature])
+                    .collect()
+            }
+            Reader::Gather(dim) => gathered_first(*dim, sizes.len()),
+        };
+        is_moved(&order, sizes)
+    }
+}

@@ -1,0 +1,359 @@
+//! What XLA's compiler for hosts makes of a per-device program: its kernels, their order, and the memory that they take.
+//!
+//! 1. [`passes`]: rewrites before fusion, of which each file stands for one; [`cost_analysis`]: what XLA counts after them.
+//! 2. [`fusion`]: which values are written to memory; [`layout_assignment`]: which operands are copied for another order of dims.
+//! 3. [`kernels`]: what each kernel of a block reads and makes; [`copy_insertion`]: what is copied before it is written over.
+//! 4. [`breadth_first_scheduler`]: the order in which kernels run.
+//! 5. [`buffer_assignment`]: from when to when each value is in memory, over a block and over the program, and the heap for that.
+//!
+//! Arguments and outputs take memory throughout. An output that an argument is donated to takes that argument's; others, until
+//! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
+//! addition; a `case` needs that of the branch that needs most.
+
+mod breadth_first_scheduler;
+pub mod buffer_assignment;
+mod by_signature;
+mod copy_insertion;
+pub mod cost_analysis;
+mod fusion;
+mod kernels;
+mod layout_assignment;
+pub mod passes;
+mod ragged_rows;
+
+use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
+use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
+use crate::compilers::xla_cpu::kernels::builder::Builder;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
+use crate::compilers::xla_cpu::kernels::hoisted::hoisted;
+use crate::compilers::Live;
+use crate::index::{BlockId, FuncId, OpId, ValueId};
+use crate::ir::{OpKind, Program};
+use crate::work::cached::Works;
+use crate::work::execution::Execution;
+use crate::work::ops::Movement;
+use rustc_hash::FxHashMap;
+
+/// The most memory that a program takes at once.
+#[derive(Clone, Debug, Default)]
+pub struct HostPeak {
+    /// Bytes besides arguments.
+    pub bytes: u128,
+    /// The op at which they are taken.
+    pub op: Option<OpId>,
+    /// What they are taken for, arguments included.
+    pub live: Vec<Live>,
+}
+
+/// The peak of a block, besides its arguments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    bytes: u128,
+    at: u32,
+    op: Option<OpId>,
+    /// The block inside `op` that needs most.
+    inner: Option<BlockId>,
+}
+
+/// The memory of a program, block by block.
+struct Blocks<'p, 'w, 'a> {
+    builder: Builder<'p, 'w, 'a>,
+    execution: &'w Execution,
+    peaks: FxHashMap<BlockId, Peak>,
+}
+
+/// The peak of `program`, whose entry function is `entry`. `donated` has pairs of the index of a result and the argument whose
+/// memory it takes.
+pub fn host_peak(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    entry: FuncId,
+    donated: &[(usize, ValueId)],
+) -> HostPeak {
+    let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
+    Blocks::new(program, works, execution, entry, false).of_entry(body, donated).0
+}
+
+/// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
+/// arguments; arguments are those of [`host_peak`].
+pub fn host_order(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    entry: FuncId,
+    donated: &[(usize, ValueId)],
+) -> Vec<(OpId, u128)> {
+    let Some(body) = program.func_body(entry).get() else { return Vec::new() };
+    let mut blocks = Blocks::new(program, works, execution, entry, false);
+    let (_, entry, taken) = blocks.of_entry(body, donated);
+    blocks.over_time(body, &entry, &taken)
+}
+
+/// The entry function, with the memory that callers keep for it.
+struct Entry {
+    graph: Graph,
+    liveness: Liveness,
+    num_arguments: usize,
+    /// The items of results that take no argument's memory.
+    outputs: Vec<u32>,
+}
+
+impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
+    /// The blocks of `program`, of which the functions besides `entry` are done. `widens` says whether `bf16` is computed as `f32`.
+    fn new(
+        program: &'p Program,
+        works: &'w mut Works<'a>,
+        execution: &'w Execution,
+        entry: FuncId,
+        widens: bool,
+    ) -> Self {
+        let functions: Vec<OpId> =
+            execution.functions.iter().map(|&func| program.func_op(func)).collect();
+        let builder = Builder::new(program, works, &functions, widens);
+        let mut blocks = Self { builder, execution, peaks: FxHashMap::default() };
+        for &func in &execution.functions {
+            if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
+                let _ = blocks.peak_of(block);
+            }
+        }
+        blocks
+    }
+    fn entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
+        let program = self.builder.program;
+        let places: FxHashMap<ValueId, u32> = program.block_args(body).zip(0..).collect();
+        let pairs = donated
+            .iter()
+            .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
+        let donated: Vec<(usize, u32)> = pairs.collect();
+        let mut graph = self.builder.graph(body);
+        if let Some(last) = program.last_op(body).get() {
+            graph = crate::compilers::xla_cpu::copy_insertion::returned_arguments::with_copies(
+                graph, last, &donated,
+            );
+        }
+        let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
+            program, graph, &donated,
+        );
+        let graph = with_copies(graph, &donated);
+        let liveness = Liveness::of_entry(&graph, &donated);
+        let given: FxHashMap<usize, u32> = donated.into_iter().collect();
+        let mut is_output = vec![false; graph.items.len()];
+        let mut outputs = Vec::new();
+        for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
+            let item = graph.stored_as(item);
+            let is_new = !std::mem::replace(&mut is_output[item as usize], true);
+            if is_new && !given.contains_key(&index) && item as usize >= places.len() {
+                outputs.push(item);
+            }
+        }
+        Entry { graph, liveness, num_arguments: places.len(), outputs }
+    }
+    /// The peak of `body`, that of the entry function; and the bytes that are taken at each kernel besides arguments.
+    fn of_entry(
+        &mut self,
+        body: BlockId,
+        donated: &[(usize, ValueId)],
+    ) -> (HostPeak, Entry, Vec<u128>) {
+        let entry = self.entry(body, donated);
+        let (graph, liveness) = (&entry.graph, &entry.liveness);
+        let mut taken = Vec::with_capacity(liveness.order.len());
+        let peak = self.peak(graph, liveness, &mut taken);
+        let mut live: Vec<Live> = Vec::new();
+        let mut outputs: u128 = 0;
+        let as_live = |item: &Item| Live { value: item.value, bytes: item.bytes };
+        live.extend(graph.items[..entry.num_arguments].iter().map(as_live));
+        for &item in &entry.outputs {
+            let item = &graph.items[item as usize];
+            outputs = outputs.saturating_add(item.bytes);
+            if !self.is_made_inside(graph, peak, item.made_by) {
+                live.push(as_live(item));
+            }
+        }
+        self.collect(graph, liveness, peak, &mut live);
+        live.retain(|live| live.bytes > 0);
+        let op = self.innermost(peak);
+        for bytes in &mut taken {
+            *bytes = bytes.saturating_add(outputs);
+        }
+        let peak = HostPeak { bytes: peak.bytes.saturating_add(outputs), op, live };
+        (peak, entry, taken)
+    }
+    fn peak_of(&mut self, block: BlockId) -> Peak {
+        if let Some(&known) = self.peaks.get(&block) {
+            return known;
+        }
+        let (graph, liveness) = self.liveness_of(block);
+        let peak = self.peak(&graph, &liveness, &mut Vec::new());
+        self.peaks.insert(block, peak);
+        peak
+    }
+    fn liveness_of(&mut self, block: BlockId) -> (Graph, Liveness) {
+        let program = self.builder.program;
+        let graph = self.builder.graph(block);
+        // The body of a loop updates what it carries in place.
+        let owner = program.block_parent_op(block);
+        let is_loop = program.kind(owner) == OpKind::While;
+        let carried = if is_loop { graph.returned.len() } else { 0 };
+        let carried: Vec<(usize, u32)> = (0..carried).zip(0..).collect();
+        let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
+            program, graph, &carried,
+        );
+        let mut always = Vec::new();
+        if is_loop {
+            always = hoisted(&self.builder.storage.invariant, &graph);
+        }
+        let liveness = Liveness::inside(&graph, &carried, &always);
+        (graph, liveness)
+    }
+    /// The peak of a block, with those of the blocks inside its ops; adds the bytes at each position to `taken`.
+    fn peak(&mut self, graph: &Graph, liveness: &Liveness, taken: &mut Vec<u128>) -> Peak {
+        let program = self.builder.program;
+        let mut peak = Peak::default();
+        for (at, &kernel) in liveness.order.iter().enumerate() {
+            let what = graph.kernels[kernel as usize];
+            let has_blocks = what.is_op && self.has_blocks(what.op);
+            let mut inside = if has_blocks { self.peak_inside(what.op) } else { Peak::default() };
+            let mut now = liveness.taken[at].saturating_add(inside.bytes);
+            if inside.inner.is_some() && program.kind(what.op) != OpKind::While {
+                // The blocks inside make the results: their peak counts instead of these, where it is larger.
+                let shared = self.shared_with(graph, liveness, kernel, inside);
+                let shared =
+                    shared.iter().fold(0, |bytes: u128, item| bytes.saturating_add(item.bytes));
+                let made = made(graph, liveness, kernel).saturating_add(shared).min(inside.bytes);
+                now = now.saturating_sub(made);
+                if made == inside.bytes {
+                    inside = Peak::default();
+                }
+            }
+            taken.push(now);
+            if now > peak.bytes || peak.op.is_none() {
+                peak = Peak { bytes: now, at: at as u32, op: Some(what.op), inner: inside.inner };
+            }
+        }
+        peak
+    }
+    /// The items that the block inside `kernel` has at its peak, `inside`, in the memory that what the kernel makes takes over from
+    /// an argument or shares with an output.
+    fn shared_with(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        kernel: u32,
+        inside: Peak,
+    ) -> Vec<Item> {
+        let program = self.builder.program;
+        let is_elsewhere =
+            |&item: &usize| liveness.spans[item].is_none() && !liveness.is_output[item];
+        let made = graph.makes(kernel).iter().map(|&item| item as usize).filter(is_elsewhere);
+        let results: Vec<ValueId> = made.map(|item| graph.items[item].value).collect();
+        let Some(block) = inside.inner.filter(|_| !results.is_empty()) else { return Vec::new() };
+        let (graph_inside, within) = self.liveness_of(block);
+        let op = graph.kernels[kernel as usize].op;
+        let returned = program.op_results(op).zip(&graph_inside.returned);
+        let returned = returned.filter(|(result, &item)| item != NONE && results.contains(result));
+        let mut shared: Vec<u32> =
+            returned.map(|(_, &item)| graph_inside.stored_as(item)).collect();
+        shared.sort_unstable();
+        shared.dedup();
+        shared.retain(|&item| is_live(within.spans[item as usize], inside.at));
+        shared.into_iter().map(|item| graph_inside.items[item as usize]).collect()
+    }
+    /// Whether `op` has blocks inside, or may have a callee.
+    #[inline]
+    fn has_blocks(&self, op: OpId) -> bool {
+        self.execution.has_calls() || self.builder.program.num_regions(op) > 0
+    }
+    /// The blocks inside `op` that need memory, or that of its callee.
+    fn blocks_inside(&mut self, op: OpId) -> Vec<BlockId> {
+        let program = self.builder.program;
+        let callee = self.execution.callee(program, op).map(|callee| program.func_body(callee));
+        let mut blocks: Vec<BlockId> = callee.into_iter().collect();
+        if self.builder.works.movement(op) == Movement::Inside {
+            blocks.extend(program.op_regions(op).flat_map(|region| program.region_blocks(region)));
+        }
+        blocks
+    }
+    /// The largest peak of the blocks inside `op`, or of its callee.
+    fn peak_inside(&mut self, op: OpId) -> Peak {
+        let mut most = Peak::default();
+        for block in self.blocks_inside(op) {
+            let peak = self.peak_of(block);
+            if peak.bytes > most.bytes {
+                most = Peak { inner: Some(block), ..peak };
+            }
+        }
+        most
+    }
+    fn innermost(&mut self, mut peak: Peak) -> Option<OpId> {
+        while let Some(inner) = peak.inner {
+            let deeper = self.peak_of(inner);
+            if deeper.op.is_none() {
+                break;
+            }
+            peak = deeper;
+        }
+        peak.op
+    }
+    /// Whether the blocks inside the op at `peak` make what kernel `by` makes.
+    fn is_made_inside(&self, graph: &Graph, peak: Peak, by: u32) -> bool {
+        let program = self.builder.program;
+        let op = peak.op.filter(|&op| program.kind(op) != OpKind::While);
+        let kernel = graph.kernels.get(by as usize);
+        peak.inner.is_some() && kernel.is_some_and(|kernel| Some(kernel.op) == op)
+    }
+    /// Adds what is in memory at `peak` of the entry function, and in the blocks inside, from the outermost on: calls may be deep.
+    /// What is shared with memory that is counted outside is not added again.
+    fn collect(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        mut peak: Peak,
+        live: &mut Vec<Live>,
+    ) {
+        let mut shared = self.collect_here(graph, liveness, peak, &[], live);
+        while let Some(inner) = peak.inner {
+            let (graph, liveness) = self.liveness_of(inner);
+            peak = self.peak_of(inner);
+            shared = self.collect_here(&graph, &liveness, peak, &shared, live);
+        }
+    }
+    /// Adds what is in memory at `peak` of one block, but for the values `shared`; returns those that the block inside shares with it.
+    fn collect_here(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        peak: Peak,
+        shared: &[ValueId],
+        live: &mut Vec<Live>,
+    ) -> Vec<ValueId> {
+        for (item, &span) in graph.items.iter().zip(&liveness.spans) {
+            if is_live(span, peak.at)
+                && !shared.contains(&item.value)
+                && !self.is_made_inside(graph, peak, item.made_by)
+            {
+                live.push(Live { value: item.value, bytes: item.bytes });
+            }
+        }
+        let Some(inner) = peak.inner else { return Vec::new() };
+        if peak.op.is_some_and(|op| self.builder.program.kind(op) == OpKind::While) {
+            return Vec::new();
+        }
+        let inside = Peak { inner: Some(inner), ..self.peak_of(inner) };
+        let kernel = liveness.order[peak.at as usize];
+        let shared = self.shared_with(graph, liveness, kernel, inside);
+        shared.iter().map(|item| item.value).collect()
+    }
+}
+
+/// Whether memory that is taken in `span` is taken at position `at`.
+fn is_live(span: Option<(u32, u32)>, at: u32) -> bool {
+    span.is_some_and(|(first, last)| (first..=last).contains(&at))
+}
+
+/// Bytes of what `kernel` makes, besides what is in the memory of arguments, or of outputs that are made later.
+fn made(graph: &Graph, liveness: &Liveness, kernel: u32) -> u128 {
+    let is_counted = |&item: &usize| liveness.spans[item].is_some() || liveness.is_output[item];
+    let own = graph.makes(kernel).iter().map(|&item| item as usize).filter(is_counted);
+    own.map(|item| graph.items[item].bytes).sum()
+}

@@ -1,0 +1,16 @@
+//! XLA's passes that rewrite a program before it is fused, as far as they change which values are in memory or what is computed.
+//!
+//! Each file is named after the pass that it stands for. None rewrites the program: each says what the pass would find.
+
+pub mod all_reduce_combiner;
+pub mod common_subexpressions;
+pub mod conditional_simplifier;
+pub mod dot_decomposer;
+pub mod float_normalization;
+pub mod hoisted_conversions;
+pub mod loop_invariant_code_motion;
+pub mod outer_products;
+pub mod scatter_sums;
+pub mod select_and_scatter_expander;
+pub mod simplification;
+pub mod tree_reduction_rewriter;

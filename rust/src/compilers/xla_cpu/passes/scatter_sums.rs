@@ -1,0 +1,91 @@
+//! Sums of what a scatter adds up and of something else: XLA scatters into the latter.
+//!
+//! Source: `HandleAdd` of XLA's `AlgebraicSimplifier`.
+
+use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
+use crate::compilers::xla_cpu::passes::common_subexpressions::only_op;
+use crate::index::{OpId, ValueId};
+use crate::ir::{ConstantValue, InsertPoint, NewOp, OpKind, Place, Program};
+use std::borrow::Cow;
+
+/// The name of sums of two tensors.
+const SUM: &str = "stablehlo.add";
+
+/// `program` with scatters into what is added to their results.
+pub fn scattered(program: Cow<'_, Program>) -> Cow<'_, Program> {
+    let scatters = added(&program);
+    if scatters.is_empty() {
+        return program;
+    }
+    let mut program = program.into_owned();
+    for scatter in scatters {
+        // Of a sum of two scatters the other one may stand for the sum by now.
+        if let Some(sum) = sum_of(&program, scatter) {
+            scatter_into(&mut program, scatter, sum);
+        }
+    }
+    Cow::Owned(program)
+}
+
+/// The sums that are no op of their own, since a scatter into zeros adds up what they do.
+pub fn dropped(program: &Program) -> Vec<OpId> {
+    let is_of_zeros = |&scatter: &OpId| is_zero(program, program.operand(scatter, 0));
+    let sums = added(program).into_iter().filter(is_of_zeros);
+    let mut sums: Vec<OpId> = sums.filter_map(|scatter| sum_of(program, scatter)).collect();
+    sums.sort_unstable();
+    sums.dedup();
+    sums
+}
+
+/// The scatters whose results are added to something else.
+fn added(program: &Program) -> Vec<OpId> {
+    if !program.has_any(&[OpKind::Scatter]) {
+        return Vec::new();
+    }
+    let mut scatters = program.ops_of(&[OpKind::Scatter]);
+    scatters.retain(|&op| sum_of(program, op).is_some());
+    scatters.sort_unstable();
+    scatters
+}
+
+/// The op that adds something to what `scatter` adds up, if nothing else reads that.
+fn sum_of(program: &Program, scatter: OpId) -> Option<OpId> {
+    let is_one =
+        program.num_results(scatter) == 1 && program.has_one_use(program.result(scatter, 0));
+    if !is_one || only_op(program, scatter).map(|name| program.str(name)) != Some(SUM) {
+        return None;
+    }
+    let user = program.users(program.result(scatter, 0)).next()?;
+    let is_near = program.parent_block(user) == program.parent_block(scatter);
+    (is_near && program.op_name(user) == SUM).then_some(user)
+}
+
+/// Makes `scatter` add to the other operand of `sum`, in its place.
+fn scatter_into(program: &mut Program, scatter: OpId, sum: OpId) {
+    let result = program.result(scatter, 0);
+    let Some(other) = program.operands(sum).find(|&value| value != result) else { return };
+    program.move_op(scatter, Place::Before(sum));
+    let base = program.operand(scatter, 0);
+    let mut onto = other;
+    if !is_zero(program, base) {
+        let new = NewOp::new(SUM, &[base, other], &[program.type_of(result)]);
+        let at = InsertPoint::at(Place::Before(scatter)).with_loc(program.loc(sum));
+        let new = program.build(new, at);
+        program.sign_op(new);
+        onto = program.result(new, 0);
+    }
+    if let Some(slot) = program.op_uses(scatter).next() {
+        program.set_operand(slot, onto);
+    }
+    program.replace_all_uses(program.result(sum, 0), result);
+    program.erase_op(sum);
+}
+
+/// Whether all elements of `value` are zero.
+fn is_zero(program: &Program, value: ValueId) -> bool {
+    splat(program, value).is_some_and(|op| match program.constant_value(op) {
+        ConstantValue::Splat(bits) => f64::from_bits(bits) == 0.0,
+        ConstantValue::Element(text) => text == "0" || text == "false",
+        ConstantValue::Text(_) => false,
+    })
+}

@@ -1,0 +1,48 @@
+//! Reductions of long dims, which XLA computes in two steps: windows first, then what is left.
+//!
+//! The windows read what is written. Those that a library computes are not among them. Source: XLA's `TreeReductionRewriter`.
+
+use crate::compilers::xla_cpu::fusion::instruction_fusion::is_sum;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::index::OpId;
+use crate::ir::{OpKind, Program};
+use crate::work::cached::Works;
+
+/// The most elements of a window along a dim.
+const WINDOW: i64 = 32;
+
+/// The number of elements that the first step of `op` leaves; `None` unless it is a reduction in two steps.
+#[inline]
+pub fn after_first_step(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    op: OpId,
+) -> Option<u128> {
+    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return None;
+    }
+    after_windows(program, works, layouts, op)
+}
+
+/// As [`after_first_step`], of a reduction with one result.
+fn after_windows(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    op: OpId,
+) -> Option<u128> {
+    if is_sum(program, works, op) {
+        return None;
+    }
+    let dims = layouts.reduced(program, op)?;
+    let sizes = works.tensors.of(program.operand(op, 0)).dims.as_deref()?;
+    if dims.iter().all(|&dim| sizes.get(dim).is_none_or(|&size| size <= WINDOW)) {
+        return None;
+    }
+    let left = |(dim, &size): (usize, &i64)| {
+        let window = if dims.contains(&dim) { size.clamp(1, WINDOW) } else { 1 };
+        u128::try_from((size + window - 1) / window).unwrap_or(0)
+    };
+    Some(sizes.iter().enumerate().map(left).product())
+}

@@ -1,0 +1,4 @@
+//! The call graph of a program, and its functions inlined into their callers.
+
+pub mod call_graph;
+pub mod inline;

@@ -1,0 +1,354 @@
+//! The work of each op of a program, cached by its signature and local shapes.
+
+use crate::index::{Id, IdVec, OpId, StrId, ValueId};
+use crate::ir::{OpKind, Program};
+use crate::rules::{Shapes, SignatureView};
+use crate::work::ops::estimate::{estimate, Estimate, Estimates};
+use crate::work::ops::unit::Unit;
+use crate::work::ops::{call_target, Family, Measure, Movement, Work};
+use crate::work::tensors::Tensors;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// The work of an op, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is counted.
+    Counted(Work),
+    /// It is that of the ops in its regions, or of its callee.
+    Inside,
+    /// It is a collective, which may compute as well.
+    Collective(Work),
+    /// It is not counted, for this reason.
+    Unknown(&'static str),
+}
+
+/// What is known of ops of a name.
+#[derive(Clone, Copy)]
+struct Named {
+    /// Their family; `None` if they have none.
+    family: Option<&'static Family>,
+    /// How they move data; those without a family read their operands and write their results.
+    movement: Movement,
+    /// What computes them; `None` if that depends on their shapes.
+    unit: Option<Unit>,
+    /// Whether they rename what they read, without any work.
+    is_free: bool,
+}
+
+/// The ops inside a function, in pre-order.
+#[derive(Clone)]
+struct Inside {
+    ops: Rc<[OpId]>,
+    /// Those that have regions.
+    with_regions: Rc<[OpId]>,
+}
+
+/// The work of ops, computed once for each signature with local shapes.
+pub struct Works<'a> {
+    program: &'a Program,
+    /// The local tensors.
+    pub tensors: Tensors<'a>,
+    /// What is known of the ops of each name, as a place in `names`.
+    named: IdVec<StrId, u32>,
+    names: Vec<Named>,
+    memo: FxHashMap<Box<[u32]>, Option<Work>>,
+    units: FxHashMap<Box<[u32]>, Unit>,
+    /// The outcomes of ops whose work is that of their regions, for each element.
+    of_bodies: FxHashMap<OpId, Outcome>,
+    /// Their work, by signature, local shapes, and the work of their regions.
+    by_bodies: FxHashMap<Box<[u32]>, Option<Work>>,
+    /// The ops of functions.
+    orders: FxHashMap<OpId, Inside>,
+    key: Vec<u32>,
+    estimates: Estimates,
+}
+
+impl Named {
+    /// What is known of ops named as `op`.
+    fn of(program: &Program, op: OpId) -> Self {
+        let family = Family::of(program.op_name(op));
+        let reads_shapes = Unit::reads_shapes(program, op);
+        let unit = (!reads_shapes).then(|| Unit::of(program, op, None));
+        let movement = family.map_or(Movement::Opaque, |family| family.movement);
+        let has_work =
+            !family.is_some_and(|known| matches!(known.measure, Measure::PerElement(0, 0)));
+        // A custom call may have the work that a user registered.
+        let is_call = program.kind(op) == OpKind::CustomCall;
+        let is_free = movement == Movement::Alias && !has_work && !is_call;
+        Self { family, movement, unit, is_free }
+    }
+}
+
+impl<'a> Works<'a> {
+    /// The work of the ops of `program`.
+    pub fn new(program: &'a Program) -> Self {
+        let tensors = Tensors::new(program);
+        let mut named = IdVec::filled(u32::MAX, program.strings().len());
+        let mut names = Vec::new();
+        for op in program.op_ids() {
+            let place = &mut named[program.op_name_id(op)];
+            if *place == u32::MAX {
+                *place = names.len() as u32;
+                names.push(Named::of(program, op));
+            }
+        }
+        Self {
+            program,
+            tensors,
+            named,
+            names,
+            memo: FxHashMap::default(),
+            units: FxHashMap::default(),
+            of_bodies: FxHashMap::default(),
+            by_bodies: FxHashMap::default(),
+            orders: FxHashMap::default(),
+            key: Vec::new(),
+            estimates: Estimates::default(),
+        }
+    }
+    /// The work of the ops of `program`, that of some custom calls as a user registered it.
+    pub fn with_estimates(program: &'a Program, estimates: &Estimates) -> Self {
+        Self { estimates: estimates.clone(), ..Self::new(program) }
+    }
+    /// The family of `op`, `None` if it has none.
+    #[inline]
+    pub fn family(&self, op: OpId) -> Option<&'static Family> {
+        self.named(op).family
+    }
+    #[inline]
+    fn named(&self, op: OpId) -> &Named {
+        &self.names[self.named[self.program.op_name_id(op)] as usize]
+    }
+    /// The ops inside `func`, the op of a function, in pre-order.
+    pub fn ops_inside(&mut self, func: OpId) -> Rc<[OpId]> {
+        Rc::clone(&self.inside(func).ops)
+    }
+    /// The ops with regions inside `func`, the op of a function, in pre-order.
+    pub fn with_regions(&mut self, func: OpId) -> Rc<[OpId]> {
+        Rc::clone(&self.inside(func).with_regions)
+    }
+    fn inside(&mut self, func: OpId) -> &Inside {
+        let program = self.program;
+        self.orders.entry(func).or_insert_with(|| {
+            let (mut ops, mut with_regions) = (Vec::new(), Vec::new());
+            let mut last = func;
+            while let Some(op) = program.next_in_pre_order(last, func) {
+                ops.push(op);
+                if program.num_regions(op) > 0 {
+                    with_regions.push(op);
+                }
+                last = op;
+            }
+            Inside { ops: ops.into(), with_regions: with_regions.into() }
+        })
+    }
+    /// Whether `op` renames what it reads, without any work.
+    #[inline]
+    pub fn is_free(&self, op: OpId) -> bool {
+        self.named(op).is_free
+    }
+    /// How `op` moves data; an op without a family reads its operands and writes its results.
+    #[inline]
+    pub fn movement(&self, op: OpId) -> Movement {
+        self.named(op).movement
+    }
+    /// The work of one run of `op` on one device.
+    pub fn of(&mut self, op: OpId) -> Outcome {
+        if let Some(known) = self.estimate(op) {
+            return Outcome::Counted(known.work);
+        }
+        let Some(family) = self.family(op) else {
+            return Outcome::Unknown("its cost is not known");
+        };
+        match family.measure {
+            Measure::Inside => Outcome::Inside,
+            Measure::Collective => Outcome::Collective(self.sums(op)),
+            Measure::PerElement(0, 0) => Outcome::Counted(Work::default()),
+            Measure::PerElement(flops, transcendentals) => {
+                let Some(result) = self.program.op_results(op).next() else {
+                    return Outcome::Counted(Work::default());
+                };
+                let tensor = self.tensors.of(result);
+                if tensor.dims.is_none() {
+                    return Outcome::Unknown(DYNAMIC);
+                }
+                let [flops, transcendentals] = [flops, transcendentals].map(u128::from);
+                let once = Work { transcendentals, ..Work::of_flops(flops) };
+                Outcome::Counted(once.times(tensor.elements))
+            }
+            Measure::Shapes(measure) => match self.measured(op, measure) {
+                Some(work) => Outcome::Counted(work),
+                None => Outcome::Unknown(self.reason(op)),
+            },
+            Measure::Bodies(measure) => {
+                if let Some(known) = self.of_bodies.get(&op) {
+                    return known.clone();
+                }
+                let bodies = self.bodies(op);
+                let work = self.measured_by(op, measure, &bodies);
+                let outcome =
+                    work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted);
+                self.of_bodies.insert(op, outcome.clone());
+                outcome
+            }
+        }
+    }
+    /// Whether the work of `op` is known by itself, and is not that of the ops in its regions.
+    pub fn is_measured(&mut self, op: OpId) -> bool {
+        let measure = self.family(op).map(|family| &family.measure);
+        matches!(measure, Some(Measure::Collective))
+            || !matches!(self.of(op), Outcome::Inside | Outcome::Unknown(_))
+    }
+    /// Why the work of `op`, whose family has a measure, is not known.
+    fn reason(&mut self, op: OpId) -> &'static str {
+        let tensors: Vec<ValueId> = self.tensors_of(op);
+        if tensors.into_iter().any(|value| self.tensors.of(value).is_unknown) {
+            return DYNAMIC;
+        }
+        match self.program.kind(op) {
+            OpKind::CustomCall => "its target is not known",
+            _ => "its attributes are not understood",
+        }
+    }
+    /// What `op`, a custom call, costs as a user registered it, or as it says itself.
+    pub fn estimate(&self, op: OpId) -> Option<Estimate> {
+        if self.program.kind(op) != OpKind::CustomCall {
+            return None;
+        }
+        let id = self.program.signature(op).get()?;
+        let shapes = Shapes::new(&[], &[]);
+        let given = self.estimates.get(&id).copied();
+        given.or_else(|| estimate(&SignatureView::of(self.program, id, &shapes)))
+    }
+    /// What computes `op`.
+    pub fn unit(&mut self, op: OpId) -> Unit {
+        if let Some(unit) = self.named(op).unit {
+            return unit;
+        }
+        let program = self.program;
+        let Some(key) = self.take_key(op) else { return Unit::default() };
+        let known = self.units.get(key.as_slice()).copied();
+        let unit = known.unwrap_or_else(|| {
+            let unit = self.with_view(op, |view| Some(Unit::of(program, op, Some(view))));
+            let unit = unit.unwrap_or_default();
+            self.units.insert(key.as_slice().into(), unit);
+            unit
+        });
+        self.key = key;
+        unit
+    }
+    /// The target of a custom call.
+    pub fn target(&self, op: OpId) -> Option<String> {
+        let id = self.program.signature(op).get()?;
+        let shapes = Shapes::new(&[], &[]);
+        let view = SignatureView::of(self.program, id, &shapes);
+        call_target(&view).map(str::to_owned)
+    }
+    /// One flop for each element that an `all_reduce` or a `reduce_scatter` reduces, as XLA counts the former.
+    fn sums(&mut self, op: OpId) -> Work {
+        let name = self.program.op_name(op);
+        if !name.ends_with(".all_reduce") && !name.ends_with(".reduce_scatter") {
+            return Work::default();
+        }
+        let operands = self.program.operands(op);
+        let elements: u128 = operands.map(|value| self.tensors.of(value).elements).sum();
+        Work::of_flops(elements)
+    }
+    /// The work of one run of each region of `op`, on scalars.
+    fn bodies(&mut self, op: OpId) -> Vec<Work> {
+        let program = self.program;
+        let mut bodies = Vec::with_capacity(program.num_regions(op));
+        for region in program.op_regions(op) {
+            let mut total = Work::default();
+            for block in program.region_blocks(region) {
+                for inner in program.block_ops(block) {
+                    if let Outcome::Counted(work) | Outcome::Collective(work) = self.of(inner) {
+                        total = total.plus(work);
+                    }
+                }
+            }
+            bodies.push(total);
+        }
+        bodies
+    }
+    fn tensors_of(&self, op: OpId) -> Vec<ValueId> {
+        let operands = self.program.operands(op);
+        operands.chain(self.program.op_results(op)).collect()
+    }
+    fn measured(
+        &mut self,
+        op: OpId,
+        measure: fn(&SignatureView<'_>) -> Option<Work>,
+    ) -> Option<Work> {
+        let key = self.take_key(op)?;
+        let known = self.memo.get(key.as_slice()).copied();
+        let work = known.unwrap_or_else(|| {
+            let work = self.with_view(op, measure);
+            self.memo.insert(key.as_slice().into(), work);
+            work
+        });
+        self.key = key;
+        work
+    }
+    /// The result of `measure` for `op` with local shapes and the work of its regions; `None` where shapes are not known.
+    fn measured_by(
+        &mut self,
+        op: OpId,
+        measure: fn(&SignatureView<'_>, &[Work]) -> Option<Work>,
+        bodies: &[Work],
+    ) -> Option<Work> {
+        let mut key = self.take_key(op)?;
+        for &Work { flops, transcendentals, only_on_hosts } in bodies {
+            for figure in [flops, transcendentals, only_on_hosts] {
+                key.extend([0, 32, 64, 96].map(|bit| (figure >> bit) as u32));
+            }
+        }
+        key.push(bodies.len() as u32);
+        let known = self.by_bodies.get(key.as_slice()).copied();
+        let work = known.unwrap_or_else(|| {
+            let work = self.with_view(op, |view| measure(view, bodies));
+            self.by_bodies.insert(key.as_slice().into(), work);
+            work
+        });
+        self.key = key;
+        work
+    }
+    /// The signature and the tensors of `op`, in the buffer for keys; `None` if it has no signature.
+    fn take_key(&mut self, op: OpId) -> Option<Vec<u32>> {
+        let signature = self.program.signature(op).get()?;
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        key.push(signature.index() as u32);
+        for value in self.program.operands(op).chain(self.program.op_results(op)) {
+            key.push(self.tensors.id(value));
+        }
+        Some(key)
+    }
+    /// The result of `measure` for `op` with local shapes; `None` where shapes are not known.
+    fn with_view<T>(
+        &mut self,
+        op: OpId,
+        measure: impl Fn(&SignatureView<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let program = self.program;
+        let id = program.signature(op).get()?;
+        let mut ids = Vec::new();
+        for value in self.tensors_of(op) {
+            ids.push(self.tensors.id(value));
+        }
+        if ids
+            .iter()
+            .any(|&id| self.tensors.row(id).is_unknown && self.tensors.row(id).dims.is_none())
+        {
+            return None;
+        }
+        let dims: Vec<Option<&[i64]>> =
+            ids.iter().map(|&id| self.tensors.row(id).dims.as_deref()).collect();
+        let (operands, results) = dims.split_at(program.num_operands(op));
+        let shapes = Shapes::new(operands, results);
+        measure(&SignatureView::of(program, id, &shapes))
+    }
+}
+
+const DYNAMIC: &str = "its shapes are not known";

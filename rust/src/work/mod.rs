@@ -1,0 +1,11 @@
+//! The work of a program: FLOPs, transcendentals and bytes of each op, and how often each runs.
+//!
+//! 1. [`ops`]: the work of an op, by family of ops; [`cached`]: once for all ops of a signature with the same local shapes.
+//! 2. [`tensors`]: shape, elements and bytes of values.
+//! 3. [`execution`]: the number of runs of each block, with [`trips`], the trip counts of loops.
+
+pub mod cached;
+pub mod execution;
+pub mod ops;
+pub mod tensors;
+pub mod trips;
