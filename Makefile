@@ -36,7 +36,7 @@ test-rust:
 	cargo test --quiet
 
 test-python: build
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # What test-newest runs.
 NEWEST_TESTS ?= tests/jax tests/shardy tests/unit/test_notebooks.py

@@ -142,7 +142,7 @@ changes! {
         ShardedBounds = "Bounds that `sdy-convert-global-to-local` broadcasts to indices have a sharding, the replicated one.";
         FirstDeviceSelects = "Scatters of terms select their input or the identity by one truth value, which is not broadcast.";
         KeptDictionaries = "`sdy-convert-global-to-local` keeps the attributes of calls and returns.";
-        StablehloAxisRefs = "Replica groups by mesh axes that `sdy-convert-global-to-local` makes have axes of StableHLO, of which those that are parts of one are merged.";
+        StablehloAxisRefs = "Replica groups by mesh axes that `sdy-convert-global-to-local` makes have axes of `stablehlo`, of which those that are parts of one are merged.";
         NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
         PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
         ShardedMasks = "Masks that `sdy-pad-for-divisibility` makes have the shardings of the values they mask.";

@@ -32,7 +32,7 @@ test compares the two. A number in parentheses is a hole: its reason is listed b
 `rust/src/verify/mod.rs` |
 | sharding rule | the family of the rule, or how shardings propagate without one | \
 `rust/src/rules/table.rs` |
-| cost | the family that counts flops and bytes | `rust/src/cost/work/mod.rs` |
+| cost | the family that counts flops and bytes | `rust/src/work/ops/mod.rs` |
 | padding | how `sdy-pad-for-divisibility` derives the result types; ops of true size get \
 operands without padding | \
 `rust/src/export/pad_for_divisibility/shapes.rs` |

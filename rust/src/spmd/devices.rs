@@ -39,6 +39,7 @@ impl Devices {
         Self { orders: Vec::new(), purpose, has_replicas: false }
     }
     /// The devices, whose ids are those of replicas if `has_replicas`, else those of partitions.
+    #[must_use]
     pub fn with_replicas(self, has_replicas: bool) -> Self {
         Self { has_replicas, ..self }
     }
