@@ -13,6 +13,7 @@ from jax._src.interpreters import mlir as jax_mlir
 from jax._src.lib.mlir import ir
 from shardcore import Module, PartitionError, PassManager, Port
 
+from tests.shardy import reference as shardy
 from tests.shardy.global_to_local import OPTIONS, PASS, PROGRAMS
 from tests.shardy.global_to_local_ops import PROGRAMS as PROGRAMS_WITH_OPS
 from tests.shardy.global_to_local_ops import WRONG_IN_REFERENCE
@@ -199,3 +200,29 @@ def test_what_has_no_elements_is_not_sent(op: str, into: str) -> None:
     assert op.removeprefix("sdy.").split()[0] not in mine
     with jax_mlir.make_ir_context():
         ir.Module.parse(mine)
+
+
+@pytest.mark.skipif(not shardy.IS_NEW, reason="jaxlib 0.10 permutes before reversals")
+@pytest.mark.parametrize(
+    ("shape", "given", "result"),
+    [
+        ("4x8", '[{"a"}, {"b"}]', '[{"a"}, {"b"}]'),
+        ("4x7", '[{"a"}, {"b"}]', '[{"a"}, {"b"}]'),
+        ("4x8", '[{"a"}, {"b"}]', '[{"a"}, {"b":(1)2}]'),
+        ("4x8", '[{"b", "a"}, {}]', '[{"a"}, {"b"}]'),
+    ],
+)
+def test_reversals_stay_on_their_devices(shape: str, given: str, result: str) -> None:
+    """The export puts their results on the devices in reverse order, and permutes behind."""
+    tensor = f"tensor<{shape}xi32>"
+    text = f"""sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%0: {tensor} {{sdy.sharding = #sdy.sharding<@mesh, {given}>}})
+    -> ({tensor} {{sdy.sharding = #sdy.sharding<@mesh, {result}>}}) {{
+  %1 = stablehlo.reverse %0, dims = [0, 1]
+      {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, {result}>]>}} : {tensor}
+  return %1 : {tensor}
+}}"""
+    pipeline = "builtin.module(sdy-export-pipeline{partitioner-stage=convert-global-to-local})"
+    module = Module.parse(text)
+    PassManager.parse(pipeline).run(module)
+    assert shardy.canonical(str(module)) == shardy.run(text, pipeline)

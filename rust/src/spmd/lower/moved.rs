@@ -68,20 +68,27 @@ impl Lowering<'_, '_, '_> {
             }
             reversed.extend(own);
         }
-        let mesh = self.emit.devices.mesh(order).filter(|_| !reversed.is_empty())?;
+        if reversed.is_empty() {
+            return None;
+        }
+        let mesh = self.reversed_mesh(order, &reversed)?;
+        self.emit.devices.order_of(&mesh).ok()
+    }
+    /// The mesh whose devices are those in `order`, but that `digits` count backwards; `None` where these are too many.
+    pub(super) fn reversed_mesh(&self, order: u32, digits: &[Digit]) -> Option<Mesh> {
+        let mesh = self.emit.devices.mesh(order)?;
         if mesh.device_count() > MAX_REVERSED {
             return None;
         }
         let other = |position: i64| {
-            let turned = reversed.iter().map(|digit| {
+            let turned = digits.iter().map(|digit| {
                 let value = digit.value(position);
                 (digit.size - 1 - 2 * value) * digit.stride
             });
             mesh.device_at_position(position + turned.sum::<i64>())
         };
         let ids = (0..mesh.device_count()).map(other).collect();
-        let mesh = Mesh::new(mesh.axes.clone(), ids);
-        self.emit.devices.order_of(&mesh).ok()
+        Some(Mesh::new(mesh.axes.clone(), ids))
     }
     /// Reverses the window of each shard.
     pub(super) fn reverse_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {

@@ -9,6 +9,7 @@ mod groups;
 mod indexed;
 mod offsets;
 mod padded;
+mod reversal;
 mod windows;
 
 use super::super::digits::{digits_of, merged};
@@ -42,10 +43,12 @@ impl Lowering<'_, '_, '_> {
                 | OpKind::Scatter
                 | OpKind::SelectAndScatter
         );
-        if !is_supported || !self.is_as_sharded(op) {
+        let is_reversal = self.emit.program.op_name_id(op) == self.reverse;
+        if !is_reversal && !(is_supported && self.is_as_sharded(op)) {
             return false;
         }
         let lowered = match kind {
+            _ if is_reversal => self.reverse_as_shardy(op),
             OpKind::Iota => self.iota_as_shardy(op),
             OpKind::Slice => self.slice_as_shardy(op),
             OpKind::Pad => self.pad_as_shardy(op),
