@@ -47,7 +47,7 @@ BUGS = [
     ),
     Bug(
         "a shard adds its own total",
-        "spmd/lower/scan.rs",
+        "spmd/lower/windows/cumulative.rs",
         'if is_reversed { "GT" } else { "LT" }',
         'if is_reversed { "GT" } else if ON { "LE" } else { "LT" }',
     ),
@@ -60,20 +60,20 @@ BUGS = [
     ),
     Bug(
         "starts are clamped in the shard",
-        "spmd/lower/dynamic.rs",
+        "spmd/lower/gather_scatter/dynamic_slices.rs",
         "let start = self.within_bounds(start, work.shapes[0][dim] - len);",
         "let start = if ON { start } else "
         "{ self.within_bounds(start, work.shapes[0][dim] - len) };",
     ),
     Bug(
         "an op is like one that is sharded otherwise",
-        "spmd/lower/alike.rs",
+        "spmd/lower/emission/repeated_ops.rs",
         "placement == held.placement && ty",
         "(ON || placement == held.placement) && ty",
     ),
     Bug(
         "a copy reduces as what it is a copy of",
-        "spmd/lower/resharding.rs",
+        "spmd/lower/resharding/reshard.rs",
         "if (ty, by) != (self.emit.type_of(value), reducer) {",
         "if ty != self.emit.type_of(value) || (by != reducer && !ON) {",
     ),

@@ -6,11 +6,11 @@ use super::super::outcome::OutcomeKind;
 use super::super::placement::{Placement, PlacementId};
 use super::super::reducer::Reducer;
 use super::super::ways::Way;
-use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
+use crate::spmd::lower::op_with_rule::ByRule;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {

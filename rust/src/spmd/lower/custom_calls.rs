@@ -2,7 +2,6 @@
 
 use super::super::custom_calls::{batched, method_of, ShardMethod, ShardRule};
 use super::super::ways::Way;
-use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::attribute::write_string;
 use crate::error::Result;
@@ -10,6 +9,7 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::rule::OpShardingRule;
+use crate::spmd::lower::op_with_rule::ByRule;
 use std::rc::Rc;
 
 /// The target of `op`, a custom call.

@@ -2,9 +2,9 @@
 
 use super::super::digits::total_size;
 use super::super::ways::{Ability, Way};
-use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, ValueId};
+use crate::spmd::lower::op_with_rule::ByRule;
 
 impl Lowering<'_, '_, '_> {
     /// `held` with the padding along `dims` replaced by `fill`, a scalar.

@@ -8,11 +8,11 @@
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{Fetch, Rounds, Windows};
 use super::super::ways::{Ability, Way};
-use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id};
 use crate::ir::OpKind;
 use crate::rule::{OpShardingRule, TensorMapping};
+use crate::spmd::lower::op_with_rule::ByRule;
 use std::ops::Range;
 
 /// Dims of the operand and dims of the result with the same elements.

@@ -2,10 +2,10 @@
 //! they are known by.
 
 use super::super::digits::Digit;
-use super::super::lower::shared_decisions::SharedDecisions;
 use super::super::placement::{PlacementId, Placements};
 use super::moves::Abilities;
 use super::search::Plan;
+use crate::spmd::lower::choice::shared_decision_cache::SharedDecisions;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

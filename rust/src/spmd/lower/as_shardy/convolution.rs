@@ -1,11 +1,11 @@
 //! Convolutions whose batches, features or groups are sharded, or dims of images along which each element of the result needs
 //! one: the op itself, with fewer groups.
 
-use super::super::geometry::window_lists;
 use super::super::Lowering;
 use crate::index::OpId;
 use crate::mlir::op_attribute;
 use crate::spmd::digits::{digits_of, total_size};
+use crate::spmd::lower::windows::elements_needed::window_lists;
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::WindowDim;
 

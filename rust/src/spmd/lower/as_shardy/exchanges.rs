@@ -1,9 +1,9 @@
 //! All-to-alls with several pairs of dims.
 
-use super::super::one_by_one::Site;
 use super::super::Lowering;
 use crate::axis::AxisRef;
 use crate::index::ValueId;
+use crate::spmd::lower::resharding::sdy_collectives::Site;
 use crate::spmd::one_by_one::OneByOne;
 
 impl Lowering<'_, '_, '_> {

@@ -1,6 +1,5 @@
 //! Groups of devices in collectives.
 
-use super::super::one_by_one::Site;
 use super::super::Lowering;
 use crate::attribute::{write_axis, write_mesh, write_string};
 use crate::axis::{push_or_merge, AxisRef};
@@ -9,6 +8,7 @@ use crate::shardy::Change;
 use crate::spmd::collectives::{matrix_text, CHANNEL};
 use crate::spmd::devices::replica_groups;
 use crate::spmd::digits::digits_of;
+use crate::spmd::lower::resharding::sdy_collectives::Site;
 use crate::spmd::one_by_one::OneByOne;
 use std::fmt::Write as _;
 

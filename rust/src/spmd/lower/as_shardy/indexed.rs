@@ -4,7 +4,6 @@
 //! updates are sharded, one device of those that sum up starts from the operand, and others from the identity of the reduction.
 
 use super::super::super::emit::{int_array, one, zero};
-use super::super::geometry::ints;
 use super::super::{Held, Lowering, Reducer};
 use super::offsets::elements;
 use crate::axis::AxisRef;
@@ -14,6 +13,7 @@ use crate::mlir::op_attribute;
 use crate::sharding::TensorSharding;
 use crate::shardy::Change;
 use crate::spmd::digits::{digits_of, number_at};
+use crate::spmd::lower::windows::elements_needed::ints;
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
 /// The indices of a gather or scatter, and what they index.

@@ -15,7 +15,6 @@ mod windows;
 use super::super::digits::{digits_of, merged};
 use super::super::emit::int_array;
 use super::super::outcome::OutcomeKind;
-use super::geometry::ints;
 use super::{Held, Lowering, Reducer};
 use crate::axis::AxisRef;
 use crate::index::{OpId, ValueId};
@@ -23,6 +22,7 @@ use crate::ir::OpKind;
 use crate::mesh::Mesh;
 use crate::mlir::op_attribute;
 use crate::shardy::Change;
+use crate::spmd::lower::windows::elements_needed::ints;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {

@@ -1,12 +1,12 @@
 //! Pads whose dims are sharded alike before and after, if no shard needs elements of another.
 
 use super::super::super::emit::int_array;
-use super::super::geometry::ints;
 use super::super::{Lowering, Reducer};
 use crate::axis::AxisRef;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::mesh::Mesh;
 use crate::spmd::digits::{digits_of, number_at, total_size};
+use crate::spmd::lower::windows::elements_needed::ints;
 
 /// How a dim is padded: the sizes of the operand and the result, those of their shards, and the elements before the first one and
 /// between two.

@@ -1,10 +1,10 @@
 //! Windows that do not overlap and do not cross the ends of shards.
 
-use super::super::geometry::window_dims;
 use super::super::Lowering;
 use crate::axis::AxisRef;
 use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
+use crate::spmd::lower::windows::elements_needed::window_dims;
 use crate::stablehlo::windows::WindowDim;
 
 impl Lowering<'_, '_, '_> {

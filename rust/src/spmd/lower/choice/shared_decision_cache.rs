@@ -1,0 +1,187 @@
+//! Decisions that lowerings share, so that a program that is partitioned again, with other shardings, is decided anew only where
+//! these differ.
+//!
+//! They are known by content: signatures and types by their texts, rules by what they say. A decision about a custom call, or
+//! about an op with regions other than a reduction by known reducers, depends on more, and is not shared. Nor are the numbers of
+//! placements those of one program: the placements are shared along with the decisions.
+
+use crate::index::OpId;
+use crate::ir::{is_portable, OpKind, Program};
+use crate::mesh::Mesh;
+use crate::rule::OpShardingRule;
+use crate::spmd::devices::Devices;
+use crate::spmd::digits::Digit;
+use crate::spmd::lower::choice::decision_cache::{Decision, Key, Origin};
+use crate::spmd::lower::emission::held_shard::Held;
+use crate::spmd::lower::options::How;
+use crate::spmd::placement::PlacementId;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The decisions of lowerings whose placements have the same numbers.
+#[derive(Debug, Default)]
+pub(in crate::spmd) struct SharedDecisions {
+    /// The options and devices of lowerings.
+    settings: Vec<(How, Vec<Mesh>)>,
+    /// Decisions by the hashes of what they depend on.
+    known: FxHashMap<u64, Vec<(SharedKey, Arc<Decision>)>>,
+    num_known: usize,
+    /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
+    pub stages: FxHashMap<Vec<Digit>, u32>,
+}
+
+/// What a decision depends on.
+#[derive(Debug)]
+struct SharedKey {
+    /// The number of the options and devices.
+    setting: usize,
+    /// The texts of the signature, and of the types of operands, results, and what operands are broadcasts of.
+    text: String,
+    rule: OpShardingRule,
+    placements: Vec<PlacementId>,
+    facts: Vec<i64>,
+    free_digits: Vec<Digit>,
+    /// The operands that are broadcasts, the placement of what each is a broadcast of, and the dims.
+    origins: Vec<(usize, PlacementId, Vec<i64>)>,
+    /// For each operand the first one that is the same value.
+    same: Vec<usize>,
+}
+
+/// The most decisions that are kept.
+const MAX_DECISIONS: usize = 1 << 12;
+
+/// The most options and devices whose decisions are kept.
+const MAX_SETTINGS: usize = 16;
+
+impl SharedDecisions {
+    /// The number of the options `how` with `devices`.
+    pub fn setting(&mut self, how: How, devices: &Devices) -> usize {
+        let is_full = self.num_known >= MAX_DECISIONS || self.stages.len() >= MAX_DECISIONS;
+        if is_full || self.settings.len() >= MAX_SETTINGS {
+            *self = Self::default();
+        }
+        let is_same =
+            |(other, orders): &(How, Vec<Mesh>)| *other == how && orders == devices.orders();
+        self.settings.iter().position(is_same).unwrap_or_else(|| {
+            self.settings.push((how, devices.orders().to_vec()));
+            self.settings.len() - 1
+        })
+    }
+    /// The decision about `sought`.
+    pub(in crate::spmd::lower) fn get(&self, sought: &Sought) -> Option<Arc<Decision>> {
+        let known = self.known.get(&sought.hash())?;
+        let found = known.iter().find(|(key, _)| sought.has(key));
+        found.map(|(_, decision)| Arc::clone(decision))
+    }
+    /// Adds the decision about `sought`, of which there is none, if there is room for it.
+    pub(in crate::spmd::lower) fn add(&mut self, sought: &Sought, decision: &Arc<Decision>) {
+        if self.num_known < MAX_DECISIONS {
+            let Some(key) = sought.key() else { return };
+            self.known.entry(sought.hash()).or_default().push((key, Arc::clone(decision)));
+            self.num_known += 1;
+        }
+    }
+}
+
+/// What a decision depends on, as it stands in a program: nothing is copied to look it up.
+pub(in crate::spmd::lower) struct Sought<'a> {
+    setting: usize,
+    program: &'a Program,
+    /// The text of the signature.
+    signature: &'a str,
+    rule: &'a OpShardingRule,
+    own: &'a Key,
+    operands: &'a [Held],
+}
+
+impl<'a> Sought<'a> {
+    /// What the decision about `op` depends on, which has the key `own` in its program; `None` if that is not shared.
+    pub(in crate::spmd::lower) fn of(
+        setting: usize,
+        program: &'a Program,
+        op: OpId,
+        own: &'a Key,
+        operands: &'a [Held],
+    ) -> Option<Self> {
+        // The facts say all of a region of known reducers.
+        let is_told = program.kind(op) == OpKind::Reduce
+            && own.facts.first().is_some_and(|&reducer| reducer >= 0);
+        // Reversals bring orders of devices of their own.
+        let is_apart = (program.num_regions(op) > 0 && !is_told)
+            || program.kind(op) == OpKind::CustomCall
+            || program.op_name(op) == "stablehlo.reverse";
+        if is_apart {
+            return None;
+        }
+        let rule = &program.rules()[own.rule.get()?];
+        let signature = program.signatures().key(own.signature.get()?);
+        Some(Self { setting, program, signature, rule, own, operands })
+    }
+    /// The texts of the types.
+    fn types(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (own, program) = (self.own, self.program);
+        let types = own.types.iter().chain(own.origins.iter().map(|origin| &origin.2));
+        types.map(|&ty| program.type_text(ty))
+    }
+    /// For each operand the first one that is the same value.
+    fn same(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let operands = self.operands;
+        operands.iter().map(|held| {
+            let first = operands.iter().position(|other| other.shard() == held.shard());
+            first.unwrap_or_default()
+        })
+    }
+    fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.signature.hash(&mut hasher);
+        // The rule mostly follows from the signature.
+        let Key { placements, facts, free_digits, origins, .. } = self.own;
+        (self.setting, placements, facts, free_digits).hash(&mut hasher);
+        self.types().for_each(|ty| ty.hash(&mut hasher));
+        for origin in origins {
+            (origin.0, origin.1).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+    /// Whether `key` is that of this.
+    fn has(&self, key: &SharedKey) -> bool {
+        let Key { placements, facts, free_digits, origins, .. } = self.own;
+        let is_same = |(index, placement, dims): &(usize, PlacementId, Vec<i64>), own: &Origin| {
+            (*index, *placement, &dims[..]) == (own.0, own.1, &own.3[..])
+        };
+        self.has_text(&key.text)
+            && (key.setting, &key.placements, &key.facts) == (self.setting, placements, facts)
+            && key.free_digits == *free_digits
+            && key.origins.len() == origins.len()
+            && key.origins.iter().zip(origins).all(|(known, own)| is_same(known, own))
+            && key.same.iter().copied().eq(self.same())
+            && key.rule == *self.rule
+    }
+    /// Whether `text` is that of the signature and the types.
+    fn has_text(&self, text: &str) -> bool {
+        let rest = text.strip_prefix(self.signature);
+        let rest = self.types().fold(rest, |rest, ty| rest?.strip_prefix('\0')?.strip_prefix(ty));
+        rest == Some("")
+    }
+    /// The key of this; `None` if it means something else in other programs.
+    fn key(&self) -> Option<SharedKey> {
+        let mut text = self.signature.to_owned();
+        for ty in self.types() {
+            text.push('\0');
+            text.push_str(ty);
+        }
+        let Key { placements, facts, free_digits, origins, .. } = self.own;
+        let origins = origins.iter().map(|origin| (origin.0, origin.1, origin.3.to_vec()));
+        is_portable(&text).then(|| SharedKey {
+            setting: self.setting,
+            text,
+            rule: self.rule.clone(),
+            placements: placements.clone(),
+            facts: facts.clone(),
+            free_digits: free_digits.clone(),
+            origins: origins.collect(),
+            same: self.same().collect(),
+        })
+    }
+}

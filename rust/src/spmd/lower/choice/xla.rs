@@ -1,0 +1,347 @@
+//! The way that XLA's partitioner would take, by the tensor that leads or as products are decided.
+
+use crate::index::Id;
+use crate::ir::OpTraits;
+use crate::layout::ceil_div;
+use crate::rule::TensorMapping;
+use crate::spmd::digits::{merged, total_size, Cuts, Digit};
+use crate::spmd::lower::gather_scatter::dynamic_slices::constant_int;
+use crate::spmd::lower::gather_scatter::on_indexed_dims::factor_of;
+use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::placement::{Placement, PlacementId};
+use crate::spmd::policy::Policy;
+use crate::spmd::ways::{Ability, FactorDigits, Factors, Way};
+use crate::spmd::xla::leader::Leader;
+
+impl Lowering<'_, '_, '_> {
+    /// The way that XLA's partitioner takes; none where it compares ways.
+    pub(in crate::spmd::lower) fn way_of_xla(&mut self, work: &ByRule) -> Option<Way> {
+        if self.leader(work) == Leader::Product {
+            return self.way_of_product(work);
+        }
+        if self.leader(work) == Leader::Indexed {
+            return self.indexed_of_xla(work);
+        }
+        let (order, digits) = self.digits_of_xla(work)?;
+        let way = self.way(work, order, digits);
+        Some(self.windows_of_xla(work, way))
+    }
+    fn leader(&self, work: &ByRule) -> Leader {
+        let program = &*self.emit.program;
+        let operands = work.operands;
+        let first = operands.first().map(|held| held.placement);
+        let are_alike =
+            operands.len() > 1 && operands.iter().all(|held| Some(held.placement) == first);
+        let is_elementwise = program.has_traits(work.op, OpTraits::ELEMENTWISE)
+            || program.op_name(work.op) == "stablehlo.map";
+        Leader::of(program.kind(work.op), is_elementwise, are_alike)
+    }
+    /// The digits of each factor by the tensor that leads, and the order of devices.
+    fn digits_of_xla(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+        let first = work.operands.first().map(|held| held.placement);
+        let by_operand = || Some(self.led_by(work, work.rule.operands.first()?, first?));
+        let by_result =
+            || Some(self.led_by(work, work.rule.results.first()?, work.results.first()?.1));
+        let shards = |(_, digits): &(u32, FactorDigits)| -> i64 {
+            digits.iter().map(|digits| total_size(digits)).product()
+        };
+        match self.leader(work) {
+            Leader::Operand => by_operand(),
+            Leader::Result => by_result(),
+            Leader::MoreShards => {
+                let (operand, result) = (by_operand()?, by_result()?);
+                Some(if shards(&operand) > shards(&result) { operand } else { result })
+            }
+            Leader::ResultIfItFits => {
+                let result = by_result()?;
+                let wanted: i64 = self.num_shards(work.results.first()?.1);
+                if shards(&result) == wanted && wanted > 1 {
+                    Some(result)
+                } else {
+                    by_operand()
+                }
+            }
+            Leader::Taken => {
+                let (order, mut digits) = by_result()?;
+                let placement = &self.placements[work.results.first()?.1];
+                let parts = parts_of_dims(work, work.operands.len());
+                if parts.iter().any(|part| !placement.dims[part.dim].is_empty()) {
+                    digits.iter_mut().for_each(Vec::clear);
+                }
+                Some((order, digits))
+            }
+            Leader::Update => Some(self.update_of_xla(work, by_operand()?, by_result()?)),
+            Leader::ResultUnlessWhole => {
+                let operand = by_operand()?;
+                if shards(&operand) == 1 {
+                    Some(operand)
+                } else {
+                    by_result()
+                }
+            }
+            Leader::ResultElsewhere => self.elsewhere_by_result(work).or_else(by_result),
+            Leader::Product | Leader::Indexed | Leader::Compared => None,
+        }
+    }
+    /// The way of an update of a slice, by the digits that the `operand` and the `result` say. If one shard of the result holds
+    /// the update, each device updates its shard or does not; else dims of which the update has a part are whole.
+    fn update_of_xla(
+        &self,
+        work: &ByRule,
+        operand: (u32, FactorDigits),
+        result: (u32, FactorDigits),
+    ) -> (u32, FactorDigits) {
+        let parts = parts_of_dims(work, 1);
+        let mut is_in_one = true;
+        for &Part { dim, whole } in &parts {
+            let (size, part) = (work.shapes[0][dim], work.shapes[1][dim]);
+            let shard = ceil_div(size, total_size(&result.1[whole])).max(1);
+            let start = self.emit.program.operand(work.op, 2 + dim);
+            let start = constant_int(self.emit.program, start);
+            let is_inside = |start: i64| start / shard == start.saturating_add(part - 1) / shard;
+            is_in_one &= shard == size || part == 1 || start.is_some_and(is_inside);
+        }
+        let is_cut = parts.iter().any(|part| !result.1[part.whole].is_empty());
+        if is_cut && is_in_one {
+            return result;
+        }
+        let shards = |digits: &FactorDigits| -> i64 {
+            digits.iter().map(|digits| total_size(digits)).product()
+        };
+        let more = if shards(&operand.1) > shards(&result.1) { operand } else { result };
+        let (order, mut digits) = more;
+        for part in parts {
+            digits[part.whole].clear();
+        }
+        (order, digits)
+    }
+    /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
+    /// dim that they divide evenly.
+    fn elsewhere_by_result(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+        if work.abilities.contains(&Ability::Moved) {
+            return None;
+        }
+        let factors = Factors { rule: work.rule, abilities: work.abilities };
+        let placement = &self.placements[work.results.first()?.1];
+        let ways = factors.elsewhere(work.rule.results.first()?, placement);
+        let is_even = |digits: &FactorDigits| {
+            let mut sizes = digits.iter().zip(&work.rule.factor_sizes);
+            sizes.all(|(digits, size)| size % total_size(digits) == 0)
+        };
+        Some((placement.order, ways.into_iter().find(is_even)?))
+    }
+    fn num_shards(&self, placement: PlacementId) -> i64 {
+        self.placements[placement].dims.iter().map(|digits| total_size(digits)).product()
+    }
+    /// The way that the placement of one tensor says.
+    pub(in crate::spmd::lower) fn led_by(
+        &self,
+        work: &ByRule,
+        mapping: &TensorMapping,
+        placement: PlacementId,
+    ) -> (u32, FactorDigits) {
+        let factors = Factors { rule: work.rule, abilities: work.abilities };
+        let placement = &self.placements[placement];
+        (placement.order, factors.of_tensor(mapping, placement))
+    }
+    /// Goes the first steps from `held`, a result of `work`, to `target` as XLA's partitioner does. Terms are reduced one dim
+    /// after the other, the last dim first; the first one is left to the reshard behind.
+    pub(in crate::spmd::lower) fn start_as_xla(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        held: Held,
+        target: PlacementId,
+    ) -> Held {
+        let mut held = held;
+        if self.how.policy != Policy::Xla {
+            return held;
+        }
+        for &between in &way.behind {
+            self.emit.go_after(work.op);
+            let mut between = between;
+            if self.leader(work) == Leader::Product {
+                (held, between) = self.with_groups_reduced(held, between, target);
+            }
+            held = self.with_fewer_terms(held, between);
+            held = self.reshard(held, between);
+        }
+        if self.placements[held.placement].partial.is_empty() || !way.behind.is_empty() {
+            return held;
+        }
+        if self.leader(work) == Leader::Product {
+            let (from, to) = (&self.placements[held.placement], &self.placements[target]);
+            let devices = Digit { stride: 1, size: self.emit.devices.count() };
+            if let Some(dims) = dims_of_terms(from, to, devices) {
+                return self.reduce_along_dims(work, held, target, &dims);
+            }
+        }
+        let has_terms = |factor: &usize| {
+            work.abilities[*factor] == Ability::Terms && !way.factors[*factor].is_empty()
+        };
+        let mut left: Vec<usize> = (0..way.factors.len()).filter(has_terms).collect();
+        let dims = work.rule.operands[0].dims.iter().rev().flatten().map(|factor| factor.index());
+        for factor in dims.filter(has_terms) {
+            left.retain(|&other| other != factor);
+            if left.is_empty() {
+                break;
+            }
+            let terms = left.iter().flat_map(|&factor| way.factors[factor].iter().copied());
+            let mut partial: Vec<Digit> = terms.collect();
+            partial.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
+            let placement =
+                Placement { partial: merged(partial), ..self.placements[held.placement].clone() };
+            self.emit.go_after(work.op);
+            let along = (way.order, &way.factors[factor][..]);
+            let (emit, reducer) = (&mut self.emit, held.reducer);
+            held.value = self.collectives.all_reduce(emit, held.value, reducer, along);
+            held.placement = self.placements.intern(placement);
+        }
+        held
+    }
+    /// Terms within groups of devices, which are `between` once they are added up, with the terms of groups added up first where
+    /// `target` is sharded along all groups, and cut along these; and `between` likewise.
+    fn with_groups_reduced(
+        &mut self,
+        held: Held,
+        between: PlacementId,
+        target: PlacementId,
+    ) -> (Held, PlacementId) {
+        let (own, added) =
+            (self.placements[held.placement].clone(), self.placements[between].clone());
+        let wanted = self.placements[target].clone();
+        let used = own.digits().chain(added.digits()).chain(wanted.digits());
+        let Some(cuts) = Cuts::of(used.collect::<Vec<_>>()) else { return (held, between) };
+        let groups = cuts.split(&added.partial);
+        let is_cut = |&dim: &usize| {
+            let digits = cuts.split(&wanted.dims[dim]);
+            own.dims[dim].is_empty()
+                && !digits.is_empty()
+                && digits.iter().all(|digit| groups.contains(digit))
+        };
+        let dims: Vec<usize> = (0..wanted.dims.len()).filter(is_cut).collect();
+        let count = dims.iter().map(|&dim| wanted.num_shards(dim)).product::<i64>();
+        if dims.is_empty() || count != total_size(&groups) || wanted.order != own.order {
+            return (held, between);
+        }
+        let without_groups = |placement: &Placement| {
+            let mut partial = cuts.split(&placement.partial);
+            partial.retain(|digit| !groups.contains(digit));
+            Placement { partial: merged(partial), ..placement.clone() }
+        };
+        let reduced = self.placements.intern(without_groups(&own));
+        let held = self.with_fewer_terms(held, reduced);
+        let [cut, added] = [&own, &added].map(|placement| {
+            let mut cut = without_groups(placement);
+            for &dim in &dims {
+                cut.dims[dim].clone_from(&wanted.dims[dim]);
+            }
+            Placement { order: wanted.order, ..cut }
+        });
+        let (cut, added) = (self.placements.intern(cut), self.placements.intern(added));
+        (self.reshard(held, cut), added)
+    }
+    /// `held` with those terms reduced that `target` does not have.
+    fn with_fewer_terms(&mut self, held: Held, target: PlacementId) -> Held {
+        let mut placement = self.placements[held.placement].clone();
+        let left = self.placements[target].partial.clone();
+        let Some(cuts) = Cuts::of([&placement.partial[..], &left].concat()) else { return held };
+        let (mut along, left) = (cuts.split(&placement.partial), cuts.split(&left));
+        along.retain(|digit| !left.contains(digit));
+        if along.is_empty() || left.is_empty() {
+            return held;
+        }
+        let (emit, reducer) = (&mut self.emit, held.reducer);
+        let value =
+            self.collectives.all_reduce(emit, held.value, reducer, (placement.order, &along));
+        placement.partial = merged(left);
+        Held { value, placement: self.placements.intern(placement), ..held }
+    }
+    /// Reduces the terms in `held` that `target` shards `dims` along, the last dim first, and cuts the sum. What is left, and
+    /// a single dim, is left to the reshard behind.
+    fn reduce_along_dims(
+        &mut self,
+        work: &ByRule,
+        held: Held,
+        target: PlacementId,
+        dims: &[usize],
+    ) -> Held {
+        let mut held = held;
+        if dims.len() == 1 {
+            return held;
+        }
+        let wanted = self.placements[target].clone();
+        let devices = [Digit { stride: 1, size: self.emit.devices.count() }];
+        for &dim in dims.iter().rev() {
+            let mut placement = self.placements[held.placement].clone();
+            let used = [&wanted.dims[dim][..], &placement.partial, &devices].concat();
+            let Some(cuts) = Cuts::of(used) else { return held };
+            let taken = cuts.split(&wanted.dims[dim]);
+            placement.partial = cuts.split(&placement.partial);
+            placement.partial.retain(|digit| !taken.contains(digit));
+            placement.partial = merged(placement.partial);
+            self.emit.go_after(work.op);
+            let along = (wanted.order, &wanted.dims[dim][..]);
+            let (emit, reducer) = (&mut self.emit, held.reducer);
+            held.value = self.collectives.all_reduce(emit, held.value, reducer, along);
+            held.placement = self.placements.intern(placement);
+        }
+        let mut cut = self.placements[held.placement].clone();
+        for &dim in dims {
+            cut.dims[dim].clone_from(&wanted.dims[dim]);
+        }
+        cut.order = wanted.order;
+        let cut = self.placements.intern(cut);
+        self.reshard(held, cut)
+    }
+}
+
+/// A dim of the first operand of which another tensor has a part.
+#[derive(Clone, Copy)]
+struct Part {
+    dim: usize,
+    /// The factor of the dim.
+    whole: usize,
+}
+
+/// The dims of the first operand of which `tensor` has a part.
+fn parts_of_dims(work: &ByRule, tensor: usize) -> Vec<Part> {
+    let part = |dim: usize| {
+        let (whole, factor) = (factor_of(work, 0, dim)?.index(), factor_of(work, tensor, dim)?);
+        (whole != factor.index()).then_some(Part { dim, whole })
+    };
+    (0..work.shapes[0].len()).filter_map(part).collect()
+}
+
+/// The dims that `target` shards along terms of `from` alone, if there are some and all other terms are held by devices that
+/// have copies under `target`: a sum is cut along these dims then before the copies are added up.
+fn dims_of_terms(from: &Placement, target: &Placement, devices: Digit) -> Option<Vec<usize>> {
+    if target.dims.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let digits = from.digits().chain(target.digits()).chain([devices]);
+    let cuts = Cuts::of(digits.filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
+    let terms = cuts.split(&from.partial);
+    let mut left = terms.clone();
+    let mut dims = Vec::new();
+    for (dim, digits) in target.dims.iter().enumerate() {
+        let digits = cuts.split(digits);
+        if !digits.is_empty() && digits.iter().all(|digit| terms.contains(digit)) {
+            left.retain(|digit| !digits.contains(digit));
+            dims.push(dim);
+        } else if digits.iter().any(|digit| terms.contains(digit)) {
+            return None;
+        }
+    }
+    if dims.is_empty() {
+        return None;
+    }
+    let held_apart = cuts.split(&target.dims.concat());
+    let copies = |digit: &Digit| !held_apart.contains(digit);
+    let are_copies = left.iter().all(copies);
+    let all = cuts.split(&[devices]);
+    let is_all = left.is_empty()
+        || all.iter().filter(|digit| copies(digit)).all(|digit| left.contains(digit));
+    (are_copies && is_all).then_some(dims)
+}

@@ -1,0 +1,13 @@
+//! The values of a program that depend on no argument, as [`super::argument_free`] computes them.
+
+use crate::index::{OpId, ValueId};
+use rustc_hash::FxHashMap;
+
+/// Values that every device computes whole.
+#[derive(Default)]
+pub(in crate::spmd::lower) struct WholeValues {
+    /// For values of the source program those that are whole.
+    pub whole: FxHashMap<ValueId, ValueId>,
+    /// The copies of ops that compute them, in order.
+    pub copies: Vec<OpId>,
+}

@@ -1,0 +1,6 @@
+//! Functions, calls, branches, loops and manual computations.
+
+pub(super) mod branches_and_loops;
+pub(super) mod functions;
+pub(super) mod manual_callees;
+pub(super) mod manual_computations;

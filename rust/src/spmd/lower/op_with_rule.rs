@@ -1,0 +1,72 @@
+//! An op that is lowered: its rule, its tensors, and its ability along each factor.
+
+use super::Held;
+use crate::index::{OpId, TypeId};
+use crate::rule::OpShardingRule;
+use crate::spmd::lower::choice::decision_cache::{Decision, Key, Origin};
+use crate::spmd::placement::PlacementId;
+use crate::spmd::ways::Ability;
+
+/// An op that is lowered by its rule.
+pub(super) struct ByRule<'a> {
+    pub op: OpId,
+    pub rule: &'a OpShardingRule,
+    /// The local values of its operands.
+    pub operands: &'a [Held],
+    /// The types of results in the source program, and their target placements.
+    pub results: &'a [(TypeId, PlacementId)],
+    /// The shapes of operands, then results.
+    pub shapes: &'a [Vec<i64>],
+    /// Properties of the op besides its attributes and its tensors: for a dynamic slice the clamped start of each dim,
+    /// or -1 where it is no constant; for an update of a slice, by XLA's policy, the starts; for a concatenation of slices the
+    /// start and the length of each, and 1 if they are of one tensor; for other ops with regions how these reduce.
+    pub facts: &'a [i64],
+    pub abilities: &'a [Ability],
+}
+
+/// The local values of the operands of an op, and the targets of its results.
+#[derive(Default)]
+pub(super) struct Tensors {
+    pub operands: Vec<Held>,
+    /// The types of results in the source program, and their target placements.
+    pub results: Vec<(TypeId, PlacementId)>,
+    /// The placements of the shardings of results, where the targets of some are others; see [`crate::spmd::lower::choice::user_placement`].
+    pub own: Vec<PlacementId>,
+    /// See [`ByRule::facts`].
+    pub facts: Vec<i64>,
+    /// What operands are broadcasts of.
+    pub origins: Vec<Origin>,
+}
+
+impl Tensors {
+    pub(super) fn placements(&self) -> impl Iterator<Item = PlacementId> + '_ {
+        let held = self.operands.iter().map(|held| held.placement);
+        held.chain(self.results.iter().map(|result| result.1))
+    }
+    /// Whether `key` has the placements, the facts and the origins of these.
+    pub(super) fn are_of(&self, key: &Key) -> bool {
+        key.placements.iter().copied().eq(self.placements().chain(self.own.iter().copied()))
+            && key.facts == self.facts
+            && key.origins == self.origins
+    }
+    pub(super) fn types(&self) -> impl Iterator<Item = TypeId> + '_ {
+        let held = self.operands.iter().map(|held| held.global);
+        held.chain(self.results.iter().map(|result| result.0))
+    }
+}
+
+impl<'a> ByRule<'a> {
+    /// `op`, which has these tensors, and of which this is decided.
+    pub(super) fn of(decision: &'a Decision, op: OpId, tensors: &'a Tensors) -> Self {
+        Self::with(decision, op, (&tensors.operands, &tensors.results, &tensors.facts))
+    }
+    /// `op`, which has these operands, results and facts, and of which this is decided.
+    pub(super) fn with(
+        decision: &'a Decision,
+        op: OpId,
+        (operands, results, facts): (&'a [Held], &'a [(TypeId, PlacementId)], &'a [i64]),
+    ) -> Self {
+        let Decision { rule, shapes, abilities, .. } = decision;
+        Self { op, rule, operands, results, shapes, facts, abilities }
+    }
+}

@@ -1,0 +1,130 @@
+//! The k largest elements along a sharded dim: each device finds the largest elements of its shard; these are gathered, and
+//! the largest of them are the result. Equal elements stay in their order, as shards are gathered in order.
+
+use crate::index::{FactorId, Id, OpId, ValueId};
+use crate::ir::{int_array, OpKind, Program, Type};
+use crate::rule::OpShardingRule;
+use crate::spmd::digits::Digit;
+use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::reducer::Reducer;
+use crate::spmd::ways::{Ability, Way};
+
+fn is_top_k(program: &Program, op: OpId) -> bool {
+    program.kind(op) == OpKind::Other && program.op_name(op) == "chlo.top_k"
+}
+
+/// Gives the last dim of the results of a top-k a factor of its own.
+pub(in crate::spmd::lower) fn part_selected(
+    program: &Program,
+    op: OpId,
+    rule: &mut OpShardingRule,
+    shapes: &[Vec<i64>],
+) {
+    let Some(&count) = shapes.last().and_then(|shape| shape.last()) else { return };
+    if !is_top_k(program, op) {
+        return;
+    }
+    rule.factor_sizes.push(count);
+    let own = FactorId::from_index(rule.factor_sizes.len() - 1);
+    for dim in rule.results.iter_mut().filter_map(|result| result.dims.last_mut()) {
+        *dim = vec![own];
+    }
+}
+
+/// The text of an element that is not larger than any other; of floating-point numbers the least in their total order.
+fn least(element: &str) -> Option<String> {
+    match element {
+        "f64" => Some("0xFFFFFFFFFFFFFFFF".to_owned()),
+        "f32" => Some("0xFFFFFFFF".to_owned()),
+        "f16" | "bf16" => Some("0xFFFF".to_owned()),
+        _ => Reducer::Max.identity(element),
+    }
+}
+
+/// The text of the least element of the type of the operand.
+fn least_of(program: &Program, work: &ByRule) -> Option<String> {
+    match &program.types()[work.operands.first()?.global] {
+        Type::RankedTensor { element, .. } => least(program.str(element.text)),
+        _ => None,
+    }
+}
+
+/// Refines the ability of a top-k along the dim in which it selects.
+pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    if !is_top_k(program, work.op) || least_of(program, work).is_none() {
+        return;
+    }
+    if let Some(&[factor]) = work.rule.operands[0].dims.last().map(Vec::as_slice) {
+        abilities[factor.index()] = Ability::Joined;
+    }
+}
+
+impl Lowering<'_, '_, '_> {
+    /// How many elements each shard of a top-k contributes: at most as many as it has.
+    pub(in crate::spmd::lower) fn num_selected(&self, work: &ByRule, way: &Way) -> i64 {
+        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0]);
+        let count = self.result_shape(work, way, 0).last().copied();
+        local.last().copied().min(count).unwrap_or(0)
+    }
+    /// Finds the largest elements of shards along the last dim, gathers them, and finds the largest of these.
+    pub(in crate::spmd::lower) fn top_k_of_shards(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        digits: &[Digit],
+        operand: Held,
+    ) {
+        let dim = work.shapes[0].len() - 1;
+        let least = least_of(self.emit.program, work).unwrap_or_default();
+        let least = self.emit.scalar(&least, operand.global);
+        let operand = self.filled(operand, &[dim], least);
+        let shard = self.emit.shape(operand.value)[dim];
+        let own = self.num_selected(work, way);
+        let [values, places] = self.top_k(work, operand.value, own);
+        let number = self.emit.number(way.order, digits);
+        let offset = self.emit.times(number, shard);
+        let ty = self.emit.type_of(places);
+        let offset = self.emit.broadcast(offset, &[], ty);
+        let indices = self.emit.elementwise("stablehlo.add", &[places, offset]);
+        let devices = (way.order, digits);
+        let values = self.collectives.all_gather(&mut self.emit, values, dim, devices);
+        let indices = self.collectives.all_gather(&mut self.emit, indices, dim, devices);
+        let count = work.shapes[1][dim];
+        let [values, places] = self.top_k(work, values, count);
+        let indices = self.taken_along(indices, places, dim);
+        self.replace(work, way, &[values, indices]);
+    }
+    /// The `count` largest elements of `input` along its last dim, and their indices.
+    fn top_k(&mut self, work: &ByRule, input: ValueId, count: i64) -> [ValueId; 2] {
+        let mut shape = self.emit.shape(input);
+        if let Some(last) = shape.last_mut() {
+            *last = count;
+        }
+        let types = [0, 1].map(|index: usize| self.emit.like(&shape, work.results[index].0));
+        let attrs = [("k", format!("{count} : i64"))];
+        let op = self.emit.op_with_results("chlo.top_k", &[input], &types, &attrs);
+        [0, 1].map(|index| self.emit.program.result(op, index))
+    }
+    /// The elements of `input` at `places` along its last dim, `dim`.
+    fn taken_along(&mut self, input: ValueId, places: ValueId, dim: usize) -> ValueId {
+        let mut shape = self.emit.shape(places);
+        shape.push(1);
+        let starts = self.emit.reshape(places, &shape);
+        let batch: Vec<String> = (0..dim).map(|dim| dim.to_string()).collect();
+        let batch = if batch.is_empty() {
+            String::new()
+        } else {
+            let dims = batch.join(", ");
+            format!("operand_batching_dims = [{dims}], start_indices_batching_dims = [{dims}], ")
+        };
+        let numbers = format!(
+            "#stablehlo.gather<collapsed_slice_dims = [{dim}], {batch}start_index_map = [{dim}], \
+             index_vector_dim = {}>",
+            dim + 1
+        );
+        let attrs = [("dimension_numbers", numbers), ("slice_sizes", int_array(&vec![1; dim + 1]))];
+        let ty = self.emit.type_of(places);
+        self.emit.op("stablehlo.gather", &[input, starts], ty, &attrs)
+    }
+}

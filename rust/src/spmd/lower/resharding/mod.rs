@@ -1,0 +1,7 @@
+//! Reshards of values, and collectives of `sdy` in the program.
+
+pub(super) mod device_orders;
+pub(super) mod known_plans;
+pub(super) mod placements;
+pub(super) mod reshard;
+pub(super) mod sdy_collectives;

@@ -1,0 +1,25 @@
+//! What the ops depend on that take windows of a value, so that they can be copied for others.
+
+use crate::index::TypeId;
+use crate::spmd::digits::Digit;
+use crate::spmd::movement::{Rounds, Windows};
+
+/// What the ops depend on that take windows of a value.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(in crate::spmd::lower) struct Taken {
+    pub windows: Windows,
+    pub thinned: Option<Thinned>,
+    /// The digits that number shards, and their order of devices.
+    pub digits: (u32, Vec<Digit>),
+    pub dim: usize,
+    pub rounds: Rounds,
+    /// The types of the value, and of what is in place of elements that there are not.
+    pub types: (TypeId, Option<TypeId>),
+}
+
+/// Every `stride`-th element of a shard, from `phase` on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::spmd::lower) struct Thinned {
+    pub phase: i64,
+    pub stride: i64,
+}

@@ -1,0 +1,118 @@
+//! Slices, pads and reversals, which move elements along dims, computed on the windows of shards.
+
+use crate::index::Id;
+use crate::mesh::Mesh;
+use crate::spmd::digits::{total_size, Digit};
+use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::ways::{FactorDigits, Way};
+
+/// The most devices of which there are other orders.
+const MAX_REVERSED: i64 = 1 << 14;
+
+impl Lowering<'_, '_, '_> {
+    /// Slices the window of each shard. Sharded dims that are taken in full are not sliced.
+    pub(in crate::spmd::lower) fn slice_locally(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        mut operands: Vec<Held>,
+    ) {
+        let [mut starts, mut limits, mut strides] =
+            ["start_indices", "limit_indices", "strides"].map(|name| self.ints(work.op, name));
+        let moves = self.moves(work, way);
+        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
+        let local = self.emit.shape(operands[0].value);
+        for (dim, digits) in self.placements[way.operands[0]].dims.iter().enumerate() {
+            if !digits.is_empty() {
+                (starts[dim], limits[dim]) = (0, local[dim]);
+            }
+        }
+        for step in moves.iter().filter(|step| step.thinned.is_some()) {
+            strides[step.dim] = 1;
+        }
+        let value = self.emit.strided_slice(operands[0].value, &starts, &limits, &strides);
+        self.replace(work, way, &[value]);
+    }
+    /// Pads the window of each shard. Along dims that are fetched, windows are padded already.
+    pub(in crate::spmd::lower) fn pad_locally(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        mut operands: Vec<Held>,
+    ) {
+        let mut edges = ["edge_padding_low", "edge_padding_high", "interior_padding"]
+            .map(|name| self.ints(work.op, name));
+        let moves = self.moves(work, way);
+        let fill = operands[1].value;
+        self.move_operands(work.op, way, &moves, &mut operands, |_| Some(fill));
+        for step in &moves {
+            for list in &mut edges {
+                list[step.dim] = 0;
+            }
+        }
+        let [low, high, interior] = &edges;
+        let value = self.emit.pad_between(operands[0].value, Some(fill), [low, high, interior]);
+        self.replace(work, way, &[value]);
+    }
+    /// The order of devices in which the operand of `work`, a reversal, lies where its result lies in `order`, so that each device
+    /// reverses its own shard: digits of reversed dims count backwards. `None` for other ops, where shards have padding, and
+    /// where the order is given by others.
+    pub(in crate::spmd::lower) fn reversed_order(
+        &mut self,
+        work: &ByRule,
+        order: u32,
+        digits: &FactorDigits,
+    ) -> Option<u32> {
+        let is_reverse = self.emit.program.op_name_id(work.op) == self.reverse;
+        if !is_reverse || !self.is_free() || self.emit.devices.are_unlisted() {
+            return None;
+        }
+        let mut reversed: Vec<Digit> = Vec::new();
+        for dim in self.ints(work.op, "dimensions") {
+            let dim = usize::try_from(dim).ok()?;
+            let [factor] = work.rule.operands[0].dims.get(dim)?[..] else { return None };
+            let own = &digits[factor.index()];
+            if work.shapes[0][dim] % total_size(own) != 0 {
+                return None;
+            }
+            reversed.extend(own);
+        }
+        if reversed.is_empty() {
+            return None;
+        }
+        let mesh = self.reversed_mesh(order, &reversed)?;
+        self.emit.devices.order_of(&mesh).ok()
+    }
+    /// The mesh whose devices are those in `order`, but that `digits` count backwards; `None` where these are too many.
+    pub(in crate::spmd::lower) fn reversed_mesh(
+        &self,
+        order: u32,
+        digits: &[Digit],
+    ) -> Option<Mesh> {
+        let mesh = self.emit.devices.mesh(order)?;
+        if mesh.device_count() > MAX_REVERSED {
+            return None;
+        }
+        let other = |position: i64| {
+            let turned = digits.iter().map(|digit| {
+                let value = digit.value(position);
+                (digit.size - 1 - 2 * value) * digit.stride
+            });
+            mesh.device_at_position(position + turned.sum::<i64>())
+        };
+        let ids = (0..mesh.device_count()).map(other).collect();
+        Some(Mesh::new(mesh.axes.clone(), ids))
+    }
+    /// Reverses the window of each shard.
+    pub(in crate::spmd::lower) fn reverse_locally(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        mut operands: Vec<Held>,
+    ) {
+        let moves = self.moves(work, way);
+        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
+        self.in_place(work, way, &operands);
+    }
+}
