@@ -43,7 +43,7 @@ use crate::compilers::xla_cpu::cost_analysis::{once, Once};
 use crate::compilers::xla_cpu::host_peak;
 use crate::compilers::xla_cpu::passes::simplification::simplified;
 use crate::error::Span;
-use crate::index::{OpId, StrId, ValueId};
+use crate::index::{Id, OpId, StrId, ValueId};
 use crate::inlining::inline::Inlined;
 use crate::work::cached::Works;
 use crate::work::execution::{Execution, Loop};
@@ -140,7 +140,8 @@ pub fn local_cost(local: Local<'_>, estimates: &Estimates) -> ProgramCost {
 pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
     let inlined = Inlined::new(local.program);
     let program = &*inlined.program;
-    once(program, &mut Works::new(program), cost)
+    let row_of = |op: OpId| cost.rows_of[op.index()].row;
+    once(program, &mut Works::new(program), &cost.execution, cost.ops.len(), row_of)
 }
 
 /// What depends on the order in which the ops run.

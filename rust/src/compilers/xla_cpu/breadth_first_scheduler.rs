@@ -2,16 +2,7 @@
 //!
 //! Source: XLA's `BFScheduler`.
 
-use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
-
-/// The order in which kernels run.
-#[derive(Debug)]
-pub struct Order {
-    /// The kernels, each as soon as all that it needs have run.
-    pub kernels: Vec<u32>,
-    /// For each kernel the number of kernels on the longest path that leads to it.
-    pub depths: Vec<u32>,
-}
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Order, NONE};
 
 /// The kernels of `graph`, each as soon as all that it needs have run. Neither kernels nor what they read may change once this
 /// has been asked for.

@@ -4,10 +4,10 @@
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
 use crate::compilers::xla_cpu::passes::float_normalization::conversions;
 use crate::compilers::xla_cpu::passes::scatter_sums::dropped;
-use crate::cost::ProgramCost;
-use crate::index::{Id, OpId};
+use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
+use crate::work::execution::Execution;
 
 /// What libraries compute.
 const TOP_K: &str = "chlo.top_k";
@@ -15,24 +15,29 @@ const TOP_K: &str = "chlo.top_k";
 /// How often hosts run what a program has, as XLA counts.
 #[derive(Clone, Debug, Default)]
 pub struct Once {
-    /// Number of runs of the ops of each row of [`ProgramCost::ops`].
+    /// Number of runs of the ops of each row.
     pub runs: Vec<u128>,
     /// The elements that hosts convert from `bf16` and back.
     pub conversions: u128,
 }
 
-/// What is counted of `program`, whose cost is `cost`.
-pub fn once(program: &Program, works: &mut Works<'_>, cost: &ProgramCost) -> Once {
-    let execution = &cost.execution;
+/// What is counted of `program`, whose ops are counted in `num_rows` rows, each in the one that `row_of` says, if in one.
+pub fn once(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    num_rows: usize,
+    row_of: impl Fn(OpId) -> Option<u32>,
+) -> Once {
     let functions = execution.functions.iter().map(|&func| program.func_op(func));
     let functions: Vec<OpId> = functions.collect();
     let equal = Equal::new(program, works, &functions, true);
-    let mut runs = vec![0_u128; cost.ops.len()];
+    let mut runs = vec![0_u128; num_rows];
     let dropped = dropped(program);
     let top_k = program.strings().find(TOP_K);
     for &func in &functions {
         for &op in works.ops_inside(func).iter() {
-            let Some(row) = cost.rows_of[op.index()].row else { continue };
+            let Some(row) = row_of(op) else { continue };
             let is_library = program.kind(op) == OpKind::CustomCall
                 || top_k.is_some_and(|name| program.op_name_id(op) == name);
             if !is_library && !equal.is_repeated(program, op) && dropped.binary_search(&op).is_err()

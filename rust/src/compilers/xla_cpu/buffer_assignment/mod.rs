@@ -2,9 +2,9 @@
 //!
 //! Source: XLA's `BufferAssignment` and `HeapSimulator`.
 
-pub(super) mod heap;
+pub(crate) mod heap;
 pub mod lifetimes;
-pub(super) mod live_bytes;
-pub(super) mod liveness;
-pub(super) mod occupied_spans;
-pub(super) mod output_buffers;
+pub(crate) mod live_bytes;
+pub(crate) mod liveness;
+pub(crate) mod occupied_spans;
+pub(crate) mod output_buffers;

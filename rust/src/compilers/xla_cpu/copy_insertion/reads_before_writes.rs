@@ -4,8 +4,8 @@
 //! answers follow from the depths of kernels, from a few kernels that many paths lead through ([`hubs`]), or from a search of a few
 //! steps before.
 
-use crate::compilers::xla_cpu::breadth_first_scheduler::{breadth_first, order, Order};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Read, NONE};
+use crate::compilers::xla_cpu::breadth_first_scheduler::{breadth_first, order};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Order, Read, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 
 /// How many writes are looked at in one walk, and the most kernels that are [`hubs`].

@@ -4,6 +4,7 @@
 
 pub mod duplicated_producers;
 pub mod instruction_fusion;
+pub mod library_reductions;
 pub mod library_rewriter;
 pub mod materialization;
 pub mod op_facts;

@@ -5,8 +5,9 @@
 
 use crate::compilers::accelerator::fusion::is_splat;
 use crate::compilers::xla_cpu::fusion::instruction_fusion::{
-    fuses, has_tail, is_apart, is_expensive, is_for_sums, is_sum,
+    fuses, has_tail, is_apart, is_expensive,
 };
+use crate::compilers::xla_cpu::fusion::library_reductions::{is_for_sums, is_sum};
 use crate::compilers::xla_cpu::fusion::op_names::{Expense, Named, Names};
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::common_subexpressions::may_be_equal;

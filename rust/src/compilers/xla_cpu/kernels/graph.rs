@@ -1,6 +1,5 @@
 //! What XLA runs for a block, one kernel after the other: what each reads and what it makes.
 
-use crate::compilers::xla_cpu::breadth_first_scheduler::Order;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::index::{OpId, ValueId};
 use std::cell::OnceCell;
@@ -148,4 +147,13 @@ impl Graph {
             other => other,
         }
     }
+}
+
+/// The order in which kernels run.
+#[derive(Debug)]
+pub struct Order {
+    /// The kernels, each as soon as all that it needs have run.
+    pub kernels: Vec<u32>,
+    /// For each kernel the number of kernels on the longest path that leads to it.
+    pub depths: Vec<u32>,
 }

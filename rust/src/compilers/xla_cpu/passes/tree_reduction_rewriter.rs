@@ -2,7 +2,7 @@
 //!
 //! The windows read what is written. Those that a library computes are not among them. Source: XLA's `TreeReductionRewriter`.
 
-use crate::compilers::xla_cpu::fusion::instruction_fusion::is_sum;
+use crate::compilers::xla_cpu::fusion::library_reductions::is_sum;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
