@@ -44,7 +44,7 @@ impl Lowering<'_, '_, '_> {
                 | OpKind::SelectAndScatter
         );
         let is_reversal = self.emit.program.op_name_id(op) == self.reverse;
-        if !is_reversal && !(is_supported && self.is_as_sharded(op)) {
+        if !(is_reversal || is_supported && self.is_as_sharded(op)) {
             return false;
         }
         let lowered = match kind {
