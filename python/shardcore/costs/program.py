@@ -32,7 +32,7 @@ class Cost:
     """Time, memory and communication of one device; ops in loops count once for each trip.
 
     Figures are in seconds, bytes and floating-point operations. ``str()`` is a report,
-    :meth:`to_json` and :meth:`record` are plain data. ``docs/cost.md`` defines each figure.
+    :meth:`to_json` and :meth:`record` are plain data. ``docs/cost_model.md`` defines each figure.
     """
 
     hardware: Hardware

@@ -1,4 +1,4 @@
-//! What a version of Shardy does not know yet.
+//! The error that an attribute is newer than the version of Shardy that is followed.
 
 use crate::error::{Code, Diagnostic};
 use crate::shardy::{Change, Version};

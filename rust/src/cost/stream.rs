@@ -1,5 +1,5 @@
-//! What runs one op or collective after the other: computation, or one kind of links. It takes the first task in program order
-//! that could start.
+//! An in-order resource of a device: the compute units, or the links of one kind. It runs one task at a time, and takes the first
+//! in program order that is ready.
 
 use super::in_order::InOrder;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! What the collectives of a program of one device move, and nothing else of its cost: enough to say what a device sends.
+//! The bytes that the collectives of a per-device program send, without the rest of its cost.
 
 use super::collectives::{bytes_moved, CollectiveKind};
 use super::groups::KnownGroups;

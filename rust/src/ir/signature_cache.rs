@@ -1,4 +1,4 @@
-//! What is known of signatures across programs.
+//! A cache of facts about signatures, which programs of one process share.
 //!
 //! Signature ids differ between programs, so an entry is found by the key of its signature. A full cache takes no
 //! more entries: evicting some for a program in which no two ops are alike would not pay off.

@@ -1,4 +1,4 @@
-//! What a program can be rebuilt from: its source, or what makes it, and the runs on it.
+//! The origin of a program, from which it can be rebuilt: its source text, or the function that makes it, and the passes that ran.
 //!
 //! The source is parsed, and the same runs are repeated. That gives the same program, since a run depends on
 //! nothing else: its rules are stored, with the results of users' functions.

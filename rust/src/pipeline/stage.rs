@@ -1,4 +1,4 @@
-//! How far `sdy-export-pipeline` goes towards the program of one device.
+//! The option `partitioner-stage` of `sdy-export-pipeline`: the last step towards the program of one device that it runs.
 
 /// The last pass of the partitioner that runs. Later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,4 +1,4 @@
-//! Options of the lowering of `sdy` collectives one by one.
+//! The options of `sdy-convert-global-to-local`, which lowers each `sdy` collective to one of StableHLO.
 
 use crate::partition::device_counts::DeviceCounts;
 

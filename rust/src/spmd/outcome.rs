@@ -1,4 +1,4 @@
-//! How the ops of the source program are computed.
+//! The outcome for each op of the source program: local, with collectives, or replicated, and why.
 
 use crate::index::OpId;
 use std::sync::Arc;

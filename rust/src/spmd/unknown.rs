@@ -1,4 +1,4 @@
-//! What is done with ops whose computation on shards is not known.
+//! The option that says whether ops without a known partitioning are refused or replicated.
 
 /// What is done with a custom call of an unknown target, an op of an unknown dialect, and an op that talks to the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

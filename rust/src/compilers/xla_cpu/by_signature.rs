@@ -1,4 +1,4 @@
-//! What is known of ops by their signature, worked out when it is first asked for.
+//! A table of facts about ops by signature, each computed at the first request.
 
 use crate::index::{IdVec, SignatureId};
 use crate::ir::Program;

@@ -1,4 +1,4 @@
-//! What the conversion of one function knows of values and ops.
+//! The state of the conversion of one function: padded types, replaced values, masks.
 
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Program};

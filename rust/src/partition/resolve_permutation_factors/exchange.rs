@@ -1,4 +1,4 @@
-//! What each shard of a result needs of the shards of an operand.
+//! Halo exchange: the slices of operand shards that each shard of a result needs.
 
 use crate::axis::{total_size, AxisRef};
 use crate::index::AxisId;

@@ -1,4 +1,4 @@
-//! What reads a sharding: the visits that may go another way if it is another one.
+//! The readers of each sharding: the visits whose result may change if the sharding does.
 //!
 //! A *reader* is an op by its position, or, numbered after all ops, a result of the main function by its index.
 

@@ -1,4 +1,4 @@
-//! What replays a recorded run.
+//! The replayer: runs a recorded propagation again, visiting only the ops that an edit may change.
 
 use super::agenda::Agenda;
 use super::differences::Differences;

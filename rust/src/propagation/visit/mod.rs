@@ -1,4 +1,4 @@
-//! What a visit means: from the shardings of an op's tensors to their new shardings.
+//! One visit of an op: from the shardings of its tensors to their new shardings.
 //!
 //! A visit projects the shardings of its tensors to the factors of the op's rule, decides which axes each
 //! factor can take, and projects back. It is a pure function. All updates are computed from the state at

@@ -1,4 +1,4 @@
-//! An op that is lowered: its rule, its tensors, and its ability along each factor.
+//! An op that is lowered by its sharding rule: the rule, its tensors, and whether it can be partitioned along each factor.
 
 use super::Held;
 use crate::index::{OpId, TypeId};

@@ -1,4 +1,4 @@
-//! How a program is lowered.
+//! The options of a lowering: policy, placement of results, unknown ops.
 
 use crate::ir::OpKind;
 use crate::spmd::devices::Purpose;

@@ -1,4 +1,4 @@
-//! How ops are lowered, by kind.
+//! The kind of lowering for each kind of op: by rule, control flow, reshard, constant.
 
 use super::super::legalize::is_legalized;
 use crate::ir::OpKind;

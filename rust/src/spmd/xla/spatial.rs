@@ -60,7 +60,7 @@ impl Groups {
 
 /// What trying to compute a convolution led to.
 pub(super) enum Attempt {
-    /// It is computed like this.
+    /// The partitioner takes this decision.
     Takes(Decision),
     /// The partitioner gives up.
     Fails,

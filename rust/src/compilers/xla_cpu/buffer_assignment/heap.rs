@@ -1,4 +1,4 @@
-//! The size of the heap that temporaries are put in.
+//! Heap simulation: the size of the heap that temporary buffers are packed into.
 //!
 //! Each takes one piece of the heap as long as it is needed. They are placed one after the other, the largest first, or the
 //! longest needed first, each in the smallest gap among those placed that are needed at some same time. Of these two heaps the

@@ -1,4 +1,4 @@
-//! From when to when each value is in memory, over the whole program.
+//! Live ranges of values over the whole program.
 //!
 //! The kernels of the entry function are moments, in the order in which they run; an op with blocks inside stands for the
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest

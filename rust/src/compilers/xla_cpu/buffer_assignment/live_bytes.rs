@@ -1,4 +1,4 @@
-//! The ops of a program in the order in which they run, with what is in memory at each.
+//! The ops of a program in scheduled order, with the live bytes at each.
 
 use crate::compilers::xla_cpu::{Blocks, Entry};
 use crate::index::{BlockId, OpId};

@@ -1,4 +1,4 @@
-//! From when to when each item of a block is in memory, and how much is at once.
+//! Live ranges of the buffers of a block, and its peak of live bytes.
 
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::{

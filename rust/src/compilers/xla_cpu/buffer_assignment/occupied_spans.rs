@@ -1,4 +1,4 @@
-//! What is in a piece of memory at which time: spans that do not overlap, sorted by time.
+//! The live ranges that share one buffer: they do not overlap, and are sorted by time.
 
 /// The most spans in one part of the list.
 const MAX_LEN: usize = 64;

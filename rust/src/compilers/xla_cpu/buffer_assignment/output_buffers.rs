@@ -1,4 +1,4 @@
-//! What blocks inside the ops of the entry function keep in the memory of outputs, as long as that is free.
+//! Reuse of output buffers: values of inner blocks that are kept in the buffer of an output before it is written.
 //!
 //! What a branch returns is where the result is that it makes. Of others the largest come first, each to the smallest output
 //! that has room for it; what the entry function itself would keep there gives way to what is larger.

@@ -1,4 +1,4 @@
-//! Copies of items in front of kernels.
+//! Copies of buffers, inserted in front of kernels.
 
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;

@@ -1,4 +1,4 @@
-//! Donated arguments that XLA copies before anything else reads them.
+//! Donated arguments that XLA copies, since their buffer may be written before all readers have run.
 //!
 //! An output that takes the memory of an argument is written as soon as what it needs is there. Where something else that
 //! reads the argument need not have run by then, the argument is copied first, and all read the copy.

@@ -1,4 +1,4 @@
-//! Values that XLA copies before an op updates them in place, since something else reads them that need not have run by then.
+//! Values that XLA copies before an in-place update, since another reader may run after it.
 //!
 //! Zeros that two scatters add to are one value with a copy for each; so are those that loops begin with. The copies are made as
 //! soon as the values are there. Source: XLA's `CopyInsertion`, which runs before kernels have an order.

@@ -1,4 +1,4 @@
-//! Whether all that read an item have run before a kernel writes over it, in whatever order kernels run.
+//! Whether every reader of a buffer runs before a kernel that overwrites it, under any order of kernels.
 //!
 //! That is so if the kernel needs them. There is a walk over the block for each [`CHUNK`] writes. Where that would be many, most
 //! answers follow from the depths of kernels, from a few kernels that many paths lead through ([`hubs`]), or from a search of a few

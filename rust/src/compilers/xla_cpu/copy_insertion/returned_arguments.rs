@@ -1,4 +1,4 @@
-//! Arguments that a program returns, and what it returns more than once: an output has memory of its own, to which it is copied.
+//! Copies of arguments that a program returns, and of values that it returns twice: each output has a buffer of its own.
 //!
 //! Source: XLA's `CopyInsertion`.
 

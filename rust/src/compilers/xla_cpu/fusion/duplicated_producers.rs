@@ -1,4 +1,4 @@
-//! Ops with several large operands that XLA computes anew in all of their users: those that fuse into each on all paths.
+//! Producers with several large operands that XLA duplicates into all their consumers: those that can fuse into each on every path.
 //!
 //! A user that also needs the result by way of something that it cannot take in, as a value less its mean does, reads what is
 //! written. Ops whose results slices and the like read are written, too: XLA bounds the code that it repeats, and these repeat

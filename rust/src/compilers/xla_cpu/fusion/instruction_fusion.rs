@@ -1,4 +1,4 @@
-//! Which ops XLA fuses with the ops that make their operands, and which it computes anew in each of their users.
+//! Instruction fusion: which ops fuse with their producers, and which producers are duplicated into each consumer.
 //!
 //! Source: XLA's `InstructionFusion` and `CpuInstructionFusion`.
 

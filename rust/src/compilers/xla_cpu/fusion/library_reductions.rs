@@ -1,4 +1,4 @@
-//! Reductions that a library computes, and the ops that such a reduction takes in.
+//! Reductions that XLA's CPU library (YNNPACK) computes, and the producers that such a reduction fuses.
 //!
 //! Source: XLA's `LibraryRewriter`.
 

@@ -1,4 +1,4 @@
-//! What a library computes: a reduction with what it takes in, elementwise ops, products, convolutions and other reductions.
+//! Library fusions: a reduction with the elementwise ops, products, convolutions and reductions that it takes in.
 //!
 //! Source: XLA's `LibraryRewriter` and `YnnMatcher`.
 

@@ -1,4 +1,4 @@
-//! Which values of a program XLA writes to memory, and which each use computes anew.
+//! Which values XLA materializes in memory, and which it recomputes in each consumer.
 //!
 //! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
 //! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one

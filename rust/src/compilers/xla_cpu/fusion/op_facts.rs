@@ -1,4 +1,4 @@
-//! What is known of each op and of each type by themselves, whatever is made of values: worked out once, since it is asked for often.
+//! Properties of ops and types that fusion asks for often, computed once for each op.
 //!
 //! The ops in the function of a reduction and the like, and others that are no part of what runs, are left out, unless they read what
 //! is outside.

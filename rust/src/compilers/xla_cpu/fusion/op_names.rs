@@ -1,4 +1,4 @@
-//! What the name of an op says of how it fuses: worked out once for each name.
+//! Properties of ops that follow from the op's name, such as whether it is expensive to recompute.
 
 use crate::index::{Id, OpId};
 use crate::ir::Program;

@@ -1,4 +1,4 @@
-//! Makes the kernels of a block.
+//! Builds the kernel graph of a block from its ops.
 
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;

@@ -1,4 +1,4 @@
-//! What XLA runs for a block, one kernel after the other: what each reads and what it makes.
+//! The kernel graph of a block: for each kernel the buffers that it reads and writes.
 
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::index::{OpId, ValueId};

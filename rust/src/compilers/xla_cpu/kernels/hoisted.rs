@@ -1,4 +1,4 @@
-//! The kernels of what XLA moves out of a loop, as it is the same in each trip: their results are there for the whole loop.
+//! Kernels that loop-invariant code motion moved in front of a loop: their results are live during the whole loop.
 
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};

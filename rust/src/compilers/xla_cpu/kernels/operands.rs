@@ -1,4 +1,4 @@
-//! What kernels read: the operands of their ops, or what these are computed of.
+//! The operands of kernels: those of their ops or, where an operand is fused, the operands of its producer.
 
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;

@@ -1,4 +1,4 @@
-//! What ops say of the dims of their operands, and the orders in which they read these.
+//! The dimension orders (layouts) in which ops read their operands.
 
 use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::index::{OpId, SignatureId};

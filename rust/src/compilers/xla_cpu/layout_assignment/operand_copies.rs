@@ -1,4 +1,4 @@
-//! Operands that XLA copies, since the op that reads them wants their dims in another order.
+//! Operands that XLA copies into another layout for the op that reads them.
 //!
 //! A product reads its operands as matrices, with the dims of a batch first: those of rows, then those contracted. Two plain
 //! matrices are read as they are. A convolution reads its input batch first and features last, and its kernel features last.

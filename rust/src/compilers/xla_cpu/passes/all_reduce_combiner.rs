@@ -1,4 +1,4 @@
-//! All-reduces that run as one.
+//! All-reduces that XLA combines into one.
 //!
 //! XLA combines those of a block that reduce equal elements in the same way among the same devices. The first in post-order that is
 //! left begins a set, which takes in the others of its kind until one depends on the set. What was combined counts as a dependence
@@ -126,7 +126,7 @@ impl Sets {
         let (first, next) = ((0..ops.len() as u32).collect(), vec![NONE; ops.len()]);
         Self { ops, kinds, root, needs, starts, first, next }
     }
-    /// Combines all-reduces of equal kinds, of each of which so many are left.
+    /// Combines all-reduces of equal kinds; `num_left` has the number of those of each kind that are not combined yet.
     fn combine(&mut self, mut num_left: Vec<usize>) {
         let count = self.ops.len();
         let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();

@@ -1,4 +1,4 @@
-//! Values that are equal, since equal ops made them from equal operands: XLA computes them once.
+//! Common subexpressions: values of equal ops on equal operands, which XLA computes once.
 //!
 //! XLA for hosts drops barriers after partitioning, before it looks for equal ops: what rematerialization computes once more
 //! is then equal to what it saves, as far as it needs no collective. Collectives are never equal: each has a channel of its own.

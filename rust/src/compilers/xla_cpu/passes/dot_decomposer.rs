@@ -1,4 +1,4 @@
-//! Reshapes to and from the matrices of products.
+//! Reshapes between the dims of a `dot_general` and the matrices that its kernel multiplies.
 //!
 //! A product reads matrices and makes one, for each element of a batch. What has other dims is reshaped in between, which takes a
 //! place in the order of the kernels, unless a kernel makes matrices for nobody else.

@@ -1,4 +1,4 @@
-//! The conversions that hosts, which compute `bf16` in `f32`, add to a program: of each value that ops read, once, and of each result.
+//! Conversions that XLA adds because hosts compute `bf16` in `f32`: one of each value that is read, and one of each result.
 //!
 //! Source: XLA's `FloatNormalization`.
 

@@ -1,4 +1,4 @@
-//! What is the same in each trip of a loop: XLA computes it before the loop, which carries what its other ops read of that.
+//! Loop-invariant ops, which XLA moves in front of the loop; the loop carries the values that its other ops read of them.
 //!
 //! Source: XLA's `WhileLoopInvariantCodeMotion`.
 

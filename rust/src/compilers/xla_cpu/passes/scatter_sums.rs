@@ -1,4 +1,4 @@
-//! Sums of what a scatter adds up and of something else: XLA scatters into the latter.
+//! `add(scatter(0, ...), x)`, which XLA rewrites to a scatter into `x`.
 //!
 //! Source: `HandleAdd` of XLA's `AlgebraicSimplifier`.
 

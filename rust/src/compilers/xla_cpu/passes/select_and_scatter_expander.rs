@@ -1,4 +1,4 @@
-//! What XLA for hosts makes of a `select_and_scatter`, the gradient of a max-pool.
+//! The expansion of a `select_and_scatter`, the gradient of a max-pool, on hosts.
 //!
 //! A reduction over windows finds where the largest elements are: it reads the places of all elements, an array for each dim, and
 //! writes as many arrays of the places that it finds. These are put side by side, and a scatter adds the gradients there.

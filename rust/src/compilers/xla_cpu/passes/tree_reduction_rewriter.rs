@@ -1,4 +1,4 @@
-//! Reductions of long dims, which XLA computes in two steps: windows first, then what is left.
+//! Reductions of long dims, which XLA computes in two steps: a `reduce_window`, then a reduction of its result.
 //!
 //! The windows read what is written. Those that a library computes are not among them. Source: XLA's `TreeReductionRewriter`.
 

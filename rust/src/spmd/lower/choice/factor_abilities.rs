@@ -1,4 +1,4 @@
-//! How an op can be computed along each factor of its rule, as far as the rule alone does not determine it.
+//! Along which factors of its rule an op can be partitioned, where the rule alone does not say.
 
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};

@@ -1,4 +1,4 @@
-//! Where the tensors of an op have each factor of its rule.
+//! The dims at which the tensors of an op have each factor of its rule.
 
 use crate::index::{FactorId, Id};
 use crate::rule::TensorMapping;

@@ -1,4 +1,4 @@
-//! Chooses the way in which an op is computed on shards, once for all ops with the same key.
+//! Chooses how an op is partitioned, once for all ops with the same key.
 
 use crate::index::{Id, OpId};
 use crate::ir::OpKind;

@@ -1,4 +1,4 @@
-//! The way that XLA's partitioner would take, by the tensor that leads or as products are decided.
+//! The partitioning that XLA's SPMD partitioner would choose for an op.
 
 use crate::index::Id;
 use crate::ir::OpTraits;

@@ -1,4 +1,4 @@
-//! The way that XLA's partitioner takes for products and convolutions.
+//! The partitioning that XLA's SPMD partitioner chooses for `dot_general` and convolutions.
 //!
 //! By the rule of a convolution, input and result are sharded alike along a spatial dim, or where the kernel is longer than the
 //! result, input and kernel. Where the partitioner does the other thing, [`by_other_factors`](Lowering::by_other_factors) makes a

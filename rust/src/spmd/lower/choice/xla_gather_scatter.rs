@@ -1,4 +1,4 @@
-//! The way that XLA's partitioner takes for gathers and scatters.
+//! The partitioning that XLA's SPMD partitioner chooses for gathers and scatters.
 
 use crate::index::{FactorId, Id};
 use crate::ir::OpKind;

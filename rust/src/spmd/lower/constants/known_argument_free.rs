@@ -1,4 +1,4 @@
-//! The values of a program that depend on no argument, as [`super::argument_free`] computes them.
+//! The table of values that depend on no argument, which [`super::argument_free`] fills.
 
 use crate::index::{OpId, ValueId};
 use rustc_hash::FxHashMap;

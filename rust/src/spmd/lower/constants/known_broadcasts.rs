@@ -1,4 +1,4 @@
-//! The local values that are broadcasts.
+//! The table of local values that are broadcasts, with their operands.
 
 use crate::index::{Id, ValueId};
 use crate::spmd::lower::emission::held_shard::{Held, Shard};

@@ -1,4 +1,4 @@
-//! Ops without operands.
+//! Constants, iotas and other ops without operands.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind};

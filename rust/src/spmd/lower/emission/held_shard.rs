@@ -1,4 +1,4 @@
-//! The local values of values of the source program.
+//! The shard of a source value that each device holds: its local value and its placement.
 
 use crate::index::{TypeId, ValueId};
 use crate::spmd::placement::PlacementId;

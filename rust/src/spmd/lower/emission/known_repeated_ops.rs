@@ -1,4 +1,4 @@
-//! What is remembered of ops that keep their place, for others that are lowered like them; see [`super::repeated_ops`].
+//! The table of lowered ops that later ops with the same lowering reuse; see [`super::repeated_ops`].
 
 use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::Program;

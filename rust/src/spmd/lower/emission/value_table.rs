@@ -1,4 +1,4 @@
-//! The table of local values, by value of the source program.
+//! The table from source values to the shards that devices hold.
 
 use crate::index::{Id, TypeId, ValueId};
 use crate::ir::{Type, ValueDef};

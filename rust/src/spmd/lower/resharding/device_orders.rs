@@ -1,4 +1,4 @@
-//! The orders of devices that the shardings of a program are over.
+//! The device orders of the meshes of a program.
 
 use crate::error::Result;
 use crate::index::MeshId;

@@ -1,4 +1,4 @@
-//! Plans of reshards, as the lowering of one program keeps them.
+//! Plans of reshards that the lowering of one program has made already.
 
 use crate::index::TypeId;
 use crate::spmd::placement::PlacementId;

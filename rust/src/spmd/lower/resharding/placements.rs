@@ -1,4 +1,4 @@
-//! The placements that the shardings of the source program give.
+//! From shardings of the source program to placements.
 
 use crate::index::{ShardingId, TypeId, ValueId};
 use crate::spmd::lower::Lowering;

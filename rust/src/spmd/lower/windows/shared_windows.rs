@@ -1,4 +1,4 @@
-//! What the ops depend on that take windows of a value, so that they can be copied for others.
+//! The keys of halo exchanges that were emitted, so that later ops that need the same windows reuse them.
 
 use crate::index::TypeId;
 use crate::spmd::digits::Digit;

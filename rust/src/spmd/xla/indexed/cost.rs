@@ -1,4 +1,4 @@
-//! What the methods for gathers and scatters cost.
+//! The bytes that each of XLA's methods for gathers and scatters sends.
 
 use super::super::super::digits::merged;
 use super::super::super::placement::Placement;

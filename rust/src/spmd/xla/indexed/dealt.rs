@@ -1,4 +1,4 @@
-//! How shards are dealt to the devices of a group that batch dims are split along.
+//! The assignment of shards to the devices of a group along which batch dims are split.
 //!
 //! Source: `GatherScatterOperandsShardedAcrossParallelDims`.
 
