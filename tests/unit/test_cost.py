@@ -264,6 +264,48 @@ def test_loops_count_their_trips(
     assert cost.flops_counting_loops_once == 2
 
 
+@pytest.mark.parametrize(
+    ("outer", "trips"), [("%s", [(5, 3), (3, 1)]), ("%more", [(None, 3), (3, 1)])]
+)
+def test_loops_that_capture_their_step_count_their_trips(
+    outer: str, trips: list[tuple[int | None, int]]
+) -> None:
+    """Of the inner loop the step, start and bound stand outside of both; one may change there."""
+    text = f"""func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %ten = stablehlo.constant dense<10> : tensor<i32>
+  %0:3 = stablehlo.while(%a = %x, %i = %zero, %s = %two)
+      : tensor<8xf32>, tensor<i32>, tensor<i32>
+    cond {{
+    %c = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %1:2 = stablehlo.while(%b = %a, %j = %zero) : tensor<8xf32>, tensor<i32>
+      cond {{
+      %d = stablehlo.compare LT, %j, %ten : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %d : tensor<i1>
+    }} do {{
+      %k = stablehlo.add %s, %j : tensor<i32>
+      %e = stablehlo.tanh %b : tensor<8xf32>
+      stablehlo.return %e, %k : tensor<8xf32>, tensor<i32>
+    }}
+    %more = stablehlo.add %s, %one : tensor<i32>
+    %n = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %1#0, %n, {outer} : tensor<8xf32>, tensor<i32>, tensor<i32>
+  }}
+  return %0#0 : tensor<8xf32>
+}}"""
+    cost = cost_of(text)
+    assert sorted(((loop.trips, loop.entered) for loop in cost.loops), key=str) == sorted(
+        trips, key=str
+    )
+    inner = 5 if trips[0][0] else 1
+    assert cost.transcendentals == 8 * 3 * inner
+
+
 def test_equal_ops_and_libraries_count_as_on_hosts() -> None:
     text = """func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x2xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]

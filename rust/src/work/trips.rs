@@ -1,7 +1,7 @@
 //! Trip counts of loops.
 //!
-//! The trip count of a loop is known if its condition compares a counter with a bound, its body adds a constant
-//! to the counter, and start and bound are constants, or the bound is a constant that is carried unchanged.
+//! The trip count of a loop is known if its condition compares a counter with a bound, its body adds a step to the counter, and
+//! start, bound and step are constants, or constants that the loop, or loops around it, carry unchanged.
 //! `lax.scan` and `lax.fori_loop` over constant ranges are of this form.
 
 use crate::index::{OpId, ValueId};
@@ -79,17 +79,7 @@ fn count(
     direction: &str,
 ) -> Option<u64> {
     let start = constant(program, program.operands(op).nth(index)?)?;
-    let end = match carried(program, op, bound) {
-        // A carried bound has to be returned unchanged.
-        Some(carried_at) => {
-            let back = returned(program, op, carried_at)?;
-            if carried(program, op, back) != Some(carried_at) {
-                return None;
-            }
-            constant(program, program.operands(op).nth(carried_at)?)?
-        }
-        None => constant(program, bound)?,
-    };
+    let end = constant(program, bound)?;
     let step = step(program, op, index)?;
     let (distance, step) = match direction {
         "LT" => (end - start, step),
@@ -111,11 +101,15 @@ fn count(
     u64::try_from((distance + step - 1) / step).ok()
 }
 
-/// The constant integer that `value` is, through conversions and copies.
+/// The constant integer that `value` is, through conversions and copies, and through loops that carry it unchanged, nested ones
+/// too: what a loop captures is carried so in HLO.
 fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
-    const MAX_STEPS: usize = 8;
+    const MAX_STEPS: usize = 64;
     for _ in 0..MAX_STEPS {
-        let op = program.defining_op(value)?;
+        let Some(op) = program.defining_op(value) else {
+            value = unchanged(program, value)?;
+            continue;
+        };
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             let ConstantValue::Element(text) = program.constant_value(op) else { return None };
             return text.parse::<i64>().ok().map(i128::from);
@@ -129,4 +123,19 @@ fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
         value = program.operands(op).nth(if program.num_results(op) > 1 { index } else { 0 })?;
     }
     None
+}
+
+/// What a loop begins with that carries `value`, an argument of its condition or body, unchanged.
+fn unchanged(program: &Program, value: ValueId) -> Option<ValueId> {
+    let ValueDef::Arg(block) = program.def(value) else { return None };
+    let op = program.block_parent_op(block);
+    if program.kind(op) != OpKind::While {
+        return None;
+    }
+    let index = program.value_index(value);
+    let back = returned(program, op, index)?;
+    if carried(program, op, back) != Some(index) {
+        return None;
+    }
+    program.operands(op).nth(index)
 }
