@@ -207,3 +207,24 @@ func.func @main(%a: tensor<6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}
         values = np.arange(6, dtype=np.float32)
         values[place] = np.nan
         assert np.isnan(partitioned.simulate(values)[0])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_constants_in_reducers_are_those_of_stablehlo(policy: str) -> None:
+    """Import makes all constants ``sdy.constant``, also where no op is lowered."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> tensor<8x4xf32> {
+  %0 = "stablehlo.sort"(%a) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%b: tensor<f32>, %c: tensor<f32>):
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.add %b, %zero : tensor<f32>
+    %2 = stablehlo.compare LT, %1, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}""")
+    partitioned = module.propagate().partition(policy)
+    assert "sdy." not in str(partitioned.module)
+    assert shardcore.prove(partitioned).is_proven

@@ -348,6 +348,9 @@ impl Lowering<'_, '_, '_> {
         }
         let program = &mut *self.emit.program;
         program.ops_of(&[OpKind::Mesh]).into_iter().for_each(|op| program.erase_op(op));
+        // Those in the bodies of reductions, comparators and maps, which are not lowered.
+        let constants = program.ops_of(&[OpKind::SdyConstant]);
+        program.rename_ops(&constants, "stablehlo.constant");
         let module = program.module_op();
         program.set_attr(module, "mhlo.num_partitions", &format!("{count} : i32"));
         program.set_attr(module, "mhlo.num_replicas", "1 : i32");
