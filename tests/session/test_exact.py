@@ -18,9 +18,9 @@ from tests.session.edits import Editor, figures, outcome
 from tests.shardy.generator import programs
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-NUM_MODULES = 60_000 if IS_DEEP else 1_200
+NUM_MODULES = 60_000 if IS_DEEP else 400
 EDITS_PER_MODULE = 17
-NUM_CHUNKS = 120 if IS_DEEP else 12
+NUM_CHUNKS = 120 if IS_DEEP else 8
 
 
 def check_chunk(seeds: range) -> None:

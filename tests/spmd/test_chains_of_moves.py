@@ -10,7 +10,7 @@ import pytest
 import shardcore
 from shardcore.partition.partitioned import POLICIES
 
-SEEDS = range(3_000 if os.environ.get("SHARDCORE_DEEP") else 120)
+SEEDS = range(3_000 if os.environ.get("SHARDCORE_DEEP") else 60)
 LONGEST = 60
 
 Value = tuple[str, int]

@@ -19,7 +19,7 @@ from shardcore.partition.partitioned import POLICIES
 from tests.spmd import programs, seeded, texts
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-SEEDS = 300 if IS_DEEP else 4
+SEEDS = 300 if IS_DEEP else 2
 """Shardings of each program, under each policy."""
 SECONDS = 3600 if IS_DEEP else 240
 

@@ -138,7 +138,7 @@ MISTAKES: list[tuple[str, dict[str, Any]]] = [
     ("invalid-expectation", {"shardings": {"x": "P(3)"}}),
     ("invalid-expectation", {"shardings": {"x": "P(open('x'))"}}),
     ("invalid-expectation", {"shardings": {"x": "P(reduced={'x'})"}}),
-    ("invalid-expectation", {"shardings": {"x": "P(unreduced={'x'}, unreduced_kind=max)"}}),
+    ("invalid-expectation", {"shardings": {"x": "P(unreduced={'x'}, unreduced_kind=mean)"}}),
     ("invalid-expectation", {"shardings": {"x": "P('data')('model')"}}),
     ("invalid-expectation", {"shardings": {"x": "P(unreduced={1})"}}),
     ("invalid-expectation", {"shardings": {"x": "P(unreduced=1)"}}),
@@ -500,3 +500,19 @@ def test_an_update_keeps_patterns_that_hold_beside_split_ones(tmp_path: Path) ->
     file.write_text(f"shardings = {{\"**\" = '{X}'}}\n")
     assert not result.check(file, update=True)
     assert file.read_text() == f"shardings = {{\"**\" = '{X}'}}\n"
+
+
+def test_specs_say_how_values_are_unreduced() -> None:
+    result = Module.parse(
+        """sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding =
+    #sdy.sharding<@mesh, [{"x"}], unreduced=max{"y"}>}) {
+  return
+}""",
+        shardy="0.12",
+    ).propagate()
+    for kind, holds in (("max", True), ("min", False), ("sum", False)):
+        expected = f"P('x', unreduced={{'y'}}, unreduced_kind={kind})"
+        report = result.check({"shardings": {"%a": expected}})
+        assert report.ok == holds
+    assert 'unreduced=max{"y"}' in str(report)

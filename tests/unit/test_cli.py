@@ -262,7 +262,8 @@ def test_any_terminal_can_be_written_to(mlp: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "shardcore", "propagate", mlp],
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        # Nobody says how wide the terminal is, which pytest-xdist does.
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": ""},
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"gr\\xf6\\xdfe.py:7:3" in done.stdout

@@ -11,7 +11,7 @@ from shardcore.why import AxisWhy
 
 from tests.shardy.generator import programs
 
-NUM_MODULES = 12_000 if os.environ.get("SHARDCORE_DEEP") else 600
+NUM_MODULES = 12_000 if os.environ.get("SHARDCORE_DEEP") else 200
 
 # The propagation pipeline, which leaves `sdy.sharding_origins` on arguments and results.
 PIPELINE = str(PassManager.parse("builtin.module(sdy-propagation-pipeline)")).replace(

@@ -17,7 +17,7 @@ from tests.shardy.programs import registry
 from tests.why.chains import check, values
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-NUM_MODULES = 8_000 if IS_DEEP else 400
+NUM_MODULES = 8_000 if IS_DEEP else 150
 
 
 @pytest.fixture(scope="module")
