@@ -1,4 +1,4 @@
-//! The options of `sdy-convert-global-to-local`, which lowers each `sdy` collective to one of StableHLO.
+//! The options of `sdy-convert-global-to-local`, which lowers each `sdy` collective to one of `StableHLO`.
 
 use crate::partition::device_counts::DeviceCounts;
 
