@@ -226,3 +226,30 @@ func.func @main(%0: {tensor} {{sdy.sharding = #sdy.sharding<@mesh, {given}>}})
     module = Module.parse(text)
     PassManager.parse(pipeline).run(module)
     assert shardy.canonical(str(module)) == shardy.run(text, pipeline)
+
+
+def test_dims_too_long_for_whole_shards_are_refused() -> None:
+    """Whatever pads them would count beyond 64 bits, also behind a reversal of another dim."""
+    text = """sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<2x9223372036854775807xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>})
+    -> tensor<2x9223372036854775807xf32> {
+  %0 = stablehlo.reverse %a, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}]>]>} : tensor<2x9223372036854775807xf32>
+  return %0 : tensor<2x9223372036854775807xf32>
+}"""  # noqa: E501
+    pipeline = "builtin.module(sdy-export-pipeline{partitioner-stage=convert-global-to-local})"
+    module = Module.parse(text, shardy="0.12")
+    with pytest.raises(PartitionError, match="cannot be partitioned"):
+        PassManager.parse(pipeline, shardy="0.12").run(module)
+
+
+def test_windows_over_nothing_but_padding() -> None:
+    text = """sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<0xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %z: tensor<f32>) -> tensor<1xf32> {
+  %0 = "stablehlo.reduce_window"(%a, %z) <{window_dimensions = array<i64: 1>, window_strides = array<i64: 16>, padding = dense<[[-1, 4]]> : tensor<1x2xi64>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %r = stablehlo.add %p, %q : tensor<f32>
+    stablehlo.return %r : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<0xf32>, tensor<f32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}"""  # noqa: E501
+    assert "tensor<0xf32>" in str(converted(text))

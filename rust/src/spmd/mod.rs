@@ -117,6 +117,7 @@ pub fn convert_global_to_local(
 ) -> Result<()> {
     let Options { policy, results, unknown, has_free_reshards } = Options::default();
     options.device_counts.id_op()?;
+    sound::check_lengths(program)?;
     if program.shardy().has(Change::ModuleShardings) {
         module_shardings::write(program);
     }

@@ -126,6 +126,17 @@ fn is_of_body(program: &Program, op: OpId) -> bool {
     }
 }
 
+/// An error if a value of `program` has shards and a dim is too long to be padded to whole shards.
+pub(super) fn check_lengths(program: &Program) -> Result<()> {
+    let longest = program.types().longest_dim();
+    if longest >= LONGEST && has_shards(program) {
+        let message = format!("a dim of {longest} elements cannot be partitioned");
+        let hint = "dims have to be shorter than 2^62";
+        return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());
+    }
+    Ok(())
+}
+
 /// An error if a sharding of `program` has parts of an axis that do not lie apart, or unreduced axes that are not summed over,
 /// or if a dim is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
@@ -136,12 +147,7 @@ pub(super) fn check(program: &Program) -> Result<()> {
         let problem = Diagnostic::new(Code::Unpartitionable, message).at_op(program, op);
         return Err(problem.with_hint("leave no axes unreduced but those of sums").into());
     }
-    let longest = program.types().longest_dim();
-    if longest >= LONGEST && has_shards(program) {
-        let message = format!("a dim of {longest} elements cannot be partitioned");
-        let hint = "dims have to be shorter than 2^62";
-        return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());
-    }
+    check_lengths(program)?;
     let Some(id) = first_unsound(program) else { return Ok(()) };
     let text = print_sharding(&program.shardings()[id], program);
     let message = format!("no devices hold the shards of {text}: parts of one axis do not nest");

@@ -8,7 +8,7 @@ use crate::stablehlo::dims::DotDims;
 /// The sizes of the dims of a tensor, where they are known.
 pub type Shape = Vec<Option<i64>>;
 
-/// `ty` with each dim rounded up to a multiple of its number of shards; `ty` itself where a dim is dynamic.
+/// `ty` with each dim rounded up to a multiple of its number of shards; `ty` itself where a dim is dynamic, or would be too long.
 pub fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
     let Some(shape) = program.types()[ty].static_shape() else { return ty };
     let Some(sharding) = program.shardings().get(sharding) else { return ty };
@@ -16,21 +16,16 @@ pub fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> T
     let mut padded = shape.clone();
     for (size, dim) in padded.iter_mut().zip(&sharding.dims) {
         let shards = crate::axis::total_size(&dim.axes, mesh).max(1);
-        *size = size.div_euclid(shards) * shards + padding_unit(*size, shards);
+        let rest = size.rem_euclid(shards);
+        if rest != 0 {
+            let Some(whole) = size.checked_add(shards - rest) else { return ty };
+            *size = whole;
+        }
     }
     if padded == shape {
         return ty;
     }
     program.tensor_type(&padded, ty)
-}
-
-/// `shards` if rounding `size` up to a multiple of it changes `size`, else 0.
-const fn padding_unit(size: i64, shards: i64) -> i64 {
-    if size % shards == 0 {
-        0
-    } else {
-        shards
-    }
 }
 
 fn shape_of(program: &Program, ty: TypeId) -> Option<&Shape> {

@@ -25,9 +25,10 @@ impl Group {
             let start = (old, new);
             let take = |at: &mut usize, shape: &[i64]| {
                 *at += 1;
-                shape.get(*at - 1).copied()
+                shape.get(*at - 1).map(|&size| i128::from(size))
             };
-            let mut sizes = (1, 1);
+            // Before a dim of size 0 the product of sizes may exceed 64 bits.
+            let mut sizes = (1_i128, 1_i128);
             if old < from.len() {
                 sizes.0 = take(&mut old, from).unwrap_or(1);
             }
@@ -36,9 +37,9 @@ impl Group {
             }
             while sizes.0 != sizes.1 {
                 if sizes.0 < sizes.1 && old < from.len() {
-                    sizes.0 *= take(&mut old, from).unwrap_or(1);
+                    sizes.0 = sizes.0.saturating_mul(take(&mut old, from).unwrap_or(1));
                 } else if sizes.1 < sizes.0 && new < to.len() {
-                    sizes.1 *= take(&mut new, to).unwrap_or(1);
+                    sizes.1 = sizes.1.saturating_mul(take(&mut new, to).unwrap_or(1));
                 } else {
                     break;
                 }

@@ -34,8 +34,9 @@ impl Padding {
         }
         let (shard, result) = (ceil(from[dim], shards), ceil(to[dim], shards));
         (0..shards).all(|target| {
-            let start = target * result - self.low[dim];
-            let (first, last) = (start.max(0), (start + result - 1).min(from[dim] - 1));
+            let start = i128::from(target) * i128::from(result) - i128::from(self.low[dim]);
+            let last = (start + i128::from(result) - 1).min(i128::from(from[dim]) - 1);
+            let (first, shard, target) = (start.max(0), i128::from(shard), i128::from(target));
             first > last || (first / shard == target && last / shard == target)
         })
     }

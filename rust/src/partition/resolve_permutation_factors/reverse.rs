@@ -1,9 +1,8 @@
 //! Reverses of sharded dims: every device reverses its shard, and the order of the devices is reversed.
 //!
-//! The reshard before the reverse, or behind it since [`Change::HaloExchanges`], to a mesh with another order of devices costs
-//! one permute. If a dim does not
-//! divide evenly, its padding has to be at the low end before it is reversed, so that it is at
-//! the high end afterwards: it is padded at the high end and shifted, see [`super::halo`].
+//! The reshard before the reverse, or behind it since [`Change::HaloExchanges`], to a mesh with another order of devices costs one
+//! permute. If a dim does not divide evenly, its padding has to be at the low end before it is reversed, so that it is at the high
+//! end afterwards: it is padded at the high end and shifted, see [`super::halo`].
 
 use super::halo::{pad_at_high_end, shift_padding_to_low};
 use super::{Resolution, MAX_LISTED_DEVICES};
@@ -118,7 +117,7 @@ fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> O
         let size = plan.shape[dim];
         if size % shards != 0 {
             plan.manual.extend(axes.iter().map(|axis| axis.axis));
-            plan.padded[dim] = (size / shards + 1) * shards;
+            plan.padded[dim] = (size / shards + 1).checked_mul(shards)?;
             let is_near = plan.padded[dim] - size <= plan.padded[dim] / shards;
             if !is_near && !program.shardy().has(Change::HaloExchanges) {
                 return None;
