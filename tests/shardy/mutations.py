@@ -11,19 +11,19 @@ accept and refuse, and how often shardcore says all that the reference says, at 
 from __future__ import annotations
 
 import argparse
+import atexit
 import collections
-import faulthandler
-import json
-import os
 import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import shardcore
 
 from tests.shardy import reference
 from tests.shardy.messages import Message, missing, of_error
+from tests.shardy.worker import Worker
 
 MESHES = """\
 sdy.mesh @m = <["a"=4, "b"=2, "c"=2]>
@@ -134,36 +134,24 @@ def mutants(seed: int, count: int) -> Iterator[str]:
         yield text
 
 
+@cache
+def _worker() -> Worker:
+    worker = Worker()
+    atexit.register(worker.close)
+    return worker
+
+
 def ask_reference(texts: Sequence[str]) -> Iterator[list[Message] | None]:
     """What the reference says of each text, nothing if it accepts it; `None` if it dies of it."""
-    start = 0
-    while start < len(texts):
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(read)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            # Nothing is broken here if it dies.
-            faulthandler.disable()
-            with os.fdopen(write, "w") as out:
-                for text in texts[start:]:
-                    said: list[Message] = []
-                    try:
-                        reference.run(text, "builtin.module()")
-                    except reference.RejectedError as rejected:
-                        said = rejected.errors or [(None, str(rejected))]
-                    out.write(json.dumps(said) + "\n")
-                    out.flush()
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as answers:
-            for answer in answers:
-                start += 1
-                yield [(line, text) for line, text in json.loads(answer)]
-        os.waitpid(child, 0)
-        if start < len(texts):
-            start += 1
+    for text in texts:
+        try:
+            _worker().run(text, "builtin.module()")
+        except reference.RejectedError as rejected:
+            yield rejected.errors or [(None, str(rejected))]
+        except reference.DiedError:
             yield None
+        else:
+            yield []
 
 
 def ask_shardcore(text: str) -> list[Message]:

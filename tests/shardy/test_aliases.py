@@ -7,9 +7,6 @@ import pytest
 from tests.shardy.messages import missing
 from tests.shardy.mutations import ask_reference, ask_shardcore
 
-# The reference is asked in a fork, which JAX warns of; the child runs nothing of JAX.
-pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
-
 FUNCTION = "func.func private @f(tensor<4xf32>)"
 WRONG = [
     "#a = 1 : i64\n#a = 2 : i64",

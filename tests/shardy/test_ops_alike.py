@@ -99,7 +99,6 @@ def program(name: str, pairs: list[tuple[int, int]]) -> str:
     return "\n".join([*lines, "  return", "}"])
 
 
-@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
 @pytest.mark.parametrize("name", OPS)
 def test_attributes_of_one_and_types_of_another(name: str) -> None:
     fits = [(0, 0), (1, 1)]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.shardy.verification.compare import compare
-
-FORKS = r"ignore:os\.fork\(\) was called:RuntimeWarning"
 
 LONG, SHORT = "tensor<4xf32>", "tensor<f32>"
 
@@ -37,7 +33,6 @@ SCANS = {
 }
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_scans() -> None:
     for name, answer in zip(SCANS, compare(list(SCANS.values())), strict=True):
         is_right = name in ("two inputs", "an input and an initial value")

@@ -239,7 +239,6 @@ def test_random_changes() -> None:
     assert len(lenient) <= 6, lenient[:3]
 
 
-@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
 def test_cases_of_enumerations_in_quotes_with_escapes() -> None:
     square, pair = "tensor<2x2xf32>", "(tensor<2x2xf32>, tensor<2x2xf32>)"
     number, complexes = "tensor<2xi64>", "tensor<4xcomplex<f32>>"
@@ -307,7 +306,6 @@ NULS = {
 }
 
 
-@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
 def test_nuls_between_tokens_are_white_space() -> None:
     text = """sdy.mesh @m = <["x"=2]>
 func.func @f(%a: tensor<8xf32> {a.b = #stablehlo.bounds<?>,

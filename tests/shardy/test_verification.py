@@ -30,7 +30,7 @@ VERDICT = re.compile(r"([a-z, ]+?) (\d+)(?:, |$)")
 @pytest.fixture(scope="module")
 def verdicts() -> dict[str, Counter[str]]:
     """How many programs of each op and family have which verdict."""
-    # In a process of its own, since it forks.
+    # As a user runs it.
     sample = [] if DEEP else ["--sample", "12"]
     command = [sys.executable, "-m", "tests.shardy.verification", *sample]
     root = Path(__file__).parents[2]
@@ -71,7 +71,6 @@ def test_what_is_no_op(family: str, verdicts: dict[str, Counter[str]]) -> None:
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
 
 
-@pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
 def test_literals_of_types_with_and_without_a_static_shape() -> None:
     verdicts = Counter(answer.verdict for answer in compare(literals.in_modules(literals.DENSE)))
     assert set(verdicts) == {"both accept", "both refuse alike"}

@@ -10,8 +10,6 @@ from shardcore import Module, PassManager
 
 from tests.shardy.verification.compare import compare
 
-FORKS = r"ignore:os\.fork\(\) was called:RuntimeWarning"
-
 TYPE = "tensor<8xf32>"
 
 
@@ -66,7 +64,6 @@ def function(seed: int) -> str:
     return "\n".join([*lines, "}"])
 
 
-@pytest.mark.filterwarnings(FORKS)
 @pytest.mark.parametrize("start", range(0, 400, 50))
 def test_random_blocks(start: int) -> None:
     answers = list(compare([function(seed) for seed in range(start, start + 50)]))
@@ -99,7 +96,6 @@ BRANCHES = {
 }
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_branches() -> None:
     texts = {
         name: f"""func.func @f(%a: tensor<8xf32>, %c: tensor<2xf32>, %p: i1, %n: i32) {{
@@ -118,7 +114,6 @@ def test_branches() -> None:
         assert answer.verdict == verdict, (name, answer)
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_the_entry_is_not_jumped_to() -> None:
     (answer,) = compare(['func.func @f() {\n^bb0:\n  "cf.br"()[^bb0] : () -> ()\n}'])
     assert answer.verdict == "both refuse alike"
@@ -194,7 +189,6 @@ SWITCHES = {
 }
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_switches() -> None:
     texts = {
         name: f"""func.func @f(%i: i32, %t: tensor<i32>, %x: index, %a: {TYPE}) {{
@@ -221,7 +215,6 @@ ODD_SWITCHES = {
 }
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_attributes_of_switches_that_cannot_be_stored() -> None:
     texts = [
         f"func.func @f(%i: i32) {{\n  {op}\n^bb1:\n  return\n}}" for op in ODD_SWITCHES.values()
@@ -231,7 +224,6 @@ def test_attributes_of_switches_that_cannot_be_stored() -> None:
         assert "in property conversion" in answer.ours[0][1]
 
 
-@pytest.mark.filterwarnings(FORKS)
 @pytest.mark.parametrize(("segments", "values"), [("0", None), ("", ONE)])
 def test_switches_that_the_reference_dies_of(segments: str, values: str | None) -> None:
     op = switch("1, 0, 0", segments, values, TWO)
@@ -256,7 +248,6 @@ ASSERTIONS = {
 }
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_assertions() -> None:
     texts = {
         name: f"func.func @f(%p: i1, %i: i32, %t: tensor<i1>) {{\n  {op}\n  return\n}}"
@@ -297,7 +288,6 @@ EARLY = {
 }
 
 
-@pytest.mark.filterwarnings(FORKS)
 def test_uses_before_definitions() -> None:
     texts = {
         name: f"func.func @f(%a: {TYPE}, %i: tensor<i32>) {{\n  {ops}\n  return\n}}"

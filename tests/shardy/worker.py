@@ -14,7 +14,7 @@ from tests.shardy import reference
 class Worker:
     """Asks the reference about programs that may take it down."""
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(self, seconds: float = 120) -> None:
         """Start none yet; after ``seconds`` without an answer a process is killed."""
         self._process: subprocess.Popen[str] | None = None
         self._seconds = seconds
@@ -34,24 +34,22 @@ class Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         line = ""
-        timer = None if self._seconds is None else Timer(self._seconds, process.kill)
+        timer = Timer(self._seconds, process.kill)
+        timer.start()
         try:
-            if timer is not None:
-                timer.start()
             process.stdin.write(json.dumps([text, pipeline, verify]) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         except BrokenPipeError:
             pass
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
         if not line:
             self.close()
             raise reference.DiedError("the reference died")
         answer = json.loads(line)
         if "diagnostics" in answer:
-            raise reference.RejectedError(answer["diagnostics"])
+            raise reference.RejectedError(answer["diagnostics"], map(tuple, answer["errors"]))
         return str(answer["text"])
 
     def close(self) -> None:
@@ -68,7 +66,7 @@ def _serve() -> None:
         try:
             answer: dict[str, object] = {"text": reference.run(text, pipeline, verify)}
         except reference.RejectedError as error:
-            answer = {"diagnostics": error.diagnostics}
+            answer = {"diagnostics": error.diagnostics, "errors": error.errors}
         print(json.dumps(answer), flush=True)
 
 
