@@ -136,6 +136,7 @@ changes! {
         ListsAsMemorySpaces = "The memory space of a buffer may be a list.";
         NamedHloShardings = "Shardings of XLA by names of axes are `single_device[...]` on one device, and say how unreduced axes are reduced, `unreduced=max{'c'}`.";
         WideFactors = "The sizes of factors in the text of sharding rules have 64 bits.";
+        PaddedConstants = "`sdy-pad-for-divisibility` pads constants: with more of the same element, or with zeros.";
         HaloExchanges = "`sdy-resolve-permutation-factors` lets devices exchange elements of pads, slices and reshapes with devices near them, and reverses before it reorders devices.";
         ModuleShardings = "`sdy-convert-global-to-local` writes the shardings of arguments and results of the main function as attributes of the module.";
         RawDeviceIds = "`sdy-convert-global-to-local` looks up by the device's number as it is, in tables of `i32`.";

@@ -395,3 +395,33 @@ def test_dynamic_tensors_are_not_padded() -> None:
     with pytest.raises(reference.RejectedError, match="larger than limit"):
         reference.run(text, PIPELINE)
     assert ours(text, PIPELINE) == reference.canonical(text)
+
+
+def test_padding_that_a_dot_contracts_is_zero() -> None:
+    """Shardy pads both operands with what they were sliced from, and adds that up."""
+    text = """sdy.mesh @mesh = <["y"=2]>
+func.func private @main(
+    %a: tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %b: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> tensor<4x8xf32> {
+  %0 = stablehlo.slice %a [0:4, 0:5]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>}
+    : (tensor<4x6xf32>) -> tensor<4x5xf32>
+  %1 = stablehlo.slice %b [0:5, 0:8]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>}
+    : (tensor<6x8xf32>) -> tensor<5x8xf32>
+  %2 = stablehlo.dot %0, %1
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}], unreduced={"y"}>]>}
+    : (tensor<4x5xf32>, tensor<5x8xf32>) -> tensor<4x8xf32>
+  %3 = sdy.all_reduce {"y"} %2 out_sharding=<@mesh, [{}, {}]> : tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}"""
+    padded = ours(text, PIPELINE)
+    assert "stablehlo.dot %" in padded
+    assert "tensor<4x6xf32>, tensor<6x8xf32>" in padded
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-4, 5, shape).astype(np.float32) for shape in ((4, 6), (6, 8))]
+    [want] = shardcore.Module.parse(text).simulate(*arrays)
+    [found] = shardcore.Module.parse(padded).simulate(*arrays)
+    np.testing.assert_array_equal(found, want)
+    [wrong] = shardcore.Module.parse(reference.run(text, PIPELINE)).simulate(*arrays)
+    assert (wrong != want).any()

@@ -23,10 +23,40 @@ pub fn run(
         }
     }
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
-    let mut meshes = Vec::new();
-    for &op in &ops {
+    drop_shardings(program, &ops);
+    let used = if program.shardy().has(Change::UsedMeshesKept) {
+        used_meshes(program, &ops)
+    } else {
+        FxHashSet::default()
+    };
+    erase_meshes(program, &ops, &used);
+    Ok(())
+}
+
+/// Erases the meshes among `ops` that nothing in the module refers to.
+pub fn erase_unused_meshes(program: &mut Program, ops: &[OpId]) {
+    let all: Vec<OpId> = program.pre_order(program.module_op()).collect();
+    let used = used_meshes(program, &all);
+    erase_meshes(program, ops, &used);
+}
+
+/// Erases the meshes among `ops` that are not `used`.
+fn erase_meshes(program: &mut Program, ops: &[OpId], used: &FxHashSet<MeshId>) {
+    for &op in ops {
+        let is_unused = match program.payload(op) {
+            Some(Payload::Mesh(mesh)) => !used.contains(mesh),
+            _ => false,
+        };
+        if is_unused {
+            program.erase_op(op);
+        }
+    }
+}
+
+/// Removes the attributes `sdy.sharding` of `ops`, and of the arguments and results of functions among them.
+pub fn drop_shardings(program: &mut Program, ops: &[OpId]) {
+    for &op in ops {
         match program.kind(op) {
-            OpKind::Mesh => meshes.push(op),
             OpKind::Func => drop_function_shardings(program, op),
             kind if kind.has_own_sharding() => {
                 program.remove_attr(op, "sdy.sharding");
@@ -41,21 +71,6 @@ pub fn run(
             }
         }
     }
-    let used = if program.shardy().has(Change::UsedMeshesKept) {
-        used_meshes(program, &ops)
-    } else {
-        FxHashSet::default()
-    };
-    for op in meshes {
-        let is_used = match program.payload(op) {
-            Some(Payload::Mesh(mesh)) => used.contains(mesh),
-            _ => false,
-        };
-        if !is_used {
-            program.erase_op(op);
-        }
-    }
-    Ok(())
 }
 
 /// The meshes that shardings and attributes of `ops` refer to.

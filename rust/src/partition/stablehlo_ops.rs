@@ -51,13 +51,16 @@ impl Program {
     }
     /// Makes a constant of type `ty` whose elements are zero.
     pub fn build_zeros(&mut self, ty: TypeId, at: InsertPoint) -> ValueId {
-        let zero = match self.element_text(ty) {
+        self.build_constant(self.zero_text(ty), ty, at)
+    }
+    /// Zero as an element of the tensor type `ty`.
+    pub fn zero_text(&self, ty: TypeId) -> &'static str {
+        match self.element_text(ty) {
             "i1" => "false",
             text if text.starts_with("complex") => "(0.000000e+00,0.000000e+00)",
             text if text.starts_with(['f', 'b']) => "0.000000e+00",
             _ => "0",
-        };
-        self.build_constant(zero, ty, at)
+        }
     }
     /// Makes a constant without dims that is one in the element type of `like`, which is not complex.
     pub fn build_one(&mut self, like: TypeId, at: InsertPoint) -> ValueId {

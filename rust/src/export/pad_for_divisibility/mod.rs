@@ -20,6 +20,7 @@
 //! inside, and no op is refused.
 
 mod collectives;
+mod constants;
 mod conversion;
 mod mask;
 mod shapes;
@@ -31,10 +32,10 @@ use crate::ir::{int_array, NewOp, OpKind, Program, Type};
 use crate::mlir::op_attribute;
 use crate::partition::conversion::fold_all;
 use crate::shardy::Change;
-use crate::stablehlo::dims::DotDims;
+pub use constants::padded_constant;
 use conversion::{Conversion, Padding};
-pub use shapes::ShapeRule;
-use shapes::{padded_results, padded_type};
+use shapes::{dot_dims, padded_results};
+pub use shapes::{padded_type, ShapeRule};
 use true_size::is_exact_on_padding;
 
 /// Runs the pass on each function of the module.
@@ -104,7 +105,9 @@ impl Conversion {
             | OpKind::ShardedToUnreduced => pads_more,
             _ => false,
         };
-        if !is_collective && !program.op_name(op).starts_with("stablehlo.") {
+        let pads_constants = program.shardy().has(Change::PaddedConstants);
+        let is_padded_constant = kind == OpKind::SdyConstant && pads_constants;
+        if !is_collective && !is_padded_constant && !program.op_name(op).starts_with("stablehlo.") {
             return;
         }
         let mut values = operands.clone();
@@ -119,8 +122,11 @@ impl Conversion {
             OpKind::AllToAll => self.pad_all_to_all(program, op),
             OpKind::Convolution if pads_more => self.pad_convolution(program, op).is_some(),
             OpKind::Pad if pads_more => self.pad_pad(program, op).is_some(),
+            OpKind::Constant | OpKind::SdyConstant if pads_constants => {
+                self.pad_constant(program, op)
+            }
             OpKind::Slice => self.pad_slice(program, op),
-            OpKind::DotGeneral => self.pad_dot(program, op),
+            OpKind::Dot | OpKind::DotGeneral => self.pad_dot(program, op),
             _ => {
                 let operands = self.adapted_operands(program, op);
                 self.pad_op(program, op, &operands)
@@ -210,8 +216,7 @@ impl Conversion {
         true
     }
     fn pad_dot(&mut self, program: &mut Program, op: OpId) -> bool {
-        let numbers = op_attribute(program, op, "dot_dimension_numbers");
-        let dims: DotDims = numbers.as_ref().and_then(DotDims::read).unwrap_or_default();
+        let dims = dot_dims(program, op).unwrap_or_default();
         let dims = [dims.lhs_contracting, dims.rhs_contracting];
         let mut operands = self.adapted_operands(program, op);
         let Some(types) = padded_results(program, op, &operands) else { return false };

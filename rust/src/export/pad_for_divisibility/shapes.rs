@@ -77,7 +77,7 @@ impl ShapeRule {
             OpKind::Slice => Self::Attributes(slice),
             OpKind::DynamicSlice => Self::Attributes(dynamic_slice),
             OpKind::DynamicUpdateSlice => Self::Operand(0),
-            OpKind::DotGeneral => Self::Attributes(dot),
+            OpKind::Dot | OpKind::DotGeneral => Self::Attributes(dot),
             OpKind::Reduce => Self::Attributes(reduce),
             _ => return Self::of_other(name),
         };
@@ -210,9 +210,21 @@ fn fft(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
     Some(vec![shape])
 }
 
+/// The dims of `op`, a `stablehlo.dot_general` or a `stablehlo.dot`, which contracts the last dim of its left operand and
+/// the first of its right one.
+pub fn dot_dims(program: &Program, op: OpId) -> Option<DotDims> {
+    if program.kind(op) == OpKind::Dot {
+        let lhs_rank = program.value_type(program.operand(op, 0)).rank()?;
+        let lhs_contracting = [lhs_rank.checked_sub(1)?].into_iter().collect();
+        let rhs_contracting = [0].into_iter().collect();
+        return Some(DotDims { lhs_contracting, rhs_contracting, ..DotDims::default() });
+    }
+    DotDims::read(&op_attribute(program, op, "dot_dimension_numbers")?)
+}
+
 fn dot(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
-    let dims = DotDims::read(&op_attribute(program, op, "dot_dimension_numbers")?)?;
     let [lhs, rhs] = shapes else { return None };
+    let dims = dot_dims(program, op)?;
     let (lhs_batch, rhs_batch) = (dims.lhs_batching, dims.rhs_batching);
     let (lhs_contracted, rhs_contracted) = (dims.lhs_contracting, dims.rhs_contracting);
     let pairs = lhs_batch.iter().zip(&rhs_batch).chain(lhs_contracted.iter().zip(&rhs_contracted));

@@ -117,10 +117,13 @@ fn mixed_dims(program: &Program, op: OpId, true_types: &[TypeId]) -> Option<Vec<
         | OpKind::AllSlice
         | OpKind::AllToAll
         | OpKind::CollectivePermute
+        | OpKind::Constant
+        | OpKind::Dot
         | OpKind::DotGeneral
         | OpKind::Iota
         | OpKind::OptimizationBarrier
         | OpKind::ReplicatedToUnreduced
+        | OpKind::SdyConstant
         | OpKind::ShardedToUnreduced
         | OpKind::Slice
         | OpKind::Transpose => Vec::new(),
