@@ -253,3 +253,21 @@ func.func @main(%a: tensor<0xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
   return %0 : tensor<1xf32>
 }"""  # noqa: E501
     assert "tensor<0xf32>" in str(converted(text))
+
+
+def test_initial_values_count_once() -> None:
+    text = """sdy.mesh @mesh = <["y"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) -> tensor<f32> {
+  %0 = stablehlo.constant dense<3.0> : tensor<f32>
+  %1 = stablehlo.reduce(%a init: %0) applies stablehlo.add across dimensions = [0]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [], unreduced={"y"}>]>}
+    : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %2 = sdy.all_reduce {"y"} %1 out_sharding=<@mesh, []> : tensor<f32>
+  return %2 : tensor<f32>
+}"""
+    shards = np.arange(8, dtype=np.float32).reshape(2, 4)
+    [found] = Module.parse(str(converted(text))).simulate(shards, devices=2)
+    assert found.tolist() == [31.0, 31.0]
+    theirs = shardy.run(text, "builtin.module(sdy-convert-global-to-local)")
+    [wrong] = Module.parse(theirs).simulate(shards, devices=2)
+    assert wrong.tolist() == [34.0, 34.0]

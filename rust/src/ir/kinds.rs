@@ -129,6 +129,10 @@ impl Program {
         }
         op
     }
+    /// Whether `op` is in the module: not inside a function that was taken out of it.
+    pub fn is_linked(&self, op: OpId) -> bool {
+        op == self.module || self.ops[self.top_level_op(op)].parent.is_some()
+    }
     /// The ops of `kinds` in pre-order.
     pub fn ops_in_pre_order(&mut self, kinds: &[OpKind]) -> Vec<OpId> {
         self.ops_in_order(kinds, false)

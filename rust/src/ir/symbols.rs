@@ -92,6 +92,10 @@ impl SymbolTable {
     pub fn function(&self, name: StrId) -> Option<FuncId> {
         (*self.symbols.get(name)?)?.get()
     }
+    /// Begins to count anew, as a new table of the module would.
+    pub fn restart_numbers(&mut self) {
+        self.counter = 0;
+    }
     fn slot(&mut self, name: StrId) -> &mut Option<FuncId> {
         if self.symbols.len() <= name.index() {
             self.symbols.resize(name.index() + 1, None);

@@ -6,18 +6,36 @@ use crate::ir::Program;
 /// The attribute that says the channel of a collective.
 pub const CHANNEL: &str = "channel_handle";
 
-/// The largest channel that an op of `ops` has.
+/// The largest channel that an op of `ops` has; 0 if none has one.
 pub fn last_channel(program: &Program, ops: impl Iterator<Item = OpId>) -> i64 {
-    let mut last = 0;
     if program.strings().find(CHANNEL).is_none() {
-        return last;
+        return 0;
     }
-    for op in ops {
-        let Some(text) = program.attr(op, CHANNEL) else { continue };
-        let handle = text.split("handle =").nth(1).and_then(|rest| {
-            rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<i64>().ok()
-        });
-        last = last.max(handle.unwrap_or(0));
-    }
-    last
+    ops.map(|op| channel(program, op)).max().unwrap_or(0)
+}
+
+/// The channel of `op`; 0 if it has none.
+pub fn channel(program: &Program, op: OpId) -> i64 {
+    let number = program.attr(op, CHANNEL).and_then(|text| {
+        let (start, end) = number_in(text)?;
+        text[start..end].parse().ok()
+    });
+    number.unwrap_or(0)
+}
+
+/// Gives `op`, which has a channel, channel `number`.
+pub fn set_channel(program: &mut Program, op: OpId, number: i64) {
+    let Some(text) = program.attr(op, CHANNEL) else { return };
+    let Some((start, end)) = number_in(text) else { return };
+    let new = format!("{}{number}{}", &text[..start], &text[end..]);
+    program.set_attr(op, CHANNEL, &new);
+}
+
+/// Where in `text`, a channel handle, its number starts and ends.
+fn number_in(text: &str) -> Option<(usize, usize)> {
+    let (before, rest) = text.split_once("handle =")?;
+    let digits = rest.trim_start();
+    let start = before.len() + "handle =".len() + rest.len() - digits.len();
+    let len = digits.find(|c: char| !c.is_ascii_digit())?;
+    Some((start, start + len))
 }

@@ -7,7 +7,7 @@ use super::options::{OptionSpec, Options, Specs};
 use super::stage::Stage;
 use super::table::{self, PassSpec};
 use super::{Completion, Item, Passes, Step, FUNC};
-use crate::error::Result;
+use crate::error::{Code, Diagnostic, Result};
 use crate::shardy::{Change, Version};
 
 /// One pipeline.
@@ -222,6 +222,10 @@ impl Expansion {
             items.push(self.pass(&table::VERIFY_UNREDUCED_AXES));
         }
         let stage = Stage::named(o.text(&option::PARTITIONER_STAGE)?);
+        if o.flag(&option::PER_INSTRUCTION)? {
+            items.extend(self.partition_each(stage, o)?);
+            return Ok(items);
+        }
         if stage != Stage::Unspecified {
             items.extend(self.partition_up_to(stage, o)?);
             return Ok(items);
@@ -247,6 +251,31 @@ impl Expansion {
     fn insert_explicit_reshards(self, is_full: &str, marks: &str) -> Result<Item> {
         let settings = [(&option::FULL_VERSION, is_full), (&option::MARK_PARTIAL_RESULTS, marks)];
         self.pass_with(&table::INSERT_EXPLICIT_RESHARDS, &settings)
+    }
+    /// The passes that partition each op by itself.
+    fn partition_each(self, stage: Stage, o: &Options) -> Result<Vec<Item>> {
+        if stage != Stage::ConvertGlobalToLocal {
+            let message =
+                "enable-per-instruction-partitioning partitions ops whole, not up to a stage";
+            return Err(Diagnostic::new(Code::InvalidPipeline, message)
+                .with_hint("add partitioner-stage=convert-global-to-local")
+                .into());
+        }
+        let given = |spec| o.text(spec).map(|text| (spec, text));
+        let settings = [
+            (&option::FILTER, o.text(&option::PER_INSTRUCTION_FILTER)?),
+            given(&option::PARTITION_COUNT)?,
+            given(&option::REPLICA_COUNT)?,
+            given(&option::RNG_BIT_GENERATOR_UNSAFE)?,
+        ];
+        Ok(vec![
+            self.insert_explicit_reshards("true", "true")?,
+            self.pass(&table::SAVE_MODULE),
+            self.pass_with(&table::PER_INSTRUCTION_PARTITIONING, &settings)?,
+            self.pass(&table::SAVE_MODULE),
+            self.canonicalize(option::COLLECTIVE_LABEL)?,
+            self.pass(&table::SAVE_MODULE),
+        ])
     }
     /// The passes of the partitioner up to `stage`.
     fn partition_up_to(self, stage: Stage, o: &Options) -> Result<Vec<Item>> {

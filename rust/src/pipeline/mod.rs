@@ -16,6 +16,7 @@ mod flags;
 mod option_specs;
 mod options;
 mod parse;
+mod per_instruction_partitioning;
 mod propagate;
 mod stage;
 mod table;

@@ -92,7 +92,11 @@ options! {
     PARTITION_COUNT = number("partition-count", "1").since(Version::V0_12);
     REPLICA_COUNT = number("replica-count", "1").since(Version::V0_12);
     RNG_BIT_GENERATOR_UNSAFE = flag_on("rng-bit-generator-unsafe").since(Version::V0_12);
+    // sdy-per-instruction-partitioning
+    FILTER = text("filter");
     // the export pipeline
+    PER_INSTRUCTION = flag("enable-per-instruction-partitioning").since(Version::V0_12);
+    PER_INSTRUCTION_FILTER = text("per-instruction-partitioning-filter").since(Version::V0_12);
     AVOID_EXPORT = flag("avoid-export-for-partitioning");
     AVOID_CALL_RESHARDS = flag("avoid-reshards-on-calls");
     DUMP_DIRECTORY = text("dump-directory");
@@ -153,6 +157,8 @@ pub(super) const PROPAGATE_USER_PRIORITY: Specs = &[
 ];
 pub(super) const PERMUTATION_FACTORS: Specs =
     &[&HALO_EXCHANGE, &PARTITION_COUNT, &REPLICA_COUNT, &RNG_BIT_GENERATOR_UNSAFE];
+pub(super) const PER_INSTRUCTION_PARTITIONING: Specs =
+    &[&HALO_EXCHANGE, &FILTER, &PARTITION_COUNT, &REPLICA_COUNT, &RNG_BIT_GENERATOR_UNSAFE];
 pub(super) const GLOBAL_TO_LOCAL: Specs =
     &[&COMBINE_REDUCE_SCATTER, &PARTITION_COUNT, &PER_DIM_ALL_GATHER, &REPLICA_COUNT, &RGV3];
 pub(super) const DEDUP: Specs = &[&DEDUP_FUNCTIONS_FULLY];
@@ -169,6 +175,8 @@ pub(super) const EXPORT: Specs = &[
     &MARK_PARTIAL_RESULTS,
     &PARTITION_COUNT,
     &PARTITIONER_STAGE,
+    &PER_INSTRUCTION,
+    &PER_INSTRUCTION_FILTER,
     &REPLICA_COUNT,
     &RNG_BIT_GENERATOR_UNSAFE,
     &UPDATE_NON_DIVISIBLE,

@@ -2,6 +2,7 @@
 
 use super::option_specs as option;
 use super::options::{Options, Specs};
+use super::per_instruction_partitioning;
 use super::propagate;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
@@ -256,6 +257,14 @@ passes! {
             spmd::convert_global_to_local(p, c, options)
         },
     );
+    PER_INSTRUCTION_PARTITIONING = module(
+        "sdy-per-instruction-partitioning",
+        option::PER_INSTRUCTION_PARTITIONING,
+        |p, c, o| {
+            let options = permutation_factors(o)?;
+            per_instruction_partitioning::run(p, c, o.text(&option::FILTER)?, options)
+        },
+    ).since(Version::V0_12);
     FUSE_RESHARDS = module("fuse-reshards", &[], |p, c, _| improve::fuse_reshards::run(p, c));
     ALL_REDUCE_TO_REDUCE_SCATTER = module("all-reduce-to-reduce-scatter", &[], |p, c, _| improve::reduce_scatters::run(p, c));
     MERGE_EQUAL_COLLECTIVES = module("merge-equal-collectives", &[], |p, c, _| improve::merge::run(p, c));

@@ -19,7 +19,7 @@ fn is_in_program(program: &Program, value: ValueId) -> bool {
         ValueDef::Result(op) => Some(op),
         ValueDef::Arg(block) => program.block_region(block).get().map(|id| program.region_op(id)),
     };
-    op.is_some_and(|op| !program.is_erased(op))
+    op.is_some_and(|op| !program.is_erased(op) && program.is_linked(op))
 }
 
 /// The shardings of values, and of arguments and results of functions.
@@ -45,7 +45,8 @@ fn shardings_of_ports(program: &Program) -> impl Iterator<Item = ShardingId> + '
         let args = args.map(move |index| program.func_arg_sharding(func, index));
         args.chain(program.func_results(func).iter().map(|port| port.sharding))
     };
-    program.func_ids().flat_map(of_func).filter(|id| id.is_some())
+    let functions = program.functions_in_order().into_iter();
+    functions.flat_map(of_func).filter(|id| id.is_some())
 }
 
 /// The meshes that values, and arguments and results of functions are sharded over.

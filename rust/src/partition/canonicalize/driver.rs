@@ -137,8 +137,10 @@ impl<'a> Driver<'a> {
     /// Erases all dead ops.
     fn erase_dead_ops(mut self) {
         let program = &*self.program;
-        let dead: Vec<OpId> =
-            program.unused_ops().filter(|&op| has_no_effect(program, op)).collect();
+        let dead: Vec<OpId> = program
+            .unused_ops()
+            .filter(|&op| program.is_linked(op) && has_no_effect(program, op))
+            .collect();
         for op in dead {
             self.push(op);
         }

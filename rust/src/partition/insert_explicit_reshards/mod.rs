@@ -28,7 +28,8 @@ use crate::shardy::Change;
 use reductions::{reduce_results, PartialResults};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
-use tensors::{op_mesh, sharding_or_closed, tensor_shardings, tensor_sizes};
+pub use tensors::sharding_or_closed;
+use tensors::{op_mesh, tensor_shardings, tensor_sizes};
 
 const RAGGED_DOT: &str = "mhlo.ragged_dot";
 /// The number of ops between two reports of progress.

@@ -62,8 +62,8 @@ impl Lowering<'_, '_, '_> {
         }
         lowered.is_some()
     }
-    /// Keeps `op`, on the shards of its operands, if it asks which device it runs on, or if it is of a dialect of which nothing
-    /// is known. Only the pass does so: whether that is right only who wrote the op can know.
+    /// Keeps `op`, on the shards of its operands, if it asks which device it runs on, or if nothing is known of its dialect or of
+    /// the target that it calls. Only the pass does so: whether that is right only who wrote the op can know.
     pub(super) fn keep_as_shardy(&mut self, op: OpId) -> bool {
         if self.how.one_by_one.is_none() {
             return false;
@@ -75,7 +75,10 @@ impl Lowering<'_, '_, '_> {
             .any(|dialect| name.starts_with(dialect))
             || self.context.rules.rule(program, op).is_some();
         let asks = matches!(name, "stablehlo.partition_id" | "stablehlo.replica_id");
-        if is_known && !asks || program.num_regions(op) > 0 {
+        let is_call = program.kind(op) == OpKind::CustomCall;
+        let calls_unknown =
+            is_call && !self.is_sharding_call(op) && self.custom_call_rule(op).is_none();
+        if is_known && !asks && !calls_unknown || program.num_regions(op) > 0 {
             return false;
         }
         let operands: Vec<ValueId> = program.operands(op).collect();

@@ -67,7 +67,9 @@ impl Lowering<'_, '_, '_> {
         for (index, known) in reducers.iter().enumerate() {
             let place = index + reducers.len();
             let init = operands[place].value;
-            if self.is_neutral(init, known) {
+            // The pass lets each shard begin with an initial value that makes no difference if it is used again, as Shardy does.
+            let may_repeat = self.how.one_by_one.is_some() && known.0.is_idempotent();
+            if may_repeat || self.is_neutral(init, known) {
                 inits.push(None);
             } else {
                 // XLA drops the initial value where it reduces a single element, such as that of a shard, and uses it once for

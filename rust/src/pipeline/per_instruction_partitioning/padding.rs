@@ -1,0 +1,104 @@
+//! Pads operands to even shards, and cuts results back to what they are.
+
+use crate::export::pad_for_divisibility::padded_type;
+use crate::index::{OpId, ShardingId, TypeId, ValueId};
+use crate::ir::{InsertPoint, OpKind, Program};
+use crate::mlir::op_attribute;
+
+/// The type of a value of an op, and that of the value which takes its place around the manual computation.
+#[derive(Clone, Copy)]
+pub(super) struct Types {
+    pub(super) own: TypeId,
+    pub(super) padded: TypeId,
+}
+
+/// The types of `values` of `op`, padded to even shards. The operand and the result of a reshard have one type, in which
+/// the shards of both are even; `others` are the shardings of the other one.
+pub(super) fn padded_types(
+    program: &mut Program,
+    op: OpId,
+    values: &[ValueId],
+    shardings: &[ShardingId],
+    others: &[ShardingId],
+) -> Vec<Types> {
+    let is_reshard = program.kind(op) == OpKind::Reshard;
+    let mut types = Vec::with_capacity(values.len());
+    for (index, &value) in values.iter().enumerate() {
+        let own = program.type_of(value);
+        let mut padded = padded_type(program, own, shardings[index]);
+        if is_reshard {
+            let other = padded_type(program, own, others[index]);
+            padded = larger(program, padded, other);
+        }
+        types.push(Types { own, padded });
+    }
+    types
+}
+
+/// The type that has the larger size of `a` and `b` in each dim.
+fn larger(program: &mut Program, a: TypeId, b: TypeId) -> TypeId {
+    let shape = |ty: TypeId| program.types()[ty].static_shape();
+    let (Some(own), Some(other)) = (shape(a), shape(b)) else { return a };
+    let sizes: Vec<i64> = own.iter().zip(&other).map(|(&a, &b)| a.max(b)).collect();
+    program.tensor_type(&sizes, a)
+}
+
+/// `value`, an operand of `op`, padded: what it is a slice of, or with zeros.
+pub(super) fn padded_value(
+    program: &mut Program,
+    op: OpId,
+    value: ValueId,
+    types: Types,
+    sharding: ShardingId,
+) -> ValueId {
+    if types.own == types.padded {
+        return value;
+    }
+    if let Some(whole) =
+        cut_from(program, value).filter(|&whole| program.type_of(whole) == types.padded)
+    {
+        return whole;
+    }
+    let at = program.before(op);
+    let zero = program.build_zero(types.own, at);
+    pad(program, value, zero, types.padded, sharding, at)
+}
+
+/// What `value` is the start of in each dim.
+fn cut_from(program: &Program, value: ValueId) -> Option<ValueId> {
+    let slice = program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice)?;
+    let has_only = |name, number| {
+        let numbers = op_attribute(program, slice, name)?.as_ints()?;
+        Some(numbers.iter().all(|&n| n == number))
+    };
+    let is_start = has_only("start_indices", 0)? && has_only("strides", 1)?;
+    is_start.then(|| program.operand(slice, 0))
+}
+
+/// `value` with `zero` behind it in each dim, up to `ty`.
+pub(super) fn pad(
+    program: &mut Program,
+    value: ValueId,
+    zero: ValueId,
+    ty: TypeId,
+    sharding: ShardingId,
+    at: InsertPoint,
+) -> ValueId {
+    let shape = program.types()[ty].static_shape().unwrap_or_default();
+    program.build_pad(value, zero, &shape, sharding, at)
+}
+
+/// The start of `value` that has type `ty`; `value` itself if that is all of it.
+pub(super) fn cut(
+    program: &mut Program,
+    value: ValueId,
+    ty: TypeId,
+    sharding: ShardingId,
+    at: InsertPoint,
+) -> ValueId {
+    if program.type_of(value) == ty {
+        return value;
+    }
+    let shape = program.types()[ty].static_shape().unwrap_or_default();
+    program.build_slice(value, &vec![0; shape.len()], &shape, sharding, at)
+}
