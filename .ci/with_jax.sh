@@ -11,7 +11,7 @@ wheel=$1
 shift
 jax=${JAX:-jax}
 home=.cache/${jax//[^a-z0-9.]/-}
-packages=("$jax" flax optax pytest hypothesis distributed flatbuffers ipykernel nbclient)
+packages=("$jax" flax optax pytest pytest-xdist hypothesis distributed flatbuffers ipykernel nbclient)
 
 # The newest Python of this machine that the newest JAX runs on.
 new_python() {
@@ -70,4 +70,4 @@ export PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$home/hypothesis
 "${run[@]}" "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheel"
 "${run[@]}" "$venv/bin/python" -m pip install --quiet "$wheel"
 "${run[@]}" "$venv/bin/python" -c 'import sys, jax, jaxlib; print("Python", sys.version.split()[0], "jax", jax.__version__, "jaxlib", jaxlib.__version__)'
-"${run[@]}" "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"
+"${run[@]}" "$venv/bin/python" -m pytest -q -n auto --dist worksteal -p no:cacheprovider "$@"

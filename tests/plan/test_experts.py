@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 pytest.importorskip("jax")
@@ -12,6 +10,7 @@ import shardcore
 from jax.sharding import PartitionSpec as P
 from shardcore.plan.search import Search
 
+from tests.deep import IS_DEEP, deep, sampled
 from tests.plan.programs import bare
 from tests.shardy.programs.registry import constrain, i32, lower, mesh
 from tests.shardy.xla import models as models
@@ -51,7 +50,6 @@ DEEP = [
 ]
 
 
-IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 NAMES = [*QUICK, *(DEEP if IS_DEEP else ())]
 
 
@@ -95,7 +93,7 @@ def decoder(depth: int) -> shardcore.Module:
     return shardcore.Module.parse(text)
 
 
-@pytest.mark.parametrize("depth", [10, 16])
+@pytest.mark.parametrize("depth", sampled([10, 16], 2))
 def test_what_people_write_is_tried_before_any_search(
     depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +105,7 @@ def test_what_people_write_is_tried_before_any_search(
     assert plan.value <= given.serial_seconds * 1.0001
 
 
-@pytest.mark.skipif(not IS_DEEP, reason="some minutes; make test-deep runs it")
+@deep
 @pytest.mark.parametrize("depth", [10, 12, 16, 32])
 def test_a_plan_of_many_layers_fits_where_the_annotations_of_an_expert_do(depth: int) -> None:
     module = decoder(depth)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 from shardcore import Module
 
+from tests.deep import IS_DEEP
 from tests.session.covered import program
 from tests.session.edits import figures, outcome
 from tests.session.test_sparse import sharding
 
-NUM_PROGRAMS = 20_000 if os.environ.get("SHARDCORE_DEEP") else 200
+NUM_PROGRAMS = 20_000 if IS_DEEP else 200
 EDITS_PER_PROGRAM = 8
 
 

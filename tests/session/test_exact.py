@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from random import Random
@@ -13,12 +12,12 @@ from random import Random
 import pytest
 from shardcore import Module, ShardcoreError
 
+from tests.deep import IS_DEEP
 from tests.session import seeded
 from tests.session.edits import Editor, figures, outcome
 from tests.shardy.generator import programs
 
-IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-NUM_MODULES = 60_000 if IS_DEEP else 400
+NUM_MODULES = 60_000 if IS_DEEP else 240
 EDITS_PER_MODULE = 17
 NUM_CHUNKS = 120 if IS_DEEP else 8
 

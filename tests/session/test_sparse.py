@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from random import Random
 
 from shardcore import Module
 
+from tests.deep import IS_DEEP
 from tests.session.edits import new_outcome, outcome
 
 TYPE = "tensor<4x4xf32>"
@@ -20,7 +20,7 @@ UNARY = [
     "stablehlo.negate {0} : {type}",
     "stablehlo.transpose {0}, dims = [1, 0] : ({type}) -> {type}",
 ]
-NUM_PROGRAMS = 20_000 if os.environ.get("SHARDCORE_DEEP") else 200
+NUM_PROGRAMS = 20_000 if IS_DEEP else 200
 EDITS_PER_PROGRAM = 8
 
 

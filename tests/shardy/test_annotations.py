@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 
 import pytest
 
+from tests.deep import IS_DEEP
 from tests.shardy import reference
 from tests.shardy.diff import explain, ours
 from tests.shardy.programs import registry
 from tests.shardy.reannotate import reannotate
 
-DEEP = "SHARDCORE_DEEP" in os.environ
-SEEDS = range(40 if DEEP else 1)
+SEEDS = range(40 if IS_DEEP else 1)
 
 # The reference asserts that unreduced axes agree among the values of an op.
 PROGRAMS = [name for name in registry.names() if "unreduced" not in name]
-WITH_PRIORITIES = PROGRAMS if DEEP else ["gpt-full", "moe-einsum", "mlp-train-fsdp", "derivatives"]
+WITH_PRIORITIES = (
+    PROGRAMS if IS_DEEP else ["gpt-full", "moe-einsum", "mlp-train-fsdp", "derivatives"]
+)
 
 
 def annotated(name: str, seed: int, priorities: bool = False) -> str:

@@ -15,6 +15,7 @@ from multiprocessing import get_context
 import pytest
 import shardcore
 
+from tests.deep import deep
 from tests.shardy import reference
 from tests.shardy.generator import compare, seeded, workers
 
@@ -95,6 +96,7 @@ def catch_all() -> dict[str, int]:
     return when
 
 
+@deep
 def test_bugs_are_caught() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         when = pool.submit(catch_all).result()

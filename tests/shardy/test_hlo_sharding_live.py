@@ -6,7 +6,6 @@ XLA ends the process on some texts, so it is asked in a process that is started 
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -17,10 +16,11 @@ from math import prod
 import pytest
 from shardcore import HloSharding, Mesh, ShardcoreError
 
+from tests.deep import IS_DEEP
+
 pytest.importorskip("jaxlib._hlo")
 
-DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-CASES = 5_000 if DEEP else 300
+CASES = 5_000 if IS_DEEP else 300
 
 # What docs/gspmd.md lists: XLA takes it, though it makes no sense.
 REFUSED = (
@@ -43,6 +43,8 @@ REFUSED = (
 XLA = """
 import json, sys
 from jaxlib import _hlo
+
+from tests.deep import IS_DEEP
 for line in sys.stdin:
     try:
         answer = str(_hlo.HloSharding.from_string(json.loads(line)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,10 +9,11 @@ import pytest
 from jaxlib.mlir import ir
 from shardcore import Module, Op
 
+from tests.deep import IS_DEEP
 from tests.shardy import reference
 from tests.shardy.programs import registry
 
-NAMES = registry.names()[:: 1 if "SHARDCORE_DEEP" in os.environ else 6]
+NAMES = registry.names()[:: 1 if IS_DEEP else 6]
 FLAT = ("padding",)
 """Attributes that ops' own syntax writes in other lists than the generic form."""
 UNREAD = ("value", "function_type", "arg_attrs", "res_attrs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -11,11 +10,11 @@ from pathlib import Path
 import pytest
 import shardcore
 
+from tests.deep import IS_DEEP, deep
 from tests.shardy.generator import compare, coverage, programs, shrink, workers
 from tests.shardy.generator.compare import Finding
 
-DEEP = "SHARDCORE_DEEP" in os.environ
-MODULES = 20_000 if DEEP else 200
+MODULES = 20_000 if IS_DEEP else 200
 CHUNK = 50
 REGRESSIONS = Path(__file__).parent / "regressions"
 HEADING = "// PIPELINE: "
@@ -61,7 +60,7 @@ def test_modules() -> None:
             continue
         (again,) = workers.run([outcome.seed])
         differences += [(outcome.seed, finding) for finding in again.findings]
-    for seed, finding in differences if DEEP else []:
+    for seed, finding in differences if IS_DEEP else []:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             pool.submit(keep, finding, REGRESSIONS / f"seed-{seed}.mlir").exception()
     assert not differences, show(differences[0][1])
@@ -122,6 +121,7 @@ def hits_of(seeds: range) -> Counter[str]:
     return sum(found, Counter())
 
 
+@deep
 def test_every_outcome_is_hit() -> None:
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         starts = range(0, 600, CHUNK)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from random import Random
 
 import pytest
 from shardcore import Module, Session
 
+from tests.deep import IS_DEEP, sampled
 from tests.session.edits import Editor, figures, new_outcome, outcome
 from tests.session.test_exact import EDITS_PER_MODULE, NUM_MODULES
 from tests.shardy import reference
@@ -17,7 +17,6 @@ from tests.shardy.generator import programs
 from tests.shardy.programs import registry
 from tests.shardy.worker import Worker
 
-IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 EVERY = 100 // EDITS_PER_MODULE + 1
 """Of so many modules one is compared after its last edit: 1 % of all edits of `test_exact`."""
 EDITS_PER_PROGRAM = 240 if IS_DEEP else 8
@@ -61,7 +60,7 @@ def test_random_edits_of_random_modules(worker: Worker) -> None:
     assert compared > len(seeds) / 2
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", sampled(registry.names(), 2))
 def test_random_edits_of_real_programs(name: str, worker: Worker) -> None:
     module = Module.parse(registry.text(name))
     session = module.session(mesh=None if module.meshes else {"x": 4, "y": 2})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from random import Random
 import pytest
 from shardcore import Module, clear_caches
 
+from tests.deep import IS_DEEP
 from tests.shardy.mutations import ask_shardcore
 from tests.shardy.reference import RejectedError, canonical, generic
 from tests.shardy.verification import functions, literals
@@ -23,7 +23,6 @@ from tests.shardy.verification.sound import quantized, sound
 from tests.shardy.verification.texts import FAMILIES
 from tests.shardy.verification.ways import variants
 
-DEEP = "SHARDCORE_DEEP" in os.environ
 VERDICT = re.compile(r"([a-z, ]+?) (\d+)(?:, |$)")
 
 
@@ -31,7 +30,7 @@ VERDICT = re.compile(r"([a-z, ]+?) (\d+)(?:, |$)")
 def verdicts() -> dict[str, Counter[str]]:
     """How many programs of each op and family have which verdict."""
     # As a user runs it.
-    sample = [] if DEEP else ["--sample", "12"]
+    sample = [] if IS_DEEP else ["--sample", "6"]
     command = [sys.executable, "-m", "tests.shardy.verification", *sample]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
@@ -48,9 +47,9 @@ def test_changed_ops(verdicts: dict[str, Counter[str]]) -> None:
     assert "only the reference refuses" not in counts
     assert "only shardcore refuses" not in counts
     # `functions` changes tokens: some of what comes out is no text of an op any more.
-    assert counts.get("both refuse, another line", 0) <= (100 if DEEP else 8)
+    assert counts.get("both refuse, another line", 0) <= (100 if IS_DEEP else 8)
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
-    least = 40 if DEEP else 1
+    least = 40 if IS_DEEP else 1
     few = {name: count for name, count in map(refused, verdicts.items()) if count < least}
     assert not few
 

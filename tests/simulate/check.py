@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +11,12 @@ from hypothesis import settings
 from shardcore import Module
 from shardcore.simulate import Simulator
 
+from tests.deep import IS_DEEP
 from tests.simulate import agree, xla
 
 Array = np.ndarray[Any, Any]
 
-DEEP = "SHARDCORE_DEEP" in os.environ
-few = settings(max_examples=400 if DEEP else 10)
+few = settings(max_examples=400 if IS_DEEP else 10)
 """How many random cases of one kind of op are compiled; one takes some 30 ms."""
 
 

@@ -11,8 +11,9 @@ import pytest
 from shardcore import Module
 from shardcore.simulate.dtypes import DTYPES, is_complex, is_float
 
+from tests.deep import IS_DEEP
 from tests.simulate import agree, xla
-from tests.simulate.check import DEEP, check_text, function
+from tests.simulate.check import check_text, function
 from tests.simulate.numbers import ALL, COMPLEX, FLOATS, INTEGERS, edges
 
 EXACT = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "abs", "negate", "sign")
@@ -77,7 +78,7 @@ def test_functions_that_have_zeros(element: str) -> None:
         assert (np.abs(wide[0] - wide[1]) <= unit * np.maximum(np.abs(wide[1]), 1)).all()
 
 
-@pytest.mark.parametrize("element", COMPLEX[: 2 if DEEP else 1])
+@pytest.mark.parametrize("element", COMPLEX[: 2 if IS_DEEP else 1])
 def test_functions_of_complex_numbers(element: str) -> None:
     without = ("cbrt", "ceil", "floor", "round_nearest_afz", "round_nearest_even", "abs", "sign")
     names = {f"stablehlo.{name}": 16 for name in STANDARD if name not in without}

@@ -19,11 +19,11 @@ from shardcore.simulate import Simulator
 from shardcore.simulate.dtypes import DTYPES, is_complex, is_float
 
 import tests.shardy.programs
+from tests.deep import IS_DEEP
 from tests.jax.programs import CASES
 from tests.shardy import reference
 from tests.shardy.programs import registry
 from tests.simulate import xla
-from tests.simulate.check import DEEP
 
 _ = tests.shardy.programs
 SLOW = ("gpt", "resnet", "unet", "encoder", "vision", "state", "lstm", "moe", "convolutions")
@@ -33,7 +33,7 @@ ERASED = ("sdy.sharding_constraint", "sdy.reshard", "sdy.sharding_group", "sdy.p
 
 def families() -> list[str]:
     """The first program of each family that takes little time to compile, or all."""
-    if DEEP:
+    if IS_DEEP:
         return registry.names()
     first: dict[str, str] = {}
     for name in registry.names():
@@ -136,7 +136,7 @@ def test_programs_are_what_xla_computes(name: str) -> None:
         assert distance(*pair) < bound, at
 
 
-@pytest.mark.parametrize("name", CASES if DEEP else [*list(CASES)[::3], "shard_map", "ring"])
+@pytest.mark.parametrize("name", CASES if IS_DEEP else [*list(CASES)[::3], "shard_map", "ring"])
 def test_programs_are_what_jax_computes_on_devices(name: str) -> None:
     case = CASES[name]
     given = {"in_shardings": case.in_shardings, "out_shardings": case.out_shardings}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 
@@ -10,7 +9,9 @@ import pytest
 import shardcore
 from shardcore.partition.partitioned import POLICIES
 
-SEEDS = range(3_000 if os.environ.get("SHARDCORE_DEEP") else 60)
+from tests.deep import IS_DEEP
+
+SEEDS = range(3_000 if IS_DEEP else 60)
 LONGEST = 60
 
 Value = tuple[str, int]

@@ -6,7 +6,6 @@ sums in another order larger than any bound that would find a wrong element.
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -14,6 +13,7 @@ import shardcore
 from shardcore import ShardcoreError
 from shardcore.partition.partitioned import POLICIES
 
+from tests.deep import IS_DEEP
 from tests.shardy.programs import registry
 
 NARROW = r"(?:bf16|f16|f32)"
@@ -34,7 +34,7 @@ UNKNOWN = {
 
 NAMES = (
     [name for name in registry.names() if name not in UNKNOWN]
-    if os.environ.get("SHARDCORE_DEEP")
+    if IS_DEEP
     else ["moe-ragged", "resnet-channels"]
 )
 

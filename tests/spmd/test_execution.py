@@ -16,12 +16,12 @@ pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
 
 from shardcore.partition.partitioned import POLICIES
 
+from tests.deep import IS_DEEP
 from tests.spmd import programs, seeded, texts
 
-IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-SEEDS = 300 if IS_DEEP else 2
+SEEDS = 300 if IS_DEEP else 1
 """Shardings of each program, under each policy."""
-SECONDS = 3600 if IS_DEEP else 240
+SECONDS = 3600 if IS_DEEP else 500
 
 
 def prove(name: str, seeds: range, policy: str) -> list[str]:

@@ -10,6 +10,7 @@ from shardcore.partition import partitioned
 from shardcore.partition.partitioned import POLICIES
 
 from benches import memory
+from tests.deep import sampled
 from tests.shardy.programs import registry
 
 NAMES = ["mlp-train-megatron", "gradient-of-loops", "expert-all-to-all"]
@@ -20,7 +21,7 @@ def propagated(name: str) -> shardcore.Result:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
 def test_a_source_that_is_made_again_is_the_same(
     name: str, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

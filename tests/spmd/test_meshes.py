@@ -3,15 +3,16 @@ axes that do not nest, and with device ids in other orders."""
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 import shardcore
 from shardcore.partition.partitioned import POLICIES
 
+from tests.deep import IS_DEEP
+
 MESHES = ({"x": 12}, {"a": 3, "b": 4}, {"a": 4, "b": 3}, {"a": 2, "b": 6}, {"a": 2, "b": 2, "c": 3})
-SEEDS = 6000 if os.environ.get("SHARDCORE_DEEP") else 60
+SEEDS = 6000 if IS_DEEP else 60
 SHARDS = 6
 
 

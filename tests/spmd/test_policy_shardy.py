@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 
@@ -10,6 +9,7 @@ import pytest
 import shardcore
 from shardcore.partition.partitioned import lowered
 
+from tests.deep import IS_DEEP
 from tests.shardy.programs import registry
 
 SENDS = r"(?:sdy|stablehlo)\.(all_gather|all_reduce|all_to_all|collective_permute|reduce_scatter)"
@@ -35,7 +35,7 @@ REFUSED = {
 """Programs that call the host, or targets of which nothing is known."""
 
 NAMES = [name for name in registry.names() if name not in REFUSED]
-if not os.environ.get("SHARDCORE_DEEP"):
+if not IS_DEEP:
     NAMES = NAMES[::4]
 
 

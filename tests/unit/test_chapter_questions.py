@@ -33,7 +33,8 @@ from shardcore.calculus import (
 from shardcore.calculus.chain import layouts
 from shardcore.calculus.contraction import pairwise, parse_product
 
-DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
+from tests.deep import IS_DEEP
+
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "shardcore"
 MICRO = 1e-6
 
@@ -189,7 +190,7 @@ def test_question_5_the_fastest_sharding() -> None:
 
 def test_question_5_by_brute_force() -> None:
     """No sharding of the inputs of question 5 is faster than what the search finds."""
-    axes = ["X", "Y", "Z"] if DEEP else ["X", "Y"]
+    axes = ["X", "Y", "Z"] if IS_DEEP else ["X", "Y"]
     mesh = Mesh(dict.fromkeys(axes, 4))
     sizes = {"I": 1024, "J": 1024, "K": 1024}
     found = solve("A[I, J] * B[J, K] -> C[I, K]", mesh, "tpu-v5p", sizes, search=True)[0]
@@ -287,12 +288,12 @@ def test_question_7_by_brute_force() -> None:
     for layout in itertools.product(*(layouts(array, mesh) for array in operands)):
         # The two axes are alike: what is tried with one of them is not tried with the other.
         other = tuple(tuple(tuple(swap[a] for a in axes) for axes in cut) for cut in layout)
-        if other in tried_already and not DEEP:
+        if other in tried_already and not IS_DEEP:
             continue
         tried_already.add(layout)
         cut = [array.with_axes(axes) for array, axes in zip(operands, layout, strict=True)]
         # What does not fit before anything is gathered cannot win.
-        if sum(array.bytes_per_device(mesh) for array in cut) > FREE and not DEEP:
+        if sum(array.bytes_per_device(mesh) for array in cut) > FREE and not IS_DEEP:
             continue
         tried = " * ".join(map(str, cut)) + f" -> {output.with_axes(layout[0])}"
         (best,) = solve(tried, mesh, "tpu-v5e", BLOCK, **options)

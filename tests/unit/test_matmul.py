@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -29,9 +28,9 @@ from shardcore.calculus.chain import layouts
 from shardcore.calculus.contraction import pairwise, parse_product
 from shardcore.calculus.reshard import ways
 
+from tests.deep import IS_DEEP
 from tests.oracle.devices import run_strategy
 
-DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 SIZES = {"I": 128, "J": 8192, "K": 32768, "B": 64}
 
 
@@ -152,7 +151,7 @@ def products(draw: st.DrawFn) -> tuple[str, dict[str, int], dict[str, int]]:
 
 
 @given(products(), st.randoms(use_true_random=False))
-@settings(max_examples=400 if DEEP else 40)
+@settings(max_examples=400 if IS_DEEP else 40)
 def test_every_strategy_gives_the_product(case, random) -> None:
     text, mesh, sizes = case
     found = solve(text, mesh, sizes=sizes)
@@ -195,7 +194,7 @@ def all_layouts(dims: str, mesh: dict[str, int]) -> Iterator[str]:
 @pytest.mark.parametrize("output", ["C[I, K]", "C[I_X, K]", "C[I, K_X]"])
 @pytest.mark.parametrize("chip", ["tpu-v5p", "tpu-v5e", "h100"])
 def test_search_agrees_with_trying_all_shardings(output: str, chip: str) -> None:
-    mesh = {"X": 4, "Y": 2} if DEEP else {"X": 4}
+    mesh = {"X": 4, "Y": 2} if IS_DEEP else {"X": 4}
     sizes = {"I": 512, "J": 1024, "K": 256}
     found = solve(f"A[I, J] * B[J, K] -> {output}", mesh, chip, sizes, search=True)[0]
     tried = [
@@ -214,7 +213,7 @@ def test_search_keeps_what_is_given() -> None:
 
 @pytest.mark.parametrize("limit", [None, 60_000])
 def test_search_of_a_chain_agrees_with_trying_all_shardings(limit: float | None) -> None:
-    mesh = {"X": 2, "Y": 2} if DEEP else {"X": 2}
+    mesh = {"X": 2, "Y": 2} if IS_DEEP else {"X": 2}
     sizes = {"B": 16, "D": 64, "F": 256}
     found = solve(
         "I[B, D] * V[D, F] * W[F, D] -> O[B, D]", mesh, sizes=sizes, search=True, memory_limit=limit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +17,10 @@ from shardcore import Cost, LocationError, Module, ShardcoreError
 from shardcore.cli import main
 from shardcore.costs import CollectiveCost
 
+from tests.deep import IS_DEEP
 from tests.shardy.generator import programs
 from tests.shardy.programs import registry
 
-IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 NUM_MODULES = 2_000 if IS_DEEP else 40
 
 TEXT = """

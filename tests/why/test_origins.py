@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
 from shardcore import Module, PassManager, ShardcoreError
 from shardcore.why import AxisWhy
 
+from tests.deep import IS_DEEP
 from tests.shardy.generator import programs
 
-NUM_MODULES = 12_000 if os.environ.get("SHARDCORE_DEEP") else 200
+NUM_MODULES = 12_000 if IS_DEEP else 200
 
 # The propagation pipeline, which leaves `sdy.sharding_origins` on arguments and results.
 PIPELINE = str(PassManager.parse("builtin.module(sdy-propagation-pipeline)")).replace(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from random import Random
 
@@ -11,12 +10,12 @@ import pytest
 from shardcore import LocationError, Module, Result, ShardcoreError, Why
 from shardcore.cli import main
 
+from tests.deep import IS_DEEP
 from tests.session.test_session import TEXT
 from tests.shardy.generator import programs
 from tests.shardy.programs import registry
 from tests.why.chains import check, values
 
-IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
 NUM_MODULES = 8_000 if IS_DEEP else 150
 
 
