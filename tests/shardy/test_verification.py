@@ -30,7 +30,7 @@ VERDICT = re.compile(r"([a-z, ]+?) (\d+)(?:, |$)")
 def verdicts() -> dict[str, Counter[str]]:
     """How many programs of each op and family have which verdict."""
     # As a user runs it.
-    sample = [] if IS_DEEP else ["--sample", "6"]
+    sample = [] if IS_DEEP else ["--sample", "12"]
     command = [sys.executable, "-m", "tests.shardy.verification", *sample]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
