@@ -1,5 +1,6 @@
 //! Checks data-flow edges and named computations.
 
+use super::sdy_types::has_static_shape;
 use super::Verifier;
 use crate::error::{Code, Diagnostic};
 use crate::index::{BlockId, OpId, ValueId};
@@ -21,8 +22,8 @@ impl Verifier<'_> {
     fn edge(&mut self, op: OpId, noun: &str) -> Option<ValueId> {
         let name = self.program.op_name(op);
         let result = self.program.op_results(op).next()?;
-        if !self.program.value_type(result).is_static_tensor() {
-            let ty = self.program.value_type_text(result);
+        let ty = self.program.value_type_text(result);
+        if !self.program.value_type(result).is_static_tensor() && !has_static_shape(ty) {
             let message = format!("expected {name} to have a static-shaped result. type: '{ty}'");
             self.report_at_sharding(op, Code::InvalidOp, &message);
         }

@@ -27,6 +27,7 @@ mod place;
 mod propagation_edges;
 mod properties;
 mod rule;
+mod sdy_types;
 mod stablehlo;
 mod successors;
 mod switch;
@@ -235,6 +236,9 @@ impl Verifier<'_> {
         }
         if self.has_marks {
             self.marks(op);
+        }
+        if !self.has_sdy_types(op) {
+            return is_known;
         }
         if let Some(check) = own_check(self.program.kind(op)) {
             check(self, op);

@@ -29,7 +29,7 @@ impl Verifier<'_> {
         }
     }
     /// Whether the text has `op` in custom syntax: MLIR's parser checks attributes of the syntax.
-    fn is_in_custom_syntax(&self, op: OpId) -> bool {
+    pub(super) fn is_in_custom_syntax(&self, op: OpId) -> bool {
         let source = self.program.text().source().as_bytes();
         self.program.name_span(op).is_some_and(|name| match name.start as usize {
             0 => true,
