@@ -160,6 +160,32 @@ def test_unset_reset_and_undo(session: Session) -> None:
         session.undo()
 
 
+def test_a_constraint_on_the_result_of_a_manual_computation_can_be_unset() -> None:
+    text = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>]
+      out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {
+    %2 = stablehlo.negate %b : tensor<4x8xf32>
+    sdy.return %2 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.negate %0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
+    session = Module.parse(text).session()
+    before = str(session.module)
+    session.set("%0", '[{"y"}, {}]')
+    assert list(session.annotations) == ["%0"]
+    session.unset("%0")
+    assert session.annotations == {}
+    assert str(session.module) == before
+    session.undo()
+    assert list(session.annotations) == ["%0"]
+    session.reset()
+    # What its op says is none of the annotations.
+    with pytest.raises(ShardcoreError, match="part of its op"):
+        session.unset("%0")
+
+
 def refused(
     target: object, sharding: object, kind: type[Exception], message: str
 ) -> tuple[object, object, type[Exception], str]:

@@ -17,9 +17,11 @@ MOST_UNDOS = 1000
 Edited: TypeAlias = "dict[Target, TensorSharding | None]"
 """The shardings that targets got, ``None`` where an annotation was removed."""
 
-Step: TypeAlias = "tuple[dict[Target, TensorSharding | EllipsisType | None], bool]"
-"""What the targets of an edit had before it, ``...`` where that is what the program came with; and
-:attr:`Edits.are_plain`."""
+Change: TypeAlias = "dict[Target, TensorSharding | EllipsisType | None]"
+"""What targets get: as :data:`Edited`, ``...`` for what the program came with."""
+
+Step: TypeAlias = "tuple[Change, bool]"
+"""What the targets of an edit had before it; and :attr:`Edits.are_plain`."""
 
 
 class Edits:
@@ -36,15 +38,29 @@ class Edits:
         """Another number after each change."""
         self.steps: deque[Step] = deque(maxlen=MOST_UNDOS)
 
-    def apply(self, edited: Edited, *, are_plain: bool) -> None:
+    def apply(self, edited: Change, *, are_plain: bool) -> None:
         """Edit the targets of ``edited``."""
         # If this is interrupted, a step back still leads to what was before.
         self.steps.append(
             ({target: self.now.get(target, ...) for target in edited}, self.are_plain)
         )
         self.are_plain = self.are_plain and are_plain
-        self.now.update(edited)
+        self._update(edited)
         self.version += 1
+
+    def after(self, edited: Change) -> Edited:
+        """What would be edited after ``edited``."""
+        twin = Edits()
+        twin.now = {**self.now}
+        twin._update(edited)
+        return twin.now
+
+    def _update(self, edited: Change) -> None:
+        for target, sharding in edited.items():
+            if sharding is ...:
+                self.now.pop(target, None)
+            else:
+                self.now[target] = sharding
 
     def clear(self) -> None:
         """Take back all edits, which is a step that can be taken back too."""
@@ -59,11 +75,7 @@ class Edits:
             IndexError: there is none, or more than :data:`MOST_UNDOS` were taken back.
         """
         before, self.are_plain = self.steps.pop()
-        for target, sharding in before.items():
-            if sharding is ...:
-                self.now.pop(target, None)
-            else:
-                self.now[target] = sharding
+        self._update(before)
         self.version += 1
 
     def copy(self) -> Edits:

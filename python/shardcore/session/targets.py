@@ -40,6 +40,7 @@ class Targets:
         self._by_steps: dict[tuple[str, ...], Target] = {}
         self._found: dict[str, tuple[Target, ...]] = {}
         self._annotated: list[tuple[Target, TensorSharding]] | None = None
+        self._given: frozenset[Target] | None = None
         arguments, results = program.ports()
         ports = [*(((0, port.index), port) for port in arguments)]
         ports += [((1, port.index), port) for port in results]
@@ -61,6 +62,12 @@ class Targets:
             given = ((target, self._program.annotation(target)) for target in targets)
             self._annotated = [(target, sharding) for target, sharding in given if sharding]
         return self._annotated
+
+    def is_annotated(self, target: Target) -> bool:
+        """Whether the program came with an annotation of ``target``."""
+        if self._given is None:
+            self._given = frozenset(found for found, _ in self.annotated())
+        return target in self._given
 
     def rank(self, target: Target) -> int | None:
         """The number of dims of ``target``; ``None`` if it is not a ranked tensor."""
