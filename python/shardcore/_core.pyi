@@ -1644,8 +1644,11 @@ class Originals:
 class Origin:
     """The program that a program of one device was made from, and what became of its ops."""
 
-    def outcomes(self) -> list[tuple[str, str, str, str | None]]:
-        """For each op its name, how it is computed, why, and its location."""
+    def original(self, op: int) -> int:
+        """Return the number of the op of which op number ``op`` is a clone for an inlined call."""
+
+    def outcomes(self) -> list[tuple[str, str, str, str | None, int]]:
+        """For each op its name, how it is computed, why, its location, and its number."""
 
 def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
     """Return what the collectives of ``module``, the program of one device, move.

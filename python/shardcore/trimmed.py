@@ -41,7 +41,9 @@ def _lost(old: Port, new: Port) -> Iterator[Diagnostic]:
         return
     dims = zip(old.sharding.dims, new.sharding.dims, old.shape or (), strict=False)
     for number, (wanted, left, size) in enumerate(dims):
-        if size is not None and left.axes[: len(wanted.axes)] != wanted.axes:
+        # Axes of size 1 shard nothing: import removes them.
+        axes = [axis for axis in wanted.axes if axis.size_in(mesh) > 1]
+        if size is not None and list(left.axes[: len(axes)]) != axes:
             yield _warning(old, number, wanted, left, size, mesh)
 
 

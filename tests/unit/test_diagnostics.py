@@ -230,6 +230,88 @@ def test_annotations_without_effect() -> None:
     assert "the constraint %0 has open dims and no axes" in warning.message
 
 
+def test_axes_of_size_one_are_not_missed() -> None:
+    text = """sdy.mesh @m = <["z"=1, "x"=4]>
+func.func @main(
+    %a: tensor<8x96xf32> {sdy.sharding = #sdy.sharding<@m, [{"z", "x", ?}, {"z":(1)1}]>},
+    %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"x", "z"}]>}) {
+  return
+}"""
+    [found] = Module.parse(text.replace(', {"z":(1)1}', ", {}")).propagate().diagnostics()
+    assert found.code == "non-divisible"
+    assert found.value == "%b"
+
+
+def test_constraints_that_jax_writes_are_not_reported() -> None:
+    """In a ``shard_map`` over some axes, and in the body of a reduction."""
+    text = """sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>})
+    -> tensor<4x8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}, {?}]>]
+      out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"a"} (%y: tensor<4x8xf32>) {
+    %1 = sdy.sharding_constraint %y <@mesh, [{?}, {?}]> : tensor<4x8xf32>
+    %2 = "stablehlo.all_reduce"(%1)
+        <{replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %3 = stablehlo.add %p, %q : tensor<f32>
+      %4 = sdy.sharding_constraint %3 <@mesh, []> : tensor<f32>
+      stablehlo.return %4 : tensor<f32>
+    }) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    sdy.return %2 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}"""
+    assert codes(Module.parse(text).propagate()) == []
+
+
+IMAGES = "tensor<128x64x64x64xf32>"
+GROUPS = f"""%0 = stablehlo.convolution(%x, %w)
+  dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{pad = [[1, 1], [1, 1]]}}
+  {{batch_group_count = 1 : i64, feature_group_count = 4 : i64}}
+  : ({IMAGES}, tensor<3x3x16x64xf32>) -> {IMAGES}
+return %0 : {IMAGES}"""
+
+
+@pytest.mark.parametrize("runs", [1, 8])
+def test_ops_that_are_computed_whole(runs: int) -> None:
+    size = 4096 if runs == 1 else 2048
+    shape = f"tensor<{runs}x{size}x{size}xcomplex<f32>>"
+    layer = f"tensor<1x{size}x{size}xcomplex<f32>>"
+    text = f"""{MESH}func.func @main(%x: {shape} {annotated("", "model", "")}, %i: tensor<i32>)
+    -> {layer} {{
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dynamic_slice %x, %i, %c, %c, sizes = [1, {size}, {size}]
+    : ({shape}, tensor<i32>, tensor<i32>, tensor<i32>) -> {layer}
+  %1 = func.call @transformed(%0) : ({layer}) -> {layer}
+  return %1 : {layer}
+}}
+func.func private @transformed(%y: {layer}) -> {layer} {{
+  %0 = stablehlo.fft %y, type = FFT, length = [{size}, {size}] : ({layer}) -> {layer}
+  return %0 : {layer}
+}}"""
+    found = Module.parse(text).propagate().diagnostics(ignore="unused-axis")
+    whole = [each for each in found if each.code == "computed-whole"]
+    if runs == 8:
+        # 32 MiB are not large.
+        assert whole == []
+        return
+    [warning] = whole
+    assert "every device computes all of this fft: XLA gathers @transformed %y" in warning.message
+    assert "128.0 MiB" in warning.message
+    assert "the dims that are not transformed" in str(warning.hint)
+
+
+def test_a_convolution_in_groups_is_computed_whole() -> None:
+    sharding = annotated("", "", "", "model")
+    module = result(GROUPS, f"%x: {IMAGES} {sharding}, %w: tensor<3x3x16x64xf32>", IMAGES)
+    [warning] = module.diagnostics(ignore="unused-axis")
+    assert warning.code == "computed-whole"
+    assert warning.value == "%x"
+    [row, *_] = module.cost("tpu-v5p").collectives
+    assert "every device computes all of this convolution" in str(row.why)
+    assert row.why.record()["computed_whole"]
+
+
 def test_padding() -> None:
     odd = "tensor<9x1048576xf32>"
     body = (

@@ -5,6 +5,7 @@
 :mod:`~.annotations`  annotations without effect, and those that contradict each other
 :mod:`~.ops`          ops without a rule, at which propagation stops
 :mod:`~.traffic`      values that are rematerialized, or large and moved; memory that does not fit
+:mod:`~.whole`        ops that every device computes as a whole
 :mod:`~.unannotated`  what to say of a program in which nothing is annotated
 :mod:`~.places`       places in the user's source
 ====================  =======================================================================
@@ -36,6 +37,7 @@ DIAGNOSTICS = {
     "does-not-fit": "the peak memory is above that of the chip",
     "large-replicated": "a large value is whole on every device",
     "rematerialization": "XLA gathers a whole tensor to reshard it",
+    "computed-whole": "every device gathers large operands of an op and computes all of it",
     "large-resharded": "a large value that ops compute is moved to another sharding",
     "no-rule": "an op has no sharding rule, and propagation stops at it",
     "contradiction": "two annotations of one tensor shard a dim over different axes",

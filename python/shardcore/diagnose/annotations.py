@@ -19,13 +19,16 @@ def annotation_diagnostics(result: Result) -> list[Diagnostic]:
     ops = result._given().ops()
     labels = {port.name: port.label or port.name for port in arguments}
     without, against = list(_empty(arguments + results)), list[Diagnostic]()
+    manual: set[Op] | None = None
     for op, operand, value in _pairs(ops):
         first, second = operand.sharding, value.sharding
         if second is None:
             continue
         place, name = value.location, labels.get(operand.name, operand.qualified_name)
-        if _says_nothing(second) and op.name == _CONSTRAINT:
-            if not any(map(is_installed, value.traceback[:1])):
+        if second.rank and _says_nothing(second) and op.name == _CONSTRAINT:
+            # JAX constrains values in a `shard_map` over some axes, which leaves the others open.
+            manual = _in_manual(ops) if manual is None else manual
+            if op not in manual and not any(map(is_installed, value.traceback[:1])):
                 named = value.qualified_name
                 without.append(_open(f"the constraint {named}", named, place))
         elif first is not None and str(first) == str(second) and op.name == _CONSTRAINT:
@@ -58,6 +61,18 @@ def _pairs(ops: list[Op]) -> Iterator[tuple[Op, Value, Value]]:
     for op in ops:
         if op.name == _CONSTRAINT and op.operands and op.results:
             yield op, op.operands[0], op.results[0]
+
+
+def _in_manual(ops: list[Op]) -> set[Op]:
+    """Those of ``ops`` that are in manual computations."""
+    inside: set[Op] = set()
+    left = [op for op in ops if op.name == "sdy.manual_computation"]
+    while left:
+        blocks = [block for region in left.pop().regions for block in region]
+        found = [op for block in blocks for op in block.ops if op not in inside]
+        inside.update(found)
+        left.extend(op for op in found if op.regions)
+    return inside
 
 
 def _empty(ports: list[Port]) -> Iterator[Diagnostic]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.diagnose.places import first_of, warning
 from shardcore.diagnose.values import LARGE_BYTES
+from shardcore.diagnose.whole import computed_whole
 from shardcore.errors import Diagnostic, PartitionError
 from shardcore.units import format_bytes
 
@@ -39,6 +40,7 @@ def traffic_diagnostics(
         return []
     found = [
         *first_of(list(_rematerialized(local.collectives))),
+        *first_of(list(computed_whole(local))),
         *first_of(list(_resharded(result, local.collectives))),
     ]
     if hardware is None:

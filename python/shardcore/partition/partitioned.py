@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,13 @@ class Outcome:
     """What is sent or gathered, and why; empty for a local op."""
     location: str | None
     """Where the op comes from in the source."""
+    number: int | None = field(default=None, repr=False, compare=False)
+    """The number of the op in the source program."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every device computes the whole op, since nobody knows how to do so on shards."""
+        return self.kind == "gathered" and self.reason.startswith("made whole")
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -99,6 +106,7 @@ class Partitioned:
         """Whether arguments and results are sharded as those of the result."""
         self._figures: tuple[object, Figures] | None = None
         self._outcomes: tuple[Outcome, ...] | None = None
+        self._whole: frozenset[int | None] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
         self._simulator: Simulator | None = None
@@ -201,6 +209,12 @@ class Partitioned:
             "collectives": [collective.record() for collective in self.collectives],
             "outcomes": [outcome.record() for outcome in self.outcomes],
         }
+
+    def is_whole(self, op: int) -> bool:
+        """Whether every device computes the whole op with this number in the source program."""
+        if self._whole is None:
+            self._whole = frozenset(each.number for each in self.outcomes if each.is_whole)
+        return bool(self._whole) and self.origin.original(op) in self._whole
 
     def count_outcomes(self) -> dict[str, int]:
         """Return the number of ops of each kind of outcome."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shardcore.diagnose.whole import is_for_whole_op
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.why import AxisWhy, Source, of_axes, written
 from shardcore.why.remedy import Remedy, Search, remedy
@@ -59,6 +60,8 @@ class CollectiveWhy:
     """The tensors of the op that required it whose shardings do not go together."""
     search: Search = field(repr=False, compare=False)
     """What finds :attr:`edit`."""
+    is_for_whole_op: bool = False
+    """Whether every device computes the whole op that required it."""
 
     @property
     def annotations(self) -> tuple[Source, ...]:
@@ -83,6 +86,7 @@ class CollectiveWhy:
             "axes": list(row.axes),
             "op": row.op,
             "cause": row.cause,
+            "computed_whole": self.is_for_whole_op,
             "location": row.cause_location or row.location,
             "count": row.count,
             "total_bytes": row.total_bytes,
@@ -110,7 +114,8 @@ def collective_why(row: CollectiveCost) -> CollectiveWhy:
     tensors, arguments = _tensors(trial, row)
     explainer = trial.result._explainer
     sides = tuple(_sides(trial.result, explainer, tensors, row.axis_refs))
-    return CollectiveWhy(row, sides, Search(trial, row, _sources(sides), tensors, arguments))
+    search = Search(trial, row, _sources(sides), tensors, arguments)
+    return CollectiveWhy(row, sides, search, is_for_whole_op(trial.local, row))
 
 
 def _sources(sides: Iterable[Side]) -> tuple[Source, ...]:

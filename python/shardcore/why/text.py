@@ -146,6 +146,8 @@ def collective_tree(record: dict[str, Any]) -> str:
         known = shown.setdefault((side["source"]["name"], side["axis"]), side)
         if len(side["chain"]) < len(known["chain"]):
             shown[side["source"]["name"], side["axis"]] = side
+    if record["computed_whole"]:
+        lines.append(f"├─ every device computes all of this {cause}: it has no way on these shards")
     if not shown:
         lines.append("├─ no annotation that requires it was found")
     for side in shown.values():

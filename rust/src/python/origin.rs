@@ -1,7 +1,8 @@
 //! `Origin`: the program that a per-device program was made from, and what became of its ops.
 
+use super::arguments::Int;
 use crate::cost::local::Local;
-use crate::index::OpId;
+use crate::index::{Id, OpId};
 use crate::inlining::inline::Originals;
 use crate::ir::Program;
 use crate::spmd::outcome::Outcome;
@@ -54,6 +55,11 @@ pub struct PyOrigin(pub(super) Arc<Origin>);
 
 #[pymethods]
 impl PyOrigin {
+    /// The op of which `op`, an op of the program of all devices, is a clone; itself where no call was inlined.
+    fn original(&self, op: Int<usize>) -> usize {
+        let op = OpId::from_index(op.0);
+        self.0.originals.as_ref().map_or(op, |originals| originals.op(op)).index()
+    }
     /// For each op its name and place, how it is computed and why: of what was noted of it what takes most.
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut places: FxHashMap<OpId, usize> = FxHashMap::default();
@@ -70,7 +76,8 @@ impl PyOrigin {
         let source = self.0.source(py)?;
         for outcome in of_ops {
             let (name, place) = (source.op_name(outcome.op), source.op_location(outcome.op));
-            rows.append((name, outcome.kind.as_str(), &*outcome.reason, place))?;
+            let number = outcome.op.index();
+            rows.append((name, outcome.kind.as_str(), &*outcome.reason, place, number))?;
         }
         Ok(rows)
     }

@@ -1,0 +1,80 @@
+"""Ops that every device computes as a whole, of tensors that are sharded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from shardcore.diagnose.places import warning
+from shardcore.diagnose.values import LARGE_BYTES
+from shardcore.errors import Diagnostic
+from shardcore.units import format_bytes
+
+if TYPE_CHECKING:
+    from shardcore.costs import CollectiveCost
+    from shardcore.partition.partitioned import Partitioned
+
+_WAYS_OUT = {
+    "dynamic_slice": "shard a dim that is not sliced: layers that a loop takes one by one are "
+    "gathered as a whole, their other dims are not",
+    "dynamic_update_slice": "shard a dim that is not updated in part",
+    "fft": "shard the dims that are not transformed",
+    "convolution": "shard the batch, or the features by whole groups",
+    "sort": "shard a dim that is not sorted",
+}
+"""What to do about ops by their names."""
+
+_MIX = frozenset(
+    {
+        *_WAYS_OUT,
+        "cholesky",
+        "concatenate",
+        "gather",
+        "pad",
+        "reduce_window",
+        "reverse",
+        "scatter",
+        "select_and_scatter",
+        "slice",
+        "top_k",
+        "triangular_solve",
+    }
+)
+"""Ops whose results may need other elements along a dim than those at the same index.
+
+What is gathered for others is what their results need."""
+
+
+def is_for_whole_op(local: Partitioned, row: CollectiveCost) -> bool:
+    """Whether ``row`` gathers an operand of an op that every device of ``local`` computes whole."""
+    if row.kind != "all_gather" or row.cause_op is None:
+        return False
+    return _name(row) in _MIX and local.is_whole(row.cause_op)
+
+
+def _name(row: CollectiveCost) -> str:
+    return (row.cause or "").partition(".")[2]
+
+
+def computed_whole(local: Partitioned) -> Iterator[Diagnostic]:
+    """Warnings about ops for which large operands are gathered, the largest first."""
+    largest: dict[int, CollectiveCost] = {}
+    for row in local.collectives:
+        if row.cause_op is None or row.rematerializes or not is_for_whole_op(local, row):
+            continue
+        op = local.origin.original(row.cause_op)
+        if row.total_bytes > largest.setdefault(op, row).total_bytes:
+            largest[op] = row
+    found = [row for row in largest.values() if row.total_bytes >= LARGE_BYTES]
+    for row in sorted(found, key=lambda row: -row.total_bytes):
+        name = _name(row)
+        sides = sorted(row.why.sides, key=lambda side: side.number != row.moved)
+        value = sides[0].value if sides else "an operand"
+        times = f", {row.count} times" if row.count > 1 else ""
+        message = (
+            f"every device computes all of this {name}: XLA gathers {value} of "
+            f"{format_bytes(row.bytes)}{times}, since it cannot compute it on these shards"
+        )
+        other = _WAYS_OUT.get(name, "shard other dims")
+        hint = f"{other}; or compute it on shards in a jax.shard_map"
+        yield warning("computed-whole", message, hint, value, row.cause_location or row.location)
