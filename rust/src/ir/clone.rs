@@ -27,7 +27,10 @@ impl Program {
         if let Some(payload) = self.payload(op).cloned() {
             self.ops[clone].payload = self.payloads.push(payload);
         }
-        self.op_rules.set(clone, self.op_rules.get(op));
+        if self.op_rules.set(clone, self.op_rules.get(op)) && !self.op_rules.is_own(op) {
+            // The printer writes rules that propagation has left by itself.
+            self.printing.flags[clone].set(OpFlags::ATTRS_CHANGED);
+        }
         if !self.no_result_shardings.is_empty() {
             if let Some(shardings) = self.no_result_shardings.get(&op).cloned() {
                 self.no_result_shardings.insert(clone, shardings);
