@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +18,7 @@ MOST_UNDOS = 1000
 Edited: TypeAlias = "dict[Target, TensorSharding | None]"
 """The shardings that targets got, ``None`` where an annotation was removed."""
 
-Change: TypeAlias = "dict[Target, TensorSharding | EllipsisType | None]"
+Change: TypeAlias = "Mapping[Target, TensorSharding | EllipsisType | None]"
 """What targets get: as :data:`Edited`, ``...`` for what the program came with."""
 
 Step: TypeAlias = "tuple[Change, bool]"
@@ -30,7 +31,9 @@ class Edits:
     An edit takes time and memory for what it edits, not for what was edited before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_annotated: Callable[[Target], bool]) -> None:
+        """No edits of a program, of which ``is_annotated`` says what it came with."""
+        self._is_annotated = is_annotated
         self.now: Edited = {}
         self.are_plain = True
         """Whether each edit is valid by itself, whatever the others are."""
@@ -38,7 +41,7 @@ class Edits:
         """Another number after each change."""
         self.steps: deque[Step] = deque(maxlen=MOST_UNDOS)
 
-    def apply(self, edited: Change, *, are_plain: bool) -> None:
+    def apply(self, edited: Edited, *, are_plain: bool) -> None:
         """Edit the targets of ``edited``."""
         # If this is interrupted, a step back still leads to what was before.
         self.steps.append(
@@ -48,16 +51,18 @@ class Edits:
         self._update(edited)
         self.version += 1
 
-    def after(self, edited: Change) -> Edited:
+    def after(self, edited: Edited) -> Edited:
         """What would be edited after ``edited``."""
-        twin = Edits()
+        twin = Edits(self._is_annotated)
         twin.now = {**self.now}
         twin._update(edited)
         return twin.now
 
     def _update(self, edited: Change) -> None:
         for target, sharding in edited.items():
-            if sharding is ...:
+            # Where the program came without an annotation, removing one takes back an edit.
+            is_back = sharding is None and target in self.now and not self._is_annotated(target)
+            if sharding is ... or is_back:
                 self.now.pop(target, None)
             else:
                 self.now[target] = sharding
@@ -80,7 +85,7 @@ class Edits:
 
     def copy(self) -> Edits:
         """Edits equal to these, with the same steps, which are changed on their own."""
-        twin = Edits()
+        twin = Edits(self._is_annotated)
         twin.now, twin.are_plain, twin.version = {**self.now}, self.are_plain, self.version
         twin.steps.extend(self.steps)
         return twin

@@ -19,7 +19,7 @@ from shardcore._core import (
 )
 from shardcore.bounded import shown
 from shardcore.errors import ShardcoreError
-from shardcore.session.edits import Change, Edited, Edits
+from shardcore.session.edits import Edited, Edits
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.pickled import pickled
 from shardcore.session.remembered import Remembered
@@ -104,7 +104,7 @@ class Session:
         self._options = options
         self._wrap = wrap
         self._key = uuid.uuid4().hex
-        self._edits = Edits()
+        self._edits = Edits(self._targets.is_annotated)
         self._made: tuple[int, AnnotatedProgram] | None = None
         """The program as it was annotated at a version of the edits."""
         self._completed: tuple[AnnotatedProgram, int, Result] | None = None
@@ -309,7 +309,7 @@ class Session:
         return self._key, str(module), module.shardy, self._options
 
     def _merged(self, edit: Edit) -> Edited:
-        return self._edits.after(self._change_of(self._read(edit)))
+        return self._edits.after(self._read(edit))
 
     def _propagate(self, edits: Edited) -> Result:
         return self._with(edits).propagate(**self._options)
@@ -388,19 +388,10 @@ class Session:
         # Another thread may edit meanwhile.
         return [(target, name(target), sharding) for target, sharding in tuple(edits.items())]
 
-    def _change_of(self, edited: Edited) -> Change:
-        """``edited``, where removing what the program came without takes back the edit."""
-        now, is_annotated = self._edits.now, self._targets.is_annotated
-        return {
-            target: ... if edit is None and target in now and not is_annotated(target) else edit
-            for target, edit in edited.items()
-        }
-
-    def _change(self, changed: Edited) -> None:
-        """Apply ``changed``; if it is refused, nothing changes."""
-        edits, edited = self._edits, self._change_of(changed)
-        added = {target: edit for target, edit in edited.items() if edit is not ...}
-        if edits.are_plain and self._program.are_plain(self._listed(added)):
+    def _change(self, edited: Edited) -> None:
+        """Apply ``edited``; if it is refused, nothing changes."""
+        edits = self._edits
+        if edits.are_plain and self._program.are_plain(self._listed(edited)):
             # The program with all edits is made when somebody asks for it.
             edits.apply(edited, are_plain=True)
             return
