@@ -5,6 +5,9 @@ use super::shapes::padded_type;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{ConstantValue, NewOp, Program};
 
+/// The most elements of a padded list, which a mesh of many devices makes as long as it likes.
+const MAX_ELEMENTS: usize = 1 << 20;
+
 impl Conversion {
     /// Pads the constant `op`; false, and nothing is done, if its elements cannot be read.
     pub(super) fn pad_constant(&mut self, program: &mut Program, op: OpId) -> bool {
@@ -52,14 +55,21 @@ fn splat_of(text: &str) -> Option<&str> {
 
 /// `list`, nested lists of a tensor of shape `old`, with `zero` where a tensor of shape `new` has more elements.
 fn padded_list(list: &str, old: &[i64], new: &[i64], zero: &str) -> Option<String> {
+    if num_elements(new)? > MAX_ELEMENTS {
+        return None;
+    }
     let elements = elements_of(list)?;
-    let count: i64 = old.iter().product();
-    if usize::try_from(count).ok()? != elements.len() || old.len() != new.len() {
+    if num_elements(old)? != elements.len() || old.len() != new.len() {
         return None;
     }
     let mut text = String::with_capacity(2 * list.len());
     write_list(&mut text, &elements, (old, new), zero);
     Some(text)
+}
+
+/// The number of elements of a tensor of this shape.
+fn num_elements(shape: &[i64]) -> Option<usize> {
+    shape.iter().try_fold(1_usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?))
 }
 
 /// The elements of nested lists of numbers, in order; `None` if there is anything else.
@@ -100,6 +110,8 @@ mod tests {
         assert_eq!(square, "[[1, 2, 0, 0], [3, 4, 0, 0], [0, 0, 0, 0]]");
         assert_eq!(padded("\"0x00\"", &[3], &[4]), None);
         assert_eq!(padded("[1, 2]", &[3], &[4]), None);
+        assert_eq!(padded("[1, 2, 3]", &[3], &[1 << 40]), None);
+        assert_eq!(padded("[1, 2, 3]", &[3], &[1 << 40, 1 << 40]), None);
     }
 
     #[test]
