@@ -21,9 +21,24 @@ from shardcore.errors import Diagnostic, ParseError
 MAGIC = b"ML\xefR"
 """The first bytes of MLIR bytecode."""
 
+SECONDS, SECONDS_PER_MB = 60, 10
+"""How long jaxlib may take: some ten times what the largest programs take."""
+
+BYTES, BYTES_PER_BYTE = 4 << 30, 512
+"""How much memory jaxlib may take, some seven times what the largest programs take.
+
+A damaged length makes it reserve what the length says.
+"""
+
 _RUN = """\
 import json, runpy, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[3]), int(sys.argv[3])))
+except (ImportError, OSError, ValueError):
+    pass  # There are no such limits, or there are lower ones.
 sys.path[:] = json.loads(sys.argv[2])
+del sys.argv[2:4]
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
 """The program of the other process, which first takes over the search path of this one."""
@@ -61,11 +76,21 @@ class Converted(NamedTuple):
 
 
 def converted(program: Path, data: bytes, *arguments: str) -> Converted:
-    """Run the Python file ``program``, which imports jaxlib, on ``data`` in another process."""
+    """Run the Python file ``program``, which imports jaxlib, on ``data`` in another process.
+
+    The process has bounded time and memory, since damaged data may lead jaxlib astray.
+    """
     # Isolated (`-I`): modules come neither from the working directory nor from the environment of
     # the user, except packages that this process can import too.
-    command = [sys.executable, "-I", "-c", _RUN, str(program), json.dumps(_paths()), *arguments]
-    done = subprocess.run(command, input=data, capture_output=True)
+    memory = str(BYTES + BYTES_PER_BYTE * len(data))
+    before = [sys.executable, "-I", "-c", _RUN, str(program), json.dumps(_paths()), memory]
+    seconds = SECONDS + SECONDS_PER_MB * len(data) / 1e6
+    try:
+        done = subprocess.run(
+            [*before, *arguments], input=data, capture_output=True, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        return Converted(None, False, f"it did not end within {seconds:.0f} s")
     if done.returncode == 0:
         return Converted(done.stdout.decode(), False, "")
     return Converted(None, done.returncode == NO_JAXLIB, _reason(done))

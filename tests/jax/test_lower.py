@@ -23,7 +23,7 @@ import shardcore
 import shardcore.jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from shardcore import LoweringError, Mesh, ParseError, PropagationError, ShardcoreError
+from shardcore import LoweringError, Mesh, ParseError, PropagationError, ShardcoreError, bytecode
 from shardcore.jax import JaxResult, Lowered, lower, partition_spec
 from shardcore.jax.mistakes import CODES
 
@@ -262,6 +262,22 @@ def test_damaged_bytecode_is_a_mistake_and_no_crash(capfd: pytest.CaptureFixture
     assert caught.value.code == "bytecode"
     assert caught.value.hint
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_reader_that_does_not_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bytecode, "SECONDS", 0.5)
+    endless = tmp_path / "endless.py"
+    endless.write_text("while True: pass")
+    assert bytecode.converted(endless, b"").reason == "it did not end within 0 s"
+    monkeypatch.undo()
+    monkeypatch.setattr(bytecode, "BYTES", 1 << 28)
+    greedy = tmp_path / "greedy.py"
+    greedy.write_text("bytes(1 << 30)")
+    found = bytecode.converted(greedy, b"")
+    assert found.text is None
+    assert found.reason == "it gave up"
 
 
 def test_bytecode_without_jaxlib_says_what_to_install(tmp_path: Path) -> None:
