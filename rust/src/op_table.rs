@@ -81,7 +81,7 @@ fn padding(name: &str) -> Option<&'static str> {
         Some(ShapeRule::FromShardings) => Some("as sharded"),
         Some(ShapeRule::Operands | ShapeRule::Operand(_)) => Some("as operands"),
         Some(ShapeRule::Elementwise) => Some("elementwise"),
-        Some(ShapeRule::Attributes(_)) => Some("own shapes"),
+        Some(ShapeRule::Attributes(_) | ShapeRule::Own) => Some("own shapes"),
         Some(ShapeRule::Fixed) => Some("true size"),
         None => name.starts_with("stablehlo.").then_some("true size"),
     }

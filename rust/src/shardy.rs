@@ -146,6 +146,7 @@ changes! {
         StablehloAxisRefs = "Replica groups by mesh axes that `sdy-convert-global-to-local` makes have axes of `stablehlo`, of which those that are parts of one are merged.";
         NoCasts = "`sdy-pad-for-divisibility` leaves no casts: it refuses programs in which they would be left.";
         PaddedCollectives = "`sdy-pad-for-divisibility` pads what `sdy.reduce_scatter`, `sdy.all_to_all`, `sdy.all_reduce`, `stablehlo.pad` and `stablehlo.convolution` work on, and knows padding of zeros through collectives.";
+        PaddedLoops = "`sdy-pad-for-divisibility` pads loops and whole slices of gathers, and lets reductions see their initial value in place of padding.";
         ShardedMasks = "Masks that `sdy-pad-for-divisibility` makes have the shardings of the values they mask.";
     }
 }

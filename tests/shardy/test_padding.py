@@ -16,6 +16,10 @@ SLICED = '%0 = sdy.all_slice [{"y"}] %a out_sharding=<@mesh, [{"y"}]> : tensor<7
 T7 = "tensor<7xf32>"
 ZERO = "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
 
+BODY = (
+    "({\n^bb0(%s: tensor<f32>, %t: tensor<f32>):\n%c = stablehlo.maximum %s, %t : tensor<f32>\n"
+    "stablehlo.return %c : tensor<f32>\n})"
+)
 # Ops after SLICED, and the type of %r.
 BODIES = {
     "nothing": (f"%r = sdy.reshard %0 <@mesh, [{{}}]> : {T7}", T7),
@@ -52,6 +56,15 @@ BODIES = {
     "generic form": (f'%r = "stablehlo.negate"(%0) {BY_Y} : ({T7}) -> {T7}', T7),
     "custom call": (f"%r = stablehlo.custom_call @f(%0) {BY_Y} : ({T7}) -> {T7}", T7),
     "other dialect": (f"%r = chlo.square %0 {BY_Y} : {T7} -> {T7}", T7),
+    "scatter": (
+        "%i = stablehlo.constant dense<[[6],[7]]> : tensor<2x1xi32>\n"
+        "%u = stablehlo.constant dense<9.0> : tensor<2xf32>\n"
+        '%1 = "stablehlo.scatter"(%0, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<'
+        "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> "
+        f"{BODY} {BY_Y} : ({T7}, tensor<2x1xi32>, tensor<2xf32>) -> {T7}\n"
+        f"%r = stablehlo.negate %1 {BY_Y} : {T7}",
+        T7,
+    ),
     "concatenate": (
         f"%r = stablehlo.concatenate %0, %a, dim = 0 : ({T7}, {T7}) -> tensor<14xf32>",
         "tensor<14xf32>",
@@ -218,7 +231,7 @@ LATER = {
 LEAVES_CASTS = {
     *("nothing", "sharded", "unsharded", "from reshard", "broadcast", "compare and select"),
     *("transpose", "generic form", "custom call", "other dialect", "concatenate", "clamp"),
-    *("barrier", "slices", "two dims"),
+    *("barrier", "slices", "two dims", "scatter"),
 }
 if reference.IS_NEW:
     # The later version dies on pads that have no sharding.
@@ -228,10 +241,6 @@ if reference.IS_NEW:
         for name, (body, ty) in LATER.items()
     }
 
-BODY = (
-    "({\n^bb0(%s: tensor<f32>, %t: tensor<f32>):\n%c = stablehlo.maximum %s, %t : tensor<f32>\n"
-    "stablehlo.return %c : tensor<f32>\n})"
-)
 # Ops after SLICED which the reference refuses, or pads so that the result changes.
 TRUE_SIZE = {
     "constant": (f"%r = stablehlo.constant {BY_Y} dense<1.0> : {T7}", T7),
@@ -245,15 +254,6 @@ TRUE_SIZE = {
         "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
         f"slice_sizes = array<i64: 1>}}> : ({T7}, tensor<2x1xi32>) -> tensor<2xf32>",
         "tensor<2xf32>",
-    ),
-    "scatter": (
-        "%i = stablehlo.constant dense<[[6],[7]]> : tensor<2x1xi32>\n"
-        "%u = stablehlo.constant dense<9.0> : tensor<2xf32>\n"
-        '%1 = "stablehlo.scatter"(%0, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<'
-        "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> "
-        f"{BODY} {BY_Y} : ({T7}, tensor<2x1xi32>, tensor<2xf32>) -> {T7}\n"
-        f"%r = stablehlo.negate %1 {BY_Y} : {T7}",
-        T7,
     ),
     "sort": (
         '%1 = "stablehlo.sort"(%0) <{dimension = 0 : i64}> ({\n'

@@ -10,6 +10,7 @@
 //! | `sdy.all_gather` | gathered dims are sliced to their size |
 //! | `stablehlo.slice` | its limits grow |
 //! | `stablehlo.dot_general` | padding along contracting dims is masked |
+//! | `stablehlo.case`, `stablehlo.if`, `stablehlo.while` | padded if what their regions return is padded alike |
 //! | those with a [`ShapeRule`] | result types are derived anew from operands and shardings |
 //! | others of `stablehlo` | they run on tensors of their true sizes, see [`true_size`] |
 //!
@@ -21,8 +22,11 @@
 
 mod collectives;
 mod constants;
+mod control_flow;
 mod conversion;
+mod indexing;
 mod mask;
+mod reductions;
 mod shapes;
 mod true_size;
 mod windows;
@@ -36,7 +40,7 @@ pub use constants::padded_constant;
 use conversion::{Conversion, Padding};
 use shapes::{dot_dims, padded_results};
 pub use shapes::{padded_type, ShapeRule};
-use true_size::is_exact_on_padding;
+use true_size::{is_exact_on_padding, is_padded_where_exact};
 
 /// Runs the pass on each function of the module.
 pub fn run_on_module(program: &mut Program) {
@@ -117,9 +121,16 @@ impl Conversion {
         if values.into_iter().all(|value| self.is_even(program, value)) {
             return;
         }
+        let pads_loops = program.shardy().has(Change::PaddedLoops);
         let is_padded = match kind {
             OpKind::AllGather => self.pad_all_gather(program, op),
             OpKind::AllToAll => self.pad_all_to_all(program, op),
+            OpKind::Case | OpKind::If => self.pad_branching(program, op),
+            OpKind::While if pads_loops => self.pad_loop(program, op),
+            OpKind::StablehloReturn => self.pad_return(program, op),
+            OpKind::Reduce if pads_loops => self.pad_reduce(program, op),
+            OpKind::Gather => self.pad_gather(program, op),
+            OpKind::Scatter => self.pad_scatter(program, op).is_some(),
             OpKind::Convolution if pads_more => self.pad_convolution(program, op).is_some(),
             OpKind::Pad if pads_more => self.pad_pad(program, op).is_some(),
             OpKind::Constant | OpKind::SdyConstant if pads_constants => {
@@ -134,9 +145,10 @@ impl Conversion {
         };
         let types: Vec<TypeId> =
             operands.iter().map(|&value| self.original_type(program, value)).collect();
-        if !is_padded {
+        let is_exact = is_padded && is_exact_on_padding(program, op, &types);
+        if !is_exact && (!is_padded || is_padded_where_exact(kind)) {
             self.keep_true_size(program, op, &operands);
-        } else if !is_exact_on_padding(program, op, &types) {
+        } else if !is_exact {
             self.at_risk.push((op, operands));
         }
     }

@@ -2,8 +2,9 @@
 
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
-use crate::mlir::op_attribute;
+use crate::mlir::{op_attribute, op_attributes};
 use crate::stablehlo::dims::DotDims;
+use crate::stablehlo::windows::{DilationNames, WindowLists, REDUCTION};
 
 /// The sizes of the dims of a tensor, where they are known.
 pub type Shape = Vec<Option<i64>>;
@@ -35,7 +36,7 @@ fn shape_of(program: &Program, ty: TypeId) -> Option<&Shape> {
     }
 }
 
-fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> {
+pub(super) fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> {
     op_attribute(program, op, name)?.as_ints()
 }
 
@@ -52,6 +53,8 @@ pub enum ShapeRule {
     Elementwise,
     /// From operands and attributes.
     Attributes(fn(&Program, OpId, &[&Shape]) -> Option<Vec<Shape>>),
+    /// By what converts the op.
+    Own,
     /// They cannot change: the elements are an attribute of the op.
     Fixed,
 }
@@ -60,8 +63,11 @@ impl ShapeRule {
     /// The rule for ops called `name`; `None` if they are not padded.
     pub fn of(name: &str) -> Option<Self> {
         let rule = match OpKind::from_name(name) {
-            OpKind::Iota | OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Reshape => {
+            OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Iota | OpKind::Reshape => {
                 Self::FromShardings
+            }
+            OpKind::Case | OpKind::Convolution | OpKind::Gather | OpKind::If | OpKind::While => {
+                Self::Own
             }
             OpKind::Constant => Self::Fixed,
             OpKind::AllGather
@@ -70,13 +76,15 @@ impl ShapeRule {
             | OpKind::CollectivePermute
             | OpKind::OptimizationBarrier
             | OpKind::ReplicatedToUnreduced
-            | OpKind::ShardedToUnreduced => Self::Operands,
+            | OpKind::ShardedToUnreduced
+            | OpKind::Sort => Self::Operands,
             OpKind::Transpose => Self::Attributes(transpose),
             OpKind::Concatenate => Self::Attributes(concatenate),
             OpKind::Pad => Self::Attributes(pad),
             OpKind::Slice => Self::Attributes(slice),
             OpKind::DynamicSlice => Self::Attributes(dynamic_slice),
-            OpKind::DynamicUpdateSlice => Self::Operand(0),
+            OpKind::DynamicUpdateSlice | OpKind::SelectAndScatter => Self::Operand(0),
+            OpKind::ReduceWindow => Self::Attributes(reduce_window),
             OpKind::Dot | OpKind::DotGeneral => Self::Attributes(dot),
             OpKind::Reduce => Self::Attributes(reduce),
             _ => return Self::of_other(name),
@@ -85,7 +93,8 @@ impl ShapeRule {
     }
     fn of_other(name: &str) -> Option<Self> {
         match name {
-            "stablehlo.convert" => Some(Self::FromShardings),
+            "stablehlo.bitcast_convert" | "stablehlo.convert" => Some(Self::FromShardings),
+            "stablehlo.map" => Some(Self::Elementwise),
             "stablehlo.reverse" | "stablehlo.cholesky" => Some(Self::Operand(0)),
             "stablehlo.triangular_solve" => Some(Self::Operand(1)),
             "stablehlo.fft" => Some(Self::Attributes(fft)),
@@ -138,7 +147,7 @@ fn infer(program: &Program, op: OpId, rule: ShapeRule, operands: &[ValueId]) -> 
         ShapeRule::Operand(index) => alike(&shapes, index),
         ShapeRule::Elementwise => elementwise(&shapes),
         ShapeRule::Attributes(shapes_of) => shapes_of(program, op, &shapes),
-        ShapeRule::Fixed | ShapeRule::FromShardings => None,
+        ShapeRule::Fixed | ShapeRule::FromShardings | ShapeRule::Own => None,
     }
 }
 
@@ -196,6 +205,22 @@ fn slice(program: &Program, op: OpId, _: &[&Shape]) -> Option<Vec<Shape>> {
         (stride > 0).then(|| Some((limit - start + stride - 1) / stride))
     };
     Some(vec![starts.into_iter().zip(limits).zip(strides).map(size).collect::<Option<_>>()?])
+}
+
+/// The windows of `op`, whose dilations have these names.
+pub fn windows(program: &Program, op: OpId, dilations: DilationNames) -> Option<WindowLists> {
+    let attributes = op_attributes(program, op);
+    let find = |name: &str| attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+    WindowLists::read(find, dilations)
+}
+
+fn reduce_window(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let windows = windows(program, op, REDUCTION)?;
+    let inputs = &shapes[..shapes.len() / 2];
+    let first = inputs.first()?;
+    let size = |(dim, &size): (usize, &Option<i64>)| windows.dim(dim)?.num_windows(size).map(Some);
+    let result = first.iter().enumerate().map(size).collect::<Option<Shape>>()?;
+    inputs.iter().all(|shape| shape == first).then(|| vec![result; inputs.len()])
 }
 
 fn fft(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
@@ -270,6 +295,10 @@ fn fits(program: &Program, op: OpId, operand: Option<TypeId>, result: Option<Typ
             count(operand) == count(result)
         }
         _ if program.op_name(op) == "stablehlo.convert" => operand == result,
+        // The parts of wider elements are one dim more.
+        _ if program.op_name(op) == "stablehlo.bitcast_convert" => {
+            operand.iter().zip(result).all(|(old, new)| old == new)
+        }
         _ => true,
     }
 }

@@ -1,16 +1,18 @@
 //! Runs ops on tensors of their true sizes: operands are sliced back, and results padded with zeros.
 //!
-//! Ops whose padded form is not known, or would be invalid, run in this way: gathers, convolutions, windows,
-//! sorts, loops, constants. Shardy refuses these programs or makes invalid ones, and those whose inputs and
+//! Ops whose padded form is not known, or would be invalid or wrong, run in this way: gathers, scatters, windows and
+//! sorts along padded dims; constants. Shardy refuses these programs or makes invalid ones, and those whose inputs and
 //! outputs do not divide. In such a program every op keeps its meaning, so an op whose result depends on the
 //! padding (a maximum along a padded dim) runs in this way too, and every cast is a slice or a padding.
 //! Programs that Shardy pads are padded as it pads them.
 
 use super::conversion::{Conversion, Padding};
-use super::shapes::{padded_type, ShapeRule};
+use super::shapes::{padded_type, windows, ShapeRule};
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
+use crate::shardy::Change;
+use crate::stablehlo::windows::{WindowLists, REDUCTION, SELECTION};
 
 impl Conversion {
     /// Gives `op` operands and results of their true sizes; `operands` are those it had before padding.
@@ -96,51 +98,74 @@ fn replace_cast(program: &mut Program, op: OpId) {
     program.erase_op(op);
 }
 
+/// Whether ops of this kind are padded only where their results do not depend on the padding.
+pub(super) fn is_padded_where_exact(kind: OpKind) -> bool {
+    matches!(kind, OpKind::ReduceWindow | OpKind::SelectAndScatter | OpKind::Sort)
+}
+
 /// Whether the elements of the results of `op`, whose operands were padded from these types, do not depend on
 /// the padding.
 pub(super) fn is_exact_on_padding(program: &Program, op: OpId, true_types: &[TypeId]) -> bool {
-    let Some(mixed) = mixed_dims(program, op, true_types) else { return false };
-    program.operands(op).zip(true_types).all(|(value, &ty)| {
+    program.operands(op).zip(true_types).enumerate().all(|(index, (value, &ty))| {
+        let Some(mixed) = mixed_dims(program, op, index, true_types) else { return false };
         let shapes = (program.types()[ty].static_shape(), program.value_type(value).static_shape());
         let (Some(old), Some(new)) = shapes else { return true };
         mixed.iter().all(|&dim| old.get(dim) == new.get(dim))
     })
 }
 
-/// The dims along which a result of `op` depends on elements at other indices; `None` if all do.
-fn mixed_dims(program: &Program, op: OpId, true_types: &[TypeId]) -> Option<Vec<usize>> {
+/// The dims of operand `index` along which a result of `op` depends on elements at other indices; `None` if all do.
+fn mixed_dims(
+    program: &Program,
+    op: OpId,
+    index: usize,
+    true_types: &[TypeId],
+) -> Option<Vec<usize>> {
     let name = program.op_name(op);
     let list = |name| op_attribute(program, op, name)?.as_ints();
+    let rank = program.types()[*true_types.get(index)?].rank()?;
     let dims: Vec<i64> = match program.kind(op) {
         OpKind::AllGather
         | OpKind::AllReduce
         | OpKind::AllSlice
         | OpKind::AllToAll
+        | OpKind::Case
         | OpKind::CollectivePermute
         | OpKind::Constant
         | OpKind::Dot
         | OpKind::DotGeneral
+        | OpKind::Gather
+        | OpKind::If
         | OpKind::Iota
         | OpKind::OptimizationBarrier
         | OpKind::ReplicatedToUnreduced
+        | OpKind::Scatter
         | OpKind::SdyConstant
         | OpKind::ShardedToUnreduced
         | OpKind::Slice
-        | OpKind::Transpose => Vec::new(),
+        | OpKind::StablehloReturn
+        | OpKind::Transpose
+        | OpKind::While => Vec::new(),
+        // Elsewhere it sees its initial value.
+        OpKind::Reduce if program.shardy().has(Change::PaddedLoops) => Vec::new(),
         OpKind::Reduce => list("dimensions")?,
-        OpKind::Concatenate => vec![op_attribute(program, op, "dimension")?.as_int()?],
+        OpKind::Concatenate | OpKind::Sort => {
+            vec![op_attribute(program, op, "dimension")?.as_int()?]
+        }
         OpKind::Pad => {
             let lists =
                 [list("edge_padding_low")?, list("edge_padding_high")?, list("interior_padding")?];
             let is_padded = |dim: &usize| lists.iter().any(|list| list[*dim] != 0);
             (0..lists[0].len()).filter(is_padded).map(|dim| dim as i64).collect()
         }
+        OpKind::ReduceWindow => return non_trivial(&windows(program, op, REDUCTION)?, rank),
+        OpKind::SelectAndScatter => return non_trivial(&windows(program, op, SELECTION)?, rank),
         // Dims of size 1 are repeated.
         OpKind::BroadcastInDim => {
             let shape = program.types()[*true_types.first()?].static_shape()?;
             (0..shape.len()).filter(|&dim| shape[dim] == 1).map(|dim| dim as i64).collect()
         }
-        _ if name == "stablehlo.convert" => Vec::new(),
+        _ if matches!(name, "stablehlo.bitcast_convert" | "stablehlo.convert") => Vec::new(),
         _ if name == "stablehlo.reverse" => list("dimensions")?,
         _ => match ShapeRule::of(name)? {
             ShapeRule::Elementwise => Vec::new(),
@@ -148,4 +173,15 @@ fn mixed_dims(program: &Program, op: OpId, true_types: &[TypeId]) -> Option<Vec<
         },
     };
     dims.into_iter().map(|dim| usize::try_from(dim).ok()).collect()
+}
+
+/// The dims that have windows of several elements, strides or padding.
+fn non_trivial(windows: &WindowLists, rank: usize) -> Option<Vec<usize>> {
+    let mut dims = Vec::new();
+    for dim in 0..rank {
+        if !windows.dim(dim)?.is_trivial() {
+            dims.push(dim);
+        }
+    }
+    Some(dims)
 }

@@ -2,12 +2,12 @@
 
 use super::conversion::{Conversion, Padding};
 use super::mask::with_padding;
-use super::shapes::padded_type;
+use super::shapes::{padded_type, windows};
 use crate::index::{OpId, ValueId};
 use crate::ir::{int_array, ConstantValue, NewOp, OpKind, Program};
-use crate::mlir::{op_attribute, op_attributes};
+use crate::mlir::op_attribute;
 use crate::stablehlo::dims::ConvDims;
-use crate::stablehlo::windows::{WindowDim, WindowLists, CONVOLUTION};
+use crate::stablehlo::windows::{WindowDim, CONVOLUTION};
 
 impl Conversion {
     /// Pads the pad `op` at its high ends, so that its result has the padded size. Where that removes elements at the high
@@ -111,8 +111,8 @@ impl Conversion {
     }
 }
 
-/// The padding that a pad with `value` makes, if that is known.
-fn constant_padding(program: &Program, value: ValueId) -> Option<Padding> {
+/// The padding that `value` makes, if that is known.
+pub(super) fn constant_padding(program: &Program, value: ValueId) -> Option<Padding> {
     let op = program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Constant)?;
     match program.constant_value(op) {
         ConstantValue::Splat(bits) if bits << 1 == 0 => Some(Padding::Zeros),
@@ -139,10 +139,7 @@ fn inferred_shape(
     if lhs[dims.input_feature] != rhs[dims.kernel_input_feature] * features {
         return None;
     }
-    let attributes = op_attributes(program, op);
-    let value =
-        |name: &str| attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
-    let lists = WindowLists::read(value, CONVOLUTION)?;
+    let lists = windows(program, op, CONVOLUTION)?;
     let window =
         |(at, &dim): (usize, &usize)| Some(WindowDim { size: Some(rhs[dim]), ..lists.dim(at)? });
     let mut shape = vec![0; lhs.len()];
