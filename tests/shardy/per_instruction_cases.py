@@ -117,6 +117,28 @@ CASES = {
         " : (tensor<6x32xf32>, tensor<f32>) -> tensor<32xf32>\n  return %a : tensor<6x32xf32>"
     ),
     "uneven dims": UNEVEN,
+    # Padded to a multiple of the shards before and after.
+    "an uneven reshard": """sdy.mesh @mesh = <["x"=2, "y"=3]>
+func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (
+    tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) {
+  %0 = sdy.reshard %a <@mesh, [{"y"}, {}]> : tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}""",
+    "uneven values of a case in a case": """sdy.mesh @mesh = <["y"=3]>
+func.func @main(%c: tensor<i32>, %a: tensor<1x16xf32>) -> (
+    tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
+  %0 = "stablehlo.case"(%c) ({
+    %1 = sdy.reshard %a <@mesh, [{"y"}, {}]> : tensor<1x16xf32>
+    %2 = "stablehlo.case"(%c) ({
+      stablehlo.return %1 : tensor<1x16xf32>
+    }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>}
+      : (tensor<i32>) -> tensor<1x16xf32>
+    %3 = sdy.reshard %2 <@mesh, [{}, {"y"}]> : tensor<1x16xf32>
+    stablehlo.return %3 : tensor<1x16xf32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>}
+    : (tensor<i32>) -> tensor<1x16xf32>
+  return %0 : tensor<1x16xf32>
+}""",
 }
 FILTERS = [
     "dot,reshard",

@@ -223,6 +223,13 @@ CASES = {
         f"%r = stablehlo.bitcast_convert %a {per_value('y--')} : ({T}) -> tensor<7x4x4xi8>",
         ("tensor<7x4x4xi8>", "y--"),
     ),
+    "batch_norm_inference": Case(
+        {"a": (T, "y-"), "s": ("tensor<4xf32>", "-")},
+        '%r = "stablehlo.batch_norm_inference"(%a, %s, %s, %s, %s) <{epsilon = 1.0 : f32, '
+        f"feature_index = 1 : i64}}> {per_value('y-')} "
+        f": ({T}, {', '.join(['tensor<4xf32>'] * 4)}) -> {T}",
+        (T, "y-"),
+    ),
     "sum": reduction("add", "0.0", "0", ("tensor<5xf32>", "x")),
     "sum of all": reduction("add", "0.0", "0, 1", (SCALAR, "")),
     "maximum": reduction("maximum", "0xFF800000", "1", ("tensor<7xf32>", "y")),

@@ -19,6 +19,12 @@ PARTITION = [
     "canonicalize{enable-patterns=sdy-collective}",
 ]
 
+# Kinds of ops that Shardy lowers to programs that compute the same.
+PER_INSTRUCTION = (
+    "builtin.module(sdy-per-instruction-partitioning{filter=add,multiply,subtract,dot,transpose,"
+    "broadcast,reshard,constant,abs,tanh,all_,select,negate,maximum,convert})"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -191,3 +197,12 @@ def _partition(rng: Random, before: str) -> Iterator[Task]:
     if rng.random() < 0.3:
         yield Task(before, reference.join_passes(["sdy-insert-func-call-reshards"]))
         yield Task(before, reference.join_passes([reference.PAD]))
+    if rng.random() < 0.5:
+        all_passes = [text.replace("FLAG", "true") for text in PARTITION]
+        yield Task(
+            reference.join_passes([inner, *all_passes]), reference.join_passes([reference.PAD])
+        )
+        if reference.IS_NEW:
+            full = "func.func(sdy-insert-explicit-reshards{enable-full-version=true})"
+            done = reference.join_passes([inner, full])
+            yield Task(done, PER_INSTRUCTION)

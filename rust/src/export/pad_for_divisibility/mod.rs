@@ -39,7 +39,7 @@ use crate::shardy::Change;
 pub use constants::padded_constant;
 use conversion::{Conversion, Padding};
 use shapes::{dot_dims, padded_results};
-pub use shapes::{padded_type, ShapeRule};
+pub use shapes::{padded_for_all, padded_type, ShapeRule};
 use true_size::{is_exact_on_padding, is_padded_where_exact};
 
 /// Runs the pass on each function of the module.

@@ -3,6 +3,7 @@
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
 use crate::mlir::{op_attribute, op_attributes};
+use crate::projection::gcd;
 use crate::stablehlo::dims::DotDims;
 use crate::stablehlo::windows::{DilationNames, WindowLists, REDUCTION};
 
@@ -11,15 +12,28 @@ pub type Shape = Vec<Option<i64>>;
 
 /// `ty` with each dim rounded up to a multiple of its number of shards; `ty` itself where a dim is dynamic, or would be too long.
 pub fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
+    padded_for_all(program, ty, &[sharding])
+}
+
+/// `ty` with each dim rounded up to a multiple of its number of shards in each of `shardings`; `ty` itself where a dim is
+/// dynamic, or would be too long.
+pub fn padded_for_all(program: &mut Program, ty: TypeId, shardings: &[ShardingId]) -> TypeId {
     let Some(shape) = program.types()[ty].static_shape() else { return ty };
-    let Some(sharding) = program.shardings().get(sharding) else { return ty };
-    let mesh = program.mesh(sharding.mesh);
+    let mut units = vec![1_i64; shape.len()];
+    for &sharding in shardings {
+        let Some(sharding) = program.shardings().get(sharding) else { continue };
+        let mesh = program.mesh(sharding.mesh);
+        for (unit, dim) in units.iter_mut().zip(&sharding.dims) {
+            let shards = crate::axis::total_size(&dim.axes, mesh).max(1);
+            let Some(common) = unit.checked_mul(shards / gcd(*unit, shards)) else { return ty };
+            *unit = common;
+        }
+    }
     let mut padded = shape.clone();
-    for (size, dim) in padded.iter_mut().zip(&sharding.dims) {
-        let shards = crate::axis::total_size(&dim.axes, mesh).max(1);
-        let rest = size.rem_euclid(shards);
+    for (size, unit) in padded.iter_mut().zip(units) {
+        let rest = size.rem_euclid(unit);
         if rest != 0 {
-            let Some(whole) = size.checked_add(shards - rest) else { return ty };
+            let Some(whole) = size.checked_add(unit - rest) else { return ty };
             *size = whole;
         }
     }
@@ -95,7 +109,10 @@ impl ShapeRule {
         match name {
             "stablehlo.bitcast_convert" | "stablehlo.convert" => Some(Self::FromShardings),
             "stablehlo.map" => Some(Self::Elementwise),
-            "stablehlo.reverse" | "stablehlo.cholesky" => Some(Self::Operand(0)),
+            "stablehlo.batch_norm_inference" => Some(Self::Attributes(batch_norm_inference)),
+            "stablehlo.reverse" | "stablehlo.cholesky" | "stablehlo.cross-replica-sum" => {
+                Some(Self::Operand(0))
+            }
             "stablehlo.triangular_solve" => Some(Self::Operand(1)),
             "stablehlo.fft" => Some(Self::Attributes(fft)),
             _ => {
@@ -212,6 +229,13 @@ pub fn windows(program: &Program, op: OpId, dilations: DilationNames) -> Option<
     let attributes = op_attributes(program, op);
     let find = |name: &str| attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
     WindowLists::read(find, dilations)
+}
+
+fn batch_norm_inference(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let (first, features) = shapes.split_first()?;
+    let dim = usize::try_from(op_attribute(program, op, "feature_index")?.as_int()?).ok()?;
+    let fits = |shape: &&Shape| shape[..] == first[dim..=dim];
+    (dim < first.len() && features.iter().all(fits)).then(|| vec![(*first).clone()])
 }
 
 fn reduce_window(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {

@@ -103,6 +103,14 @@ pub(super) fn is_padded_where_exact(kind: OpKind) -> bool {
     matches!(kind, OpKind::ReduceWindow | OpKind::SelectAndScatter | OpKind::Sort)
 }
 
+/// Ops whose results depend on elements at the same index only.
+const ALIKE: [&str; 4] = [
+    "stablehlo.batch_norm_inference",
+    "stablehlo.bitcast_convert",
+    "stablehlo.convert",
+    "stablehlo.cross-replica-sum",
+];
+
 /// Whether the elements of the results of `op`, whose operands were padded from these types, do not depend on
 /// the padding.
 pub(super) fn is_exact_on_padding(program: &Program, op: OpId, true_types: &[TypeId]) -> bool {
@@ -165,7 +173,7 @@ fn mixed_dims(
             let shape = program.types()[*true_types.first()?].static_shape()?;
             (0..shape.len()).filter(|&dim| shape[dim] == 1).map(|dim| dim as i64).collect()
         }
-        _ if matches!(name, "stablehlo.bitcast_convert" | "stablehlo.convert") => Vec::new(),
+        _ if ALIKE.contains(&name) => Vec::new(),
         _ if name == "stablehlo.reverse" => list("dimensions")?,
         _ => match ShapeRule::of(name)? {
             ShapeRule::Elementwise => Vec::new(),

@@ -1,6 +1,6 @@
 //! Pads operands to even shards, and cuts results back to what they are.
 
-use crate::export::pad_for_divisibility::padded_type;
+use crate::export::pad_for_divisibility::padded_for_all;
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Program};
 use crate::mlir::op_attribute;
@@ -25,22 +25,15 @@ pub(super) fn padded_types(
     let mut types = Vec::with_capacity(values.len());
     for (index, &value) in values.iter().enumerate() {
         let own = program.type_of(value);
-        let mut padded = padded_type(program, own, shardings[index]);
-        if is_reshard {
-            let other = padded_type(program, own, others[index]);
-            padded = larger(program, padded, other);
-        }
+        let all = if is_reshard {
+            &[shardings[index], others[index]][..]
+        } else {
+            &shardings[index..=index]
+        };
+        let padded = padded_for_all(program, own, all);
         types.push(Types { own, padded });
     }
     types
-}
-
-/// The type that has the larger size of `a` and `b` in each dim.
-fn larger(program: &mut Program, a: TypeId, b: TypeId) -> TypeId {
-    let shape = |ty: TypeId| program.types()[ty].static_shape();
-    let (Some(own), Some(other)) = (shape(a), shape(b)) else { return a };
-    let sizes: Vec<i64> = own.iter().zip(&other).map(|(&a, &b)| a.max(b)).collect();
-    program.tensor_type(&sizes, a)
 }
 
 /// `value`, an operand of `op`, padded: what it is a slice of, or with zeros.
