@@ -779,7 +779,8 @@ class Module:
         """Complete the shardings of all values, as Shardy's ``sdy-propagation-pipeline`` does.
 
         The module and its annotations stay as they were. If they are ``mhlo.sharding`` strings and
-        there is no mesh, they are first imported; see :func:`shardcore.import_hlo_shardings`.
+        there is no mesh, or if Shardy has exported them for XLA, they are first imported; see
+        :func:`shardcore.import_hlo_shardings`.
 
         Args:
             up_to_priority: stop after this user priority; all take part if not given.
@@ -1584,7 +1585,11 @@ class StrategySolution:
         """Number of rounds."""
 
 def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
-    """Return ``module`` with its ``mhlo.sharding`` strings as ``sdy`` shardings over ``mesh``.
+    """Return ``module``, lowered for XLA, with its shardings in ``sdy``.
+
+    What Shardy exported, ``xla.sdy.*`` frontend attributes and custom calls as in dumps of XLA,
+    becomes what it was: meshes, shardings, constraints, groups, barriers, sharding rules and manual
+    computations. Else ``mhlo.sharding`` strings become shardings over ``mesh``.
 
     Shardings of arguments, results and ops are converted; ``@Sharding`` calls become constraints,
     or members of sharding groups (``shard_as``, ``shard_like``); bodies between

@@ -7,6 +7,7 @@ A separate program, because jaxlib may crash its process on malformed input;
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from typing import Any
 
@@ -37,7 +38,7 @@ def main() -> int:
             module = hlo.hlo_module_from_text(data.decode())
             data = module.as_serialized_hlo_module_proto()
         computation = hlo.XlaComputation(_without_wrapper(data))
-        text = _jax.mlir.xla_computation_to_mlir_module(computation)
+        text = _plain(str(_jax.mlir.xla_computation_to_mlir_module(computation)), _jax.mlir)
     sys.stdout.buffer.write(str(text).encode())
     return 0
 
@@ -55,6 +56,195 @@ def _without_wrapper(data: bytes) -> bytes:
     inside = data[at : at + size]
     # The first field of a module is its name, which no module starts with that starts a line.
     return inside if len(inside) == size and inside[:1] == b"\n" else data
+
+
+def _plain(text: str, jax_mlir: Any) -> str:
+    """``text`` without ops of MHLO, which become custom calls, and with tuples flattened."""
+    has_mhlo = re.search(r"[ \"]mhlo\.\w+\"?\(", text) is not None
+    if "tuple<" not in text and not has_mhlo:
+        return text
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.allow_unregistered_dialects = True
+    context.load_all_available_dialects()
+    for dialect in (stablehlo, chlo, sdy):
+        dialect.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
+    with context:
+        module = ir.Module.parse(jax_mlir.mhlo_to_stablehlo(text) if has_mhlo else text)
+        _Flattening(ir).module(module)
+        return str(module.operation.get_asm(enable_debug_info=True))
+
+
+class _Flattening:
+    """Replaces tuples by their elements in a module of jaxlib's."""
+
+    DROPPED = ("operand_layouts", "output_operand_aliases", "result_layouts", "xla_shape")
+    """Attributes of custom calls that count values."""
+
+    def __init__(self, ir: Any) -> None:
+        self.ir = ir
+        self.elements: dict[Any, list[Any]] = {}
+        """The elements of each tuple, those of tuples in it one after the other."""
+        self.replaced: list[Any] = []
+
+    def module(self, module: Any) -> None:
+        """Flatten the functions of ``module``."""
+        for function in module.body.operations:
+            if function.operation.name == "func.func":
+                self.signature(function)
+                self.regions(function)
+        for op in reversed(self.replaced):
+            op.erase()
+
+    def signature(self, function: Any) -> None:
+        """Flatten the types and the attributes of the arguments and results of ``function``."""
+        ir, attributes = self.ir, function.operation.attributes
+        ty = ir.TypeAttr(attributes["function_type"]).value
+        flat = ir.FunctionType.get(self.types(ty.inputs), self.types(ty.results))
+        for name, types in (("arg_attrs", ty.inputs), ("res_attrs", ty.results)):
+            if name in attributes:
+                pairs = zip(types, ir.ArrayAttr(attributes[name]), strict=True)
+                rows = [row for own, attrs in pairs for row in self.rows(own, attrs)]
+                attributes[name] = ir.ArrayAttr.get(rows)
+        attributes["function_type"] = ir.TypeAttr.get(flat)
+
+    def rows(self, ty: Any, attributes: Any) -> list[Any]:
+        """The attributes of each element of a value of type ``ty``, which has ``attributes``."""
+        ir, count = self.ir, len(self.types([ty]))
+        if not isinstance(ty, ir.TupleType):
+            return [attributes]
+        own = _named(ir.DictAttr(attributes))
+        sharding = own.pop("mhlo.sharding", None)
+        parts = _parts(ir.StringAttr(sharding).value) if sharding is not None else []
+        if len(parts) == count:
+            rows = [{**own, "mhlo.sharding": ir.StringAttr.get(part)} for part in parts]
+        else:
+            rows = [own] * count
+        return [ir.DictAttr.get(row) for row in rows]
+
+    def types(self, types: Any) -> list[Any]:
+        """``types`` with those of the elements in place of each tuple."""
+        found = []
+        for ty in types:
+            if isinstance(ty, self.ir.TupleType):
+                tuple_type = self.ir.TupleType(ty)
+                found += self.types([tuple_type.get_type(i) for i in range(tuple_type.num_types)])
+            else:
+                found.append(ty)
+        return found
+
+    def values(self, values: Any) -> list[Any]:
+        """``values`` with the elements in place of each tuple."""
+        return [one for value in values for one in self.elements.get(value, [value])]
+
+    def regions(self, op: Any) -> None:
+        """Flatten the arguments of the blocks of ``op``, and the ops in them."""
+        for region in op.operation.regions:
+            for block in region.blocks:
+                self.arguments(block)
+                for inner in list(block.operations):
+                    self.op(inner.operation)
+
+    def arguments(self, block: Any) -> None:
+        """Flatten the arguments of ``block``."""
+        old = list(block.arguments)
+        if not any(isinstance(argument.type, self.ir.TupleType) for argument in old):
+            return
+        for argument in old:
+            types = self.types([argument.type])
+            new = [block.add_argument(ty, argument.location) for ty in types]
+            if isinstance(argument.type, self.ir.TupleType):
+                self.elements[argument] = new
+            else:
+                argument.replace_all_uses_with(new[0])
+        self.replaced += [_Argument(block, index) for index in range(len(old))]
+
+    def op(self, op: Any) -> None:
+        """Flatten ``op``, or note the elements of its result."""
+        operands = self.values(op.operands)
+        if op.name == "stablehlo.tuple":
+            self.elements[op.result] = operands
+            self.replaced.append(op)
+        elif op.name == "stablehlo.get_tuple_element":
+            index = self.ir.IntegerAttr(op.attributes["index"]).value
+            ty = self.ir.TupleType(op.operands[0].type)
+            start = len(self.types([ty.get_type(i) for i in range(index)]))
+            found = operands[start : start + len(self.types([ty.get_type(index)]))]
+            if isinstance(op.result.type, self.ir.TupleType):
+                self.elements[op.result] = found
+            else:
+                op.result.replace_all_uses_with(found[0])
+            self.replaced.append(op)
+        else:
+            results = self.types([result.type for result in op.results])
+            if len(results) != len(op.results) or operands != list(op.operands):
+                op = self.rebuilt(op, operands, results)
+            self.regions(op)
+
+    def rebuilt(self, op: Any, operands: list[Any], results: list[Any]) -> Any:
+        """``op`` with these operands and types of results, in its place."""
+        named = _named(op.attributes)
+        attributes = {name: attr for name, attr in named.items() if name not in self.DROPPED}
+        new = self.ir.Operation.create(
+            op.name,
+            results,
+            operands,
+            attributes,
+            regions=len(op.regions),
+            loc=op.location,
+            ip=self.ir.InsertionPoint(op),
+        )
+        for source, target in zip(op.regions, new.regions, strict=True):
+            for block in list(source.blocks):
+                block.append_to(target)
+        rest = list(new.results)
+        for result in op.results:
+            count = len(self.types([result.type]))
+            own, rest = rest[:count], rest[count:]
+            if isinstance(result.type, self.ir.TupleType):
+                self.elements[result] = own
+            else:
+                result.replace_all_uses_with(own[0])
+        self.replaced.append(op)
+        return new
+
+
+class _Argument:
+    """An argument of a block that is to be erased."""
+
+    def __init__(self, block: Any, index: int) -> None:
+        self.block, self.index = block, index
+
+    def erase(self) -> None:
+        """Erase it."""
+        self.block.erase_argument(self.index)
+
+
+def _named(attributes: Any) -> dict[str, Any]:
+    """``attributes``, which some versions of jaxlib iterate over by name, others by pair."""
+    pairs = (attributes[index] for index in range(len(attributes)))
+    return {pair.name: pair.attr for pair in pairs}
+
+
+def _parts(sharding: str) -> list[str]:
+    """The elements of a tuple's sharding, ``{{replicated}, {devices=[2]<=[2]}}``, in order."""
+    parts: list[str] = []
+    start = -1
+    for at, character in enumerate(sharding):
+        if character == "{":
+            start = at
+        elif character == "}":
+            if start >= 0:
+                parts.append(sharding[start : at + 1])
+            start = -1
+    return parts
 
 
 if __name__ == "__main__":

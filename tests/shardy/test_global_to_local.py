@@ -255,6 +255,16 @@ func.func @main(%a: tensor<0xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
     assert "tensor<0xf32>" in str(converted(text))
 
 
+def test_nothing_is_sent_of_tensors_without_elements() -> None:
+    text = """sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<0x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x":(1)2}]>}) -> tensor<0x8xf32> {
+  %0 = sdy.all_to_all [{"x":(1)2}: 1->0] %a out_sharding=<@mesh, [{"x":(1)2}, {}]> : tensor<0x8xf32>
+  %1 = sdy.all_gather [{"x":(1)2}, {}] %0 out_sharding=<@mesh, [{}, {}]> : tensor<0x8xf32>
+  return %1 : tensor<0x8xf32>
+}"""  # noqa: E501
+    assert "all_gather" not in str(converted(text))
+
+
 def test_initial_values_count_once() -> None:
     text = """sdy.mesh @mesh = <["y"=2]>
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) -> tensor<f32> {

@@ -56,6 +56,23 @@ pub fn parse_mesh(text: &str, base: u32) -> Result<Mesh> {
     Ok(mesh)
 }
 
+/// Parses meshes by name, `{mesh = #sdy.mesh<...>, other = #sdy.mesh<...>}`.
+pub fn parse_mesh_dictionary(text: &str, base: u32) -> Result<Vec<(String, Mesh)>> {
+    memory::ensure_for_text(text)?;
+    let mut cursor = Cursor::new(text, base);
+    cursor.expect("{")?;
+    let meshes = cursor.list("}", |cursor| {
+        let name = match cursor.word() {
+            Some((name, _)) => name.to_owned(),
+            None => cursor.string()?.0,
+        };
+        cursor.expect("=")?;
+        Ok((name, read_mesh(cursor)?))
+    })?;
+    cursor.finish()?;
+    Ok(meshes)
+}
+
 /// Reads and verifies a mesh.
 pub(super) fn read_mesh(cursor: &mut Cursor<'_>) -> Result<Mesh> {
     let wrapping = cursor.open("mesh");

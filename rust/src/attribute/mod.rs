@@ -41,7 +41,10 @@ pub use cursor::{is_no_token, names_itself, Cursor, Wrapping};
 pub use digit_groups::{parse_digit_groups, write_digit_groups};
 pub use form::{syntax_error, Form};
 pub use lone::LoneScope;
-pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
+pub use mesh::{
+    drop_default_device_ids, parse_mesh, parse_mesh_dictionary, verify_mesh, write_mesh,
+    MAX_DEVICES,
+};
 pub use problem::{Part, Problem};
 pub use propagation_edges::{
     last_step, parse_propagation_edges, verify_propagation_edges, write_propagation_edges,
@@ -53,8 +56,9 @@ pub use rule_check::{verify_rule, verify_rule_ranks, verify_rule_shapes};
 pub use rule_reader::{parse_lone_rule, parse_rule, read_rule, ReadRule};
 pub use scope::MeshScope;
 pub use sharding::{
-    parse_dim, parse_sharding, read_lone_sharding, read_sharding_per_value, write_dim,
-    write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
+    parse_dim, parse_sharding, parse_sharding_per_value, read_lone_sharding,
+    read_sharding_per_value, write_dim, write_sharding, write_sharding_of,
+    write_sharding_per_value, ReadSharding,
 };
 pub use sharding_rules::{not_maximal, rank_problem, verify_axes, verify_sharding};
 pub use too_new::too_new;

@@ -96,6 +96,16 @@ pub fn read_sharding_per_value(
     Ok(shardings)
 }
 
+/// Parses and verifies a list of shardings, see [`read_sharding_per_value`].
+pub fn parse_sharding_per_value(
+    text: &str,
+    base: u32,
+    scope: &mut dyn MeshScope,
+) -> Result<Vec<TensorSharding>> {
+    memory::ensure_for_text(text)?;
+    read_sharding_per_value(text, base, scope)?.into_iter().map(ReadSharding::check).collect()
+}
+
 /// Reads a list of shardings.
 pub(super) fn read_shardings(
     cursor: &mut Cursor<'_>,

@@ -20,7 +20,8 @@
 //! | [`inline_meshes`] | the inverse of [`lift_inlined_meshes`] |
 //! | [`explicit_gather_scatter_batching`] | makes batch dims of gathers and scatters explicit; not in the pipeline |
 //!
-//! [`hlo_shardings`] is no pass: it converts shardings in GSPMD's notation to `sdy` ones.
+//! [`hlo_shardings`] and [`sdy_round_trip`] are no passes: they convert shardings in GSPMD's notation, and what Shardy
+//! exported for XLA, to `sdy`.
 //!
 //! The order in which uses are added is observable in propagation, so each pass adds, replaces and
 //! clones in the order in which the reference does.
@@ -55,6 +56,7 @@ pub mod pre_order_funcs;
 pub mod propagate_sharding_from_func_to_call;
 pub mod remove_size_one_axes;
 mod replica_group_meshes;
+pub mod sdy_round_trip;
 pub mod sharding_group_import;
 pub mod symbol_dce;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::user_code::call_own;
 use crate::error::Error;
 use crate::import::hlo_annotations::{annotations, Annotation, Site};
 use crate::import::hlo_shardings::{apply, mesh_symbol, Meaning};
+use crate::import::sdy_round_trip;
 use crate::ir::{Program, Source};
 use crate::mesh::Mesh;
 use crate::mlir;
@@ -39,18 +40,26 @@ pub(super) fn imported(
         raise(py, &error, program.text().source(), &module.filename)
     };
     let mut program = copy(py, &*module.program(py)?)?;
+    let is_exported = sdy_round_trip::is_exported(&program);
+    if is_exported {
+        sdy_round_trip::run(&mut program).map_err(|error| raised(error, &program))?;
+    }
     let found = annotations(&program).map_err(|error| raised(error, &program))?;
     if found.is_empty() {
-        return Ok(None);
+        return if is_exported { parsed_again(py, module, &program).map(Some) } else { Ok(None) };
     }
     let symbol = mesh_symbol(&mut program);
     let name = program.str(symbol).to_owned();
     let (mesh, meanings) = meanings(py, (&program, &module.filename), &found, mesh, &name)?;
     let changed = apply(&mut program, &found, &meanings, mesh, symbol);
     changed.map_err(|error| raised(error, &program))?;
-    // Parsed again, so that uses are in the order of the text, and everything is verified.
-    let text: Source = Arc::new(mlir::print(&program));
-    PyModule::load(py, &text, &module.filename, program.shardy()).map(Some)
+    parsed_again(py, module, &program).map(Some)
+}
+
+/// `program`, made of `module`, read from its text, so that uses are in its order, and everything is verified.
+fn parsed_again(py: Python<'_>, module: &PyModule, program: &Program) -> PyResult<PyModule> {
+    let text: Source = Arc::new(mlir::print(program));
+    PyModule::load(py, &text, &module.filename, program.shardy())
 }
 
 /// Calls `shardcore.gspmd` for the mesh, and the shardings of each annotation.

@@ -23,6 +23,7 @@ use super::user_code::{self, call_own, own_function};
 use super::value::PyValue;
 use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
+use crate::import::sdy_round_trip::is_exported;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
@@ -117,13 +118,14 @@ impl PyModule {
         let (held, names) = (Module::parsed(program, source.clone()), LastNames::default());
         Ok(Self { held, filename: filename.into(), names })
     }
-    /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
-    /// has `sdy` meshes already.
+    /// The module with what Shardy exported, or where there are no `sdy` meshes its `mhlo.sharding` attributes, as `sdy`
+    /// shardings; `None` if it has none.
     pub(super) fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
         let program = self.program(py)?;
         let source = program.text().source();
         let has_meshes = program.meshes().iter().any(|mesh| mesh.symbol.is_some());
-        if has_meshes || !py.detach(|| source.contains(HLO_SHARDING)) {
+        let has_any = || is_exported(&program) || (!has_meshes && source.contains(HLO_SHARDING));
+        if !py.detach(has_any) {
             return Ok(None);
         }
         imported(py, self, None)

@@ -9,7 +9,7 @@ use super::super::ways::Way;
 use super::{Held, Lowering};
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
-use crate::ir::OpKind;
+use crate::ir::{OpKind, OpTraits};
 use crate::spmd::lower::op_with_rule::ByRule;
 use std::sync::Arc;
 
@@ -70,6 +70,10 @@ impl Lowering<'_, '_, '_> {
         let program = &*self.emit.program;
         let are_empty = program.op_results(op).all(|it| self.is_empty(program.type_of(it)));
         if !are_empty || program.num_results(op) == 0 || program.kind(op) == OpKind::CustomCall {
+            return false;
+        }
+        // Shardy computes each shard from those of the operands.
+        if self.how.one_by_one.is_some() && program.has_traits(op, OpTraits::ELEMENTWISE) {
             return false;
         }
         let results: Vec<ValueId> = program.op_results(op).collect();
