@@ -779,7 +779,7 @@ class Module:
         """Complete the shardings of all values, as Shardy's ``sdy-propagation-pipeline`` does.
 
         The module and its annotations stay as they were. If they are ``mhlo.sharding`` strings and
-        there is no mesh, or if Shardy has exported them for XLA, they are first imported; see
+        none is of ``sdy``, or if Shardy has exported them for XLA, they are first imported; see
         :func:`shardcore.import_hlo_shardings`.
 
         Args:

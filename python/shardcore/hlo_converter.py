@@ -59,9 +59,8 @@ def _without_wrapper(data: bytes) -> bytes:
 
 
 def _plain(text: str, jax_mlir: Any) -> str:
-    """``text`` without ops of MHLO, which become custom calls, and with tuples flattened."""
-    has_mhlo = re.search(r"[ \"]mhlo\.\w+\"?\(", text) is not None
-    if "tuple<" not in text and not has_mhlo:
+    """``text`` without ops of MHLO, where StableHLO says the same, and with tuples flattened."""
+    if "tuple<" not in text and re.search(r"[ \"]mhlo\.\w+[ \"(]", text) is None:
         return text
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -77,9 +76,17 @@ def _plain(text: str, jax_mlir: Any) -> str:
         dialect.register_dialect(context)
     mhlo.register_mhlo_dialect(context)
     with context:
-        module = ir.Module.parse(jax_mlir.mhlo_to_stablehlo(text) if has_mhlo else text)
+        module = ir.Module.parse(text)
         _Flattening(ir).module(module)
-        return str(module.operation.get_asm(enable_debug_info=True))
+        text = _print(module)
+        with contextlib.suppress(Exception):
+            # There are ops that it does not convert.
+            text = _print(ir.Module.parse(jax_mlir.mhlo_to_stablehlo(text)))
+        return text
+
+
+def _print(module: Any) -> str:
+    return str(module.operation.get_asm(enable_debug_info=True))
 
 
 class _Flattening:
@@ -172,6 +179,10 @@ class _Flattening:
         if op.name == "stablehlo.tuple":
             self.elements[op.result] = operands
             self.replaced.append(op)
+        elif op.name == "mhlo.copy" and len(operands) == 1:
+            # Its result may have another layout, of which nothing is said here, or a sharding.
+            op.result.replace_all_uses_with(self.constrained(op, operands[0]))
+            self.replaced.append(op)
         elif op.name == "stablehlo.get_tuple_element":
             index = self.ir.IntegerAttr(op.attributes["index"]).value
             ty = self.ir.TupleType(op.operands[0].type)
@@ -187,6 +198,18 @@ class _Flattening:
             if len(results) != len(op.results) or operands != list(op.operands):
                 op = self.rebuilt(op, operands, results)
             self.regions(op)
+
+    def constrained(self, op: Any, value: Any) -> Any:
+        """``value`` with the sharding that ``op`` has, if it has one."""
+        if "mhlo.sharding" not in op.attributes:
+            return value
+        attributes = {
+            "call_target_name": self.ir.StringAttr.get("Sharding"),
+            "mhlo.sharding": op.attributes["mhlo.sharding"],
+        }
+        at = {"loc": op.location, "ip": self.ir.InsertionPoint(op)}
+        call = "stablehlo.custom_call"
+        return self.ir.Operation.create(call, [value.type], [value], attributes, **at).result
 
     def rebuilt(self, op: Any, operands: list[Any], results: list[Any]) -> Any:
         """``op`` with these operands and types of results, in its place."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import shardcore.hlo
 from shardcore import Module, VerificationError, import_hlo_shardings
@@ -51,6 +56,52 @@ def test_hlo_of_jax_is_completed_as_its_stablehlo(name: str) -> None:
     assert "tuple<" not in str(imported)
     assert ports(imported) == ports(Module.parse(text))
     assert "xla.sdy" not in str(import_hlo_shardings(imported)).replace("@xla.sdy", "")
+
+
+DUMPED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+jax.config.update("jax_use_shardy_partitioner", True)
+mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+def over(*spec):
+    return NamedSharding(mesh, P(*spec))
+def dumped(x, w):
+    def step(carry, _):
+        carry = jax.lax.with_sharding_constraint(jnp.tanh(carry @ w), over("x", "y"))
+        return carry, carry.sum()
+    y, sums = jax.lax.scan(step, x, None, length=4)
+    def shards(a, b):
+        return jax.lax.psum(a, "x"), b + 1
+    columns = P(None, "y")
+    specs = {"in_specs": (P("x", "y"), columns), "out_specs": (columns, columns)}
+    z, more = jax.shard_map(shards, mesh=mesh, **specs)(y, w)
+    return z, jax.lax.top_k(y, 3)[0], jnp.sort(y), sums, more
+given = jax.ShapeDtypeStruct((16, 64), "float32"), jax.ShapeDtypeStruct((64, 64), "float32")
+jax.jit(dumped, in_shardings=(over("x"), over(None, "y"))).lower(*given).compile()
+"""
+
+
+def test_dumps_of_each_stage_until_xla_partitions(tmp_path: Path) -> None:
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=shardy"
+    devices = "--xla_force_host_platform_device_count=8"
+    env = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"{devices} {flags}"}
+    subprocess.run([sys.executable, "-c", DUMPED], env=env, check=True, capture_output=True)
+    dumps = [
+        *tmp_path.glob("*jit_dumped*before_optimizations.txt"),
+        *tmp_path.glob("*jit_dumped*after_shardy-xla*.txt"),
+        *tmp_path.glob("shardy/*jit_dumped*/*.mlir"),
+    ]
+    assert len(dumps) >= 5
+    for dump in dumps:
+        if dump.suffix == ".mlir":
+            found = ports(Module.from_file(dump))
+        else:
+            found = ports(shardcore.hlo.read(dump.read_text()))
+        # Only XLA has rules for the op of MHLO that `top_k` becomes.
+        assert found[:3] == ['<@mesh, [{"x"}, {}]>', '<@mesh, [{}, {"y"}]>', '<@mesh, [{}, {"y"}]>']
+        assert found[3] in ("None", '<@mesh, [{"x"}, {}]>')
+        assert found[4] == '<@mesh, [{"x"}, {"y"}]>'
+        assert found[6] == '<@mesh, [{}, {"y"}]>'
 
 
 def test_open_dims_and_results() -> None:

@@ -32,7 +32,9 @@ def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> T
         if sharding.named.manual:
             hint = "manual axes belong to a manual computation, not to a tensor"
             raise invalid("manual axes are no layout of a tensor", hint, text=text)
-        if mesh is not None and mesh != found.mesh:
+        if sharding.named.word == "replicated":
+            found = TensorSharding(mesh or found.mesh or Mesh(), [None] * (rank or 0))
+        elif mesh is not None and mesh != found.mesh:
             found = to_sharding(from_sharding(found, ()), mesh, found.rank)
     elif sharding.kind == "tiled":
         if "manual" in sharding.subgroups:

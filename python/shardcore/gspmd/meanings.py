@@ -117,7 +117,7 @@ class _Reader:
         ]
         for leaf, _ in leaves:
             found = leaf.named.sharding.mesh if leaf.named is not None else None
-            if found is not None and not found.is_maximal:
+            if found is not None and found.axes and not found.is_maximal:
                 return found
         tiled = [(leaf, annotation) for leaf, annotation in leaves if leaf.kind == "tiled"]
         if not tiled:
@@ -162,9 +162,12 @@ def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:
     """The manual axes of the body that a call with ``sharding`` starts."""
     if sharding.kind == "manual":
         return [axis.name for axis in mesh.axes]
-    if sharding.kind != "tiled":
+    if sharding.named is not None:
+        axes = list(sharding.named.manual)
+    elif sharding.kind == "tiled":
+        axes, _ = manual_axes(sharding, mesh)
+    else:
         raise invalid("a manual body has manual devices", "say {manual}", text=str(sharding))
-    axes, _ = manual_axes(sharding, mesh)
     if not axes or any(not axis.is_full for axis in axes):
         raise invalid(
             "the manual devices are not whole axes of the mesh",
@@ -180,7 +183,7 @@ def _sdy_text(
     """``sdy`` text of a sharding; ``None`` if it does not constrain the value."""
     if rank is None:
         return None
-    if sharding.kind == "manual":
+    if sharding.kind == "manual" or (sharding.named and sharding.named.word == "manual"):
         # Inside a manual body over all axes nothing is left to shard.
         return None
     if sharding.kind == "unknown" and sharding.shard_group is not None:
@@ -195,6 +198,8 @@ def _sdy_text(
                 "both have to be the same",
                 text=str(sharding),
             )
+    elif sharding.named and sharding.named.manual:
+        found = sharding.named.sharding
     elif sharding.kind == "maximal" or (
         sharding.named and _is_on_one_device(sharding.named.sharding)
     ):

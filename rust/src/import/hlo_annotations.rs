@@ -19,7 +19,7 @@ pub enum Site {
     Result(FuncId, usize),
     /// The results of an op.
     Op(OpId),
-    /// A call of `@Sharding`: a constraint on its operand.
+    /// A call of `@Sharding`, or a copy: a constraint on its operand.
     Constraint(OpId),
     /// A call of `@SPMDFullToShardShape`: a manual body starts.
     ToShards(OpId),
@@ -107,6 +107,10 @@ fn read(
 }
 
 fn site_of(program: &Program, op: OpId) -> Site {
+    // Shardy exports constraints as copies.
+    if program.op_name(op) == "mhlo.copy" {
+        return Site::Constraint(op);
+    }
     if program.kind(op) != OpKind::CustomCall
         || (program.num_operands(op), program.num_results(op)) != (1, 1)
     {

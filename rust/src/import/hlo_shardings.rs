@@ -11,7 +11,7 @@ use super::hlo_annotations::{Annotation, Site, HLO_SHARDING};
 use super::hlo_bodies::{Boundaries, Boundary};
 use super::hlo_manual::make_manual_computations;
 use crate::attribute::parse_sharding;
-use crate::error::Result;
+use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, OpId, ShardingId, StrId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
@@ -27,8 +27,13 @@ pub struct Meaning {
     pub manual_axes: Vec<String>,
 }
 
-/// A symbol for the mesh: `mesh`, or a new name if that is taken.
+/// A symbol for the mesh: that of the only mesh there is, which groups of replicas are over; `mesh`, or a new name if that is
+/// taken.
 pub fn mesh_symbol(program: &mut Program) -> StrId {
+    let symbols: Vec<StrId> = program.meshes().iter().filter_map(|mesh| mesh.symbol).collect();
+    if let [only] = symbols[..] {
+        return only;
+    }
     let wanted = program.intern("mesh");
     SymbolTable::new(program).reserve(program, wanted, FuncId::NONE)
 }
@@ -41,8 +46,15 @@ pub fn apply(
     mesh: Mesh,
     symbol: StrId,
 ) -> Result<()> {
-    let at = InsertPoint::at(Place::Start(program.module_block()));
-    program.create_mesh(symbol, mesh, at);
+    let there = program.mesh_by_symbol(symbol).map(|id| *program.mesh(id) == mesh);
+    if there == Some(false) {
+        let message = format!("the shardings are over other axes than @{}", program.str(symbol));
+        return Err(Diagnostic::new(Code::InvalidSharding, message).into());
+    }
+    if there.is_none() {
+        let at = InsertPoint::at(Place::Start(program.module_block()));
+        program.create_mesh(symbol, mesh, at);
+    }
     let mut boundaries = Boundaries::default();
     for (annotation, meaning) in annotations.iter().zip(meanings) {
         let mut shardings = Vec::with_capacity(meaning.shardings.len());

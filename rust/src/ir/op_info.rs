@@ -307,6 +307,8 @@ ops! {
         "chlo.sinh" E Arrow, "chlo.square" E Arrow, "chlo.tan" E Arrow, "chlo.zeta" P Arrow,
         "chlo.constant" K Elements, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
         "chlo.top_k" P Arrow, "chlo.scan" RI Custom, "chlo.mulhi" P Arrow,
+        // What XLA makes of HLO that StableHLO has no op for
+        "mhlo.copy" P Same, "mhlo.erf" E Same, "mhlo.topk" P Arrow,
         // Shardy's pipelines
         "mpmd.assign" P Custom, "mpmd.unassign" P Custom, "mpmd.broadcast" P Custom,
         "mpmd.reduce" P Custom, "mpmd.named_tensor" P Custom, "mpmd.named_computation" RI Custom,

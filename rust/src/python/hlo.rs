@@ -44,6 +44,7 @@ pub(super) fn imported(
     if is_exported {
         sdy_round_trip::run(&mut program).map_err(|error| raised(error, &program))?;
     }
+    sdy_round_trip::split_shape_changes(&mut program);
     let found = annotations(&program).map_err(|error| raised(error, &program))?;
     if found.is_empty() {
         return if is_exported { parsed_again(py, module, &program).map(Some) } else { Ok(None) };

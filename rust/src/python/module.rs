@@ -118,13 +118,13 @@ impl PyModule {
         let (held, names) = (Module::parsed(program, source.clone()), LastNames::default());
         Ok(Self { held, filename: filename.into(), names })
     }
-    /// The module with what Shardy exported, or where there are no `sdy` meshes its `mhlo.sharding` attributes, as `sdy`
+    /// The module with what Shardy exported, or where there are no `sdy` shardings its `mhlo.sharding` attributes, as `sdy`
     /// shardings; `None` if it has none.
     pub(super) fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
         let program = self.program(py)?;
         let source = program.text().source();
-        let has_meshes = program.meshes().iter().any(|mesh| mesh.symbol.is_some());
-        let has_any = || is_exported(&program) || (!has_meshes && source.contains(HLO_SHARDING));
+        let has_shardings = !program.shardings().is_empty();
+        let has_any = || is_exported(&program) || (!has_shardings && source.contains(HLO_SHARDING));
         if !py.detach(has_any) {
             return Ok(None);
         }

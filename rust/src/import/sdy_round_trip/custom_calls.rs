@@ -2,6 +2,7 @@
 
 use super::frontend_attributes::of_op;
 use crate::error::{Code, Result};
+use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::import::mistake;
 use crate::index::{OpId, ShardingId};
 use crate::ir::{Direction, NewOp, OpKind, Payload, Program};
@@ -13,6 +14,8 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
         let target = op_attribute(program, op, "call_target_name");
         let target = target.as_ref().and_then(AttrValue::as_str).unwrap_or_default();
         let (kind, results) = match target {
+            // With a sharding in GSPMD's notation it is one of GSPMD's.
+            "Sharding" if op_attribute(program, op, HLO_SHARDING).is_some() => continue,
             "Sharding" => (OpKind::ShardingConstraint, 1..=1),
             "xla.sdy.PropagationBarrier" => (OpKind::PropagationBarrier, 1..=1),
             "xla.sdy.ShardingGroup" => (OpKind::ShardingGroup, 0..=1),

@@ -13,8 +13,8 @@ use rustc_hash::FxHashSet;
 
 /// What the name of a function holds that is a manual computation's body.
 const BODY: &str = "xla.sdy.manual_computation_body";
-const TO_LOCAL: &str = "xla.sdy.GlobalToLocalShape";
-const TO_GLOBAL: &str = "xla.sdy.LocalToGlobalShape";
+pub(super) const TO_LOCAL: &str = "xla.sdy.GlobalToLocalShape";
+pub(super) const TO_GLOBAL: &str = "xla.sdy.LocalToGlobalShape";
 
 /// Replaces the calls of the module.
 pub(super) fn run(program: &mut Program) -> Result<()> {
@@ -29,8 +29,9 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
             let Some(&Payload::Call(name)) = program.payload(op) else { continue };
             if program.kind(op) == OpKind::Call && program.str(name).contains(BODY) {
                 if let Some(body) = symbols.function(name) {
-                    replace(program, op, body)?;
-                    bodies.insert(body);
+                    if replace(program, op, body)? {
+                        bodies.insert(body);
+                    }
                 }
             }
         }
@@ -44,14 +45,14 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     Ok(())
 }
 
-/// Replaces `call`, of the function `func`, by a manual computation.
-fn replace(program: &mut Program, call: OpId, func: FuncId) -> Result<()> {
+/// Replaces `call`, of the function `func`, by a manual computation. False if what is around it says nothing in `sdy`.
+fn replace(program: &mut Program, call: OpId, func: FuncId) -> Result<bool> {
     let results: Vec<ValueId> = program.op_results(call).collect();
     let is_used = results.iter().any(|&result| program.uses(result).next().is_some());
     if !results.is_empty() && !is_used {
         // No result has elements: constants have taken their place.
         program.erase_op(call);
-        return Ok(());
+        return Ok(true);
     }
     let to_local = program
         .operands(call)
@@ -61,6 +62,11 @@ fn replace(program: &mut Program, call: OpId, func: FuncId) -> Result<()> {
         .iter()
         .flat_map(|&result| program.users(result))
         .find(|&op| is_call_of(program, op, TO_GLOBAL));
+    let has_axes = |op: OpId| of_op(program, op, "manual_axes").is_some();
+    if ![to_local, to_global, Some(call)].into_iter().flatten().any(has_axes) {
+        // Its shardings are in GSPMD's notation.
+        return Ok(false);
+    }
     if (program.num_operands(call) > 0 && to_local.is_none())
         || (!results.is_empty() && to_global.is_none())
     {
@@ -102,7 +108,7 @@ fn replace(program: &mut Program, call: OpId, func: FuncId) -> Result<()> {
         program.erase_op(op);
     }
     program.erase_op(call);
-    Ok(())
+    Ok(true)
 }
 
 /// The shardings called `name` of the custom call `around`, or in older programs of `call`.
@@ -134,7 +140,8 @@ fn manual_axes(program: &mut Program, ops: [Option<OpId>; 3]) -> Result<Vec<StrI
     Ok(names.iter().map(|name| program.intern(name)).collect())
 }
 
-fn is_call_of(program: &Program, op: OpId, target: &str) -> bool {
+/// Whether `op` is a custom call of `target`.
+pub(super) fn is_call_of(program: &Program, op: OpId, target: &str) -> bool {
     let name = || op_attribute(program, op, "call_target_name");
     program.kind(op) == OpKind::CustomCall
         && name().as_ref().and_then(AttrValue::as_str) == Some(target)

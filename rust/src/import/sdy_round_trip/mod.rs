@@ -13,28 +13,37 @@
 //! | `@xla.sdy.ShardingGroup`, `@xla.sdy.PropagationBarrier` | the ops of these names |
 //! | `@xla.sdy.GlobalToLocalShape`, a call, `@xla.sdy.LocalToGlobalShape` | `sdy.manual_computation` |
 //!
-//! Shardings in GSPMD's notation beside these are dropped, as they say the same.
+//! Shardings in GSPMD's notation beside these are dropped where there are meshes, as they say the same. Later versions of XLA
+//! have shardings in the notation alone.
 //!
 //! Source: XLA's `xla-sdy-round-trip-import-pipeline`.
 
 mod custom_calls;
 mod frontend_attributes;
 mod manual_computations;
+mod shape_changes;
 mod shardings;
 
 use crate::error::Result;
 use crate::ir::Program;
+pub use shape_changes::run as split_shape_changes;
 
 /// How the names of what Shardy exports start.
 const PREFIX: &str = "xla.sdy.";
 
+/// Frontend attributes that only programs have which Shardy exported, and XLA has not completed.
+const MARKS: [&str; 5] = ["allowed_direction", "manual_axes", "meshes", "sharding", "tuple_"];
+
 /// Whether `program` is one that Shardy exported.
 pub fn is_exported(program: &Program) -> bool {
-    program.text().source().contains(PREFIX)
+    let source = program.text().source();
+    let names = source.split(PREFIX).skip(1);
+    names.into_iter().any(|rest| MARKS.iter().any(|mark| rest.starts_with(mark)))
 }
 
 /// Imports what Shardy exported.
 pub fn run(program: &mut Program) -> Result<()> {
+    shape_changes::untuple(program);
     shardings::run(program)?;
     manual_computations::run(program)?;
     custom_calls::run(program)

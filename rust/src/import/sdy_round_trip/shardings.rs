@@ -27,7 +27,11 @@ const FUNC_RESULT: &str = "xla.sdy.FuncResultSharding";
 /// Imports them into the module.
 pub(super) fn run(program: &mut Program) -> Result<()> {
     let module = program.module_op();
-    if let Some(meshes) = of_op(program, module, "meshes") {
+    let meshes = of_op(program, module, "meshes");
+    if meshes.is_some() {
+        drop_notation(program);
+    }
+    if let Some(meshes) = meshes {
         let meshes = meshes.parse(|text| parse_mesh_dictionary(text, 0))?;
         // In their order at the start of the module.
         for (name, mesh) in meshes.into_iter().rev() {
@@ -45,10 +49,6 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     import_tuples(program, module)?;
     for func in program.functions_in_order() {
         import_arguments(program, func)?;
-        let num_results = program.func_results(func).len();
-        for index in 0..num_results {
-            program.retain_result_attrs(func, index, |name| name != HLO_SHARDING);
-        }
         let ops: Vec<OpId> = program.pre_order(program.func_op(func)).skip(1).collect();
         for op in ops {
             import_op(program, func, op)?;
@@ -56,6 +56,22 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     }
     clean(program, module);
     Ok(())
+}
+
+/// Drops shardings in GSPMD's notation.
+fn drop_notation(program: &mut Program) {
+    for func in program.functions_in_order() {
+        for index in 0..program.func_args(func).len() {
+            program.retain_arg_attrs(func, index, |name| name != HLO_SHARDING);
+        }
+        for index in 0..program.func_results(func).len() {
+            program.retain_result_attrs(func, index, |name| name != HLO_SHARDING);
+        }
+    }
+    let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
+    for op in ops {
+        program.remove_attr(op, HLO_SHARDING);
+    }
 }
 
 /// Imports the shardings of the arguments and results of `main` that XLA has made one tuple of.
@@ -97,8 +113,7 @@ fn import_arguments(program: &mut Program, func: FuncId) -> Result<()> {
             set_argument(program, func, index, sharding);
         }
         let left = others(program, &attrs);
-        let is_kept = |name: &str| name != HLO_SHARDING && name != FRONTEND_ATTRIBUTES;
-        program.retain_arg_attrs(func, index, is_kept);
+        program.retain_arg_attrs(func, index, |name| name != FRONTEND_ATTRIBUTES);
         if let Some(left) = left {
             program.set_arg_attr(func, index, FRONTEND_ATTRIBUTES, &left);
         }
@@ -119,7 +134,6 @@ fn set_argument(program: &mut Program, func: FuncId, index: usize, sharding: Sha
 }
 
 fn import_op(program: &mut Program, func: FuncId, op: OpId) -> Result<()> {
-    program.remove_attr(op, HLO_SHARDING);
     let (kind, text) = (program.kind(op), of_op(program, op, "sharding"));
     if kind == OpKind::CustomCall {
         let target = op_attribute(program, op, "call_target_name");

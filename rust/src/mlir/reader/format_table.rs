@@ -1,6 +1,6 @@
 //! The assembly formats of ops between their name and their attribute dictionary.
 //!
-//! A format is a list of parts, parsed in order. Source: the assembly formats of `StableHLO`, CHLO,
+//! A format is a list of parts, parsed in order. Source: the assembly formats of `StableHLO`, CHLO, MHLO,
 //! `arith`, `tensor` and `builtin`.
 
 use crate::shardy::{Change, Version};
@@ -64,6 +64,7 @@ pub(super) fn format_of(name: &str, shardy: Version) -> &'static [Part] {
     match dialect {
         "stablehlo" => stablehlo(op),
         "chlo" => chlo(op, shardy),
+        "mhlo" => mhlo(op),
         "arith" if is_binary_arith(op) => TWO,
         "arith" | "tensor" => ONE,
         _ => ANY,
@@ -167,6 +168,21 @@ fn stablehlo(op: &str) -> &'static [Part] {
         ],
         "rng_bit_generator" => &[Operand, COMMA, Key("algorithm"), Case("rng_algorithm")],
         "reduce_precision" => &[Operand, COMMA, Key("format"), FloatFormat],
+        _ => ONE,
+    }
+}
+
+fn mhlo(op: &str) -> &'static [Part] {
+    match op {
+        "topk" => &[
+            Byte(b'('),
+            Operand,
+            COMMA,
+            Key("k"),
+            Int,
+            Optional(&[Key("largest"), Bool]),
+            Byte(b')'),
+        ],
         _ => ONE,
     }
 }
