@@ -1,13 +1,13 @@
-"""Python is a tree: imports do not go round in circles of more than two files, and what programs
-are and cost knows how it is shown in the methods alone that show it.
+"""Python is a tree: records, calls of the engine, views, commands.
 
-Counted are imports at the top of a file and inside its functions. Those under ``TYPE_CHECKING`` are
-not: they are for annotations and run nothing. A record that users print, draw or write names its
-view inside a method, and the view names the record in annotations; nothing else needs a circle.
+Imports go round in no circle of more than two files. Counted are imports at the top of a file and
+inside its functions. Imports under ``TYPE_CHECKING`` are not counted: they are for annotations, and
+run nothing. A record that users print or draw imports its view inside the method that does so; the
+view names the record in annotations alone.
 
 ``from shardcore.costs import Cost`` is an import of the file that defines ``Cost``. What the engine
-calls in Python (``own_function`` in ``rust/src/python``) is no import: methods of its classes are
-how low files reach what stands above them, as ``module.session()``.
+calls in Python (``own_function`` in ``rust/src/python``) is not counted either: code that needs
+what stands above it calls a method of an object of the engine, as ``module.session()``.
 """
 
 from __future__ import annotations
