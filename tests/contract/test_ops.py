@@ -52,6 +52,7 @@ PIPELINES = "mpmd.[!r]* mpmd.reduce"
 PIPELINE_CALLS = "mpmd.call mpmd.fragment_call"
 NAMES = "mpmd.broadcast mpmd.named_computation mpmd.named_tensor mpmd.reduce"
 MHLO = "mhlo.*"
+RAGGED = "mhlo.ragged_dot"
 HOST = "stablehlo.infeed stablehlo.outfeed stablehlo.recv stablehlo.send"
 ASYNC = "stablehlo.async_done stablehlo.async_start stablehlo.collective_reduce"
 # Ops whose result shapes are operands.
@@ -65,7 +66,7 @@ DYNAMIC = (
 # stands for all ops that fit, and every one of them has to be a hole.
 HOLES: dict[str, dict[str, str]] = {
     "traits": {
-        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": MHLO,
+        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": RAGGED,
     },
     "syntax": {
         "its dialect defines no assembly format": (
@@ -77,7 +78,7 @@ HOLES: dict[str, dict[str, str]] = {
             "stablehlo.scatter stablehlo.select_and_scatter stablehlo.send stablehlo.sort "
             "stablehlo.torch_index_select stablehlo.triangular_solve stablehlo.async_*"
         ),
-        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": MHLO,
+        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": RAGGED,
     },
     "verification": {
         "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": MHLO,
@@ -97,7 +98,7 @@ HOLES: dict[str, dict[str, str]] = {
             "stablehlo.get_tuple_element stablehlo.iota stablehlo.map stablehlo.partition_id "
             "stablehlo.replica_id stablehlo.rng stablehlo.torch_index_select stablehlo.tuple "
             f"stablehlo.unary_einsum {DYNAMIC} {ASYNC} {HOST} {NAMES} mpmd.assign "
-            "mpmd.unassign"
+            "mpmd.unassign mhlo.erf"
         ),
         "quantized types: jaxlib does not have their dialect, so there is no reference": (
             "stablehlo.uniform_*"

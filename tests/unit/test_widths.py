@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from shardcore.labels import file_line
 from shardcore.report.console import plain_text, table
-from shardcore.report.widths import file_line, fitted
+from shardcore.report.widths import fitted
 
 COLUMNS = ("value", "kind", ">count", ">bytes", "sharding", "note", "source")
 ROWS = [

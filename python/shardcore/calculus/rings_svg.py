@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from html import escape
+from typing import TYPE_CHECKING
 
-from shardcore.calculus.rings import Ring
+if TYPE_CHECKING:
+    from shardcore.calculus.rings import Ring
 
 HOP_SECONDS = 1.5
 """The time that a hop takes in the animation."""

@@ -128,20 +128,19 @@ def cost(
     # The calculus is not imported with the package.
     from shardcore.calculus.collective_time import TimeOptions
     from shardcore.costs.build import build
+    from shardcore.partition.counted import local_program
 
     options = TimeOptions(exact, efficiency, one_way)
     return build(
-        program,
+        local_program(program, policy, keep_ports),
         hardware,
-        policy,
+        options=options,
         topology=topology,
         mapping=mapping,
         hardware_file=hardware_file,
-        options=options,
         slices=slices,
         dcn=dcn,
         tokens=tokens,
         combine=combine,
         improve=improve,
-        keep_ports=keep_ports,
     )

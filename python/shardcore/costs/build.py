@@ -1,4 +1,4 @@
-"""Computes the cost of a program on given hardware from its figures."""
+"""Computes the cost of a program of one device on given hardware from its figures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import mul
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shardcore._core import Figures, Module, Result
+from shardcore._core import Figures
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
@@ -22,9 +23,10 @@ from shardcore.costs.rates import Rates
 from shardcore.costs.records import LoopTrips, UncountedOp
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
-from shardcore.partition.counted import counted
-from shardcore.partition.partitioned import Partitioned
 from shardcore.why.trial import Trial
+
+if TYPE_CHECKING:
+    from shardcore.partition.partitioned import Partitioned
 
 SATURATED = (
     "some figure is beyond what is counted, 2^96 bytes of a tensor or 2^128 in all: it is at least "
@@ -38,23 +40,20 @@ OFF_TOPOLOGY = "the mesh that it runs over does not lie on the topology"
 
 
 def build(
-    program: Module | Result | Partitioned,
+    local: Partitioned,
     chip: str | Hardware,
-    policy: str,
     *,
-    topology: str | Sequence[int] | None,
-    mapping: Mapping[str, Sequence[int]] | str | None,
-    hardware_file: str | Path | None,
     options: TimeOptions,
+    topology: str | Sequence[int] | None = None,
+    mapping: Mapping[str, Sequence[int]] | str | None = None,
+    hardware_file: str | Path | None = None,
     slices: int | None = None,
     dcn: float | None = None,
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
     improve: str | None = None,
-    keep_ports: bool = False,
 ) -> Cost:
-    """Return the cost of ``program``; see :func:`shardcore.cost`."""
-    local = partitioned(program, policy, keep_ports)
+    """Return the cost of ``local``; see :func:`shardcore.cost`."""
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     known = networked(chip, dcn)
@@ -68,22 +67,6 @@ def build(
         return found if tokens is None else replace(found, tokens=tokens)
 
     return count(local)
-
-
-def partitioned(
-    program: Module | Result | Partitioned, policy: str, keep_ports: bool = False
-) -> Partitioned:
-    """Return the per-device program that ``policy`` makes of ``program``, to be counted.
-
-    Raises:
-        TypeError: ``program`` is none.
-    """
-    if isinstance(program, Partitioned):
-        return program
-    if not isinstance(program, (Module, Result)):
-        raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
-    result = program.propagate() if isinstance(program, Module) else program
-    return counted(result, policy, keep_ports)
 
 
 def timed(

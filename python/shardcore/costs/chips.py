@@ -55,9 +55,9 @@ def on_every_chip(
             lie on the topology of some chips.
     """
     from shardcore.calculus.hardware import hardware_names
-    from shardcore.costs.build import partitioned
+    from shardcore.partition.counted import local_program
 
-    local = partitioned(program, policy, options.get("keep_ports", False))
+    local = local_program(program, policy, options.get("keep_ports", False))
     names = hardware_names(options.get("hardware_file"))
     rows = tuple(_rows(local, names, options))
     if all(row.cost is None for row in rows):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
+from typing import TYPE_CHECKING
 
 from shardcore._core import PassManager
 from shardcore.bounded import shown
-from shardcore.partition.partitioned import Partitioned
+
+if TYPE_CHECKING:
+    from shardcore.partition.partitioned import Partitioned
 
 PASSES = (
     "all-reduce-to-reduce-scatter",
@@ -45,6 +48,6 @@ def improved(local: Partitioned, passes: str) -> Partitioned:
     manager = PassManager.parse(f"builtin.module({check_passes(passes)})")
     module = copy.copy(local.module)
     manager.run(module)
-    return Partitioned(
+    return type(local)(
         local.source, module, local.policy, local.num_devices, local.origin, local.result
     )

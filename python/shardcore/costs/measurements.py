@@ -15,9 +15,10 @@ from shardcore.bounded import shown
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware, hardware
 from shardcore.calculus.mistakes import choices, mistake
-from shardcore.costs.build import build, partitioned
+from shardcore.costs.build import build
 from shardcore.costs.program import Cost
 from shardcore.errors import CalculusError
+from shardcore.partition.counted import local_program
 from shardcore.partition.partitioned import POLICIES, Partitioned
 
 SHORTEST, LONGEST = 1e-12, 1e9
@@ -41,9 +42,7 @@ class Measurement:
 
     def cost(self, chip: Hardware) -> Cost:
         """The cost of its program on ``chip``."""
-        defaults: dict[str, Any] = {"topology": None, "mapping": None, "hardware_file": None}
-        options = {**defaults, **self.options}
-        return build(self.program, chip, self.program.policy, options=TimeOptions(), **options)
+        return build(self.program, chip, options=TimeOptions(), **self.options)
 
 
 def _is_number(value: object) -> bool:
@@ -207,5 +206,5 @@ def _measurement(file: _File, number: int, folder: Path, row: Any) -> Measuremen
             raise file.mistake(message, f"write {example}", *path, key)
     module = Module.parse(files.read(folder / name), filename=str(folder / name))
     options = {key: row[key] for key in _OPTIONS if key in row}
-    local = partitioned(module, row.get("policy", "xla"))
+    local = local_program(module, row.get("policy", "xla"))
     return Measurement(name, local, float(row["step_seconds"]), options, row.get("held_out", False))

@@ -10,6 +10,7 @@ from shardcore.diagnose.places import first_of, warning
 from shardcore.diagnose.values import LARGE_BYTES
 from shardcore.diagnose.whole import computed_whole
 from shardcore.errors import Diagnostic, PartitionError
+from shardcore.labels import sharding_text
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def traffic_diagnostics(
 
 def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
     """Warnings about tensors that XLA gathers whole to reshard them, the largest first."""
-    from shardcore.report.cost_table import sharding_text
-
     # The collectives of one reshard gather one dim each; the last one has the whole tensor.
     whole: dict[tuple[object, ...], CollectiveCost] = {}
     starts: dict[tuple[object, ...], str | None] = {}

@@ -20,7 +20,7 @@ from shardcore.expect.report import Failure
 from shardcore.expect.sharding_text import device_alone, dims_text
 from shardcore.expect.toml_places import Path, Places
 from shardcore.expect.trees import joined
-from shardcore.report.labels import folded
+from shardcore.labels import folded
 from shardcore.units import format_bytes, parse_bytes
 
 _MIN_REPLICATED = 1 << 20

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from shardcore._core import AxisRef, Mesh, TensorSharding
 from shardcore.errors import Diagnostic, VerificationError
 from shardcore.gspmd.cursor import invalid
-from shardcore.gspmd.hlo_sharding import HloSharding
 from shardcore.gspmd.infer import infer_mesh, tiling_digits
 from shardcore.gspmd.tiles import MAX_LISTED, Digit, TileAssignment, of_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["from_sharding", "manual_axes", "to_sharding"]
+    from shardcore.gspmd.hlo_sharding import HloSharding
+
+__all__ = ["manual_axes", "tiling", "to_sharding"]
 
 
 def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> TensorSharding:
@@ -35,7 +36,7 @@ def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> T
         if sharding.named.word == "replicated":
             found = TensorSharding(mesh or found.mesh or Mesh(), [None] * (rank or 0))
         elif mesh is not None and mesh != found.mesh:
-            found = to_sharding(from_sharding(found, ()), mesh, found.rank)
+            found = to_sharding(sharding.from_sharding(found), mesh, found.rank)
     elif sharding.kind == "tiled":
         if "manual" in sharding.subgroups:
             hint = "manual axes belong to a manual computation, not to a tensor"
@@ -146,8 +147,12 @@ def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
     return None
 
 
-def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloSharding:
-    """See :meth:`HloSharding.from_sharding`."""
+def tiling(
+    sharding: TensorSharding, manual: tuple[str, ...]
+) -> tuple[TileAssignment, Iterable[str]] | None:
+    """Return the tiles of ``sharding`` and their subgroups; ``None`` where each device of its mesh
+    holds all of the tensor. See :meth:`HloSharding.from_sharding`.
+    """
     mesh = sharding.mesh
     if mesh is None:
         message = f"the mesh @{sharding.mesh_name} of this sharding is not known"
@@ -162,7 +167,7 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
         if any(ref.name == name for ref in (*refs, *sharding.unreduced)):
             raise invalid(f'the manual axis "{name}" is used by the sharding', "drop one of both")
     if mesh.is_maximal and mesh.device_ids:
-        return HloSharding("maximal", mesh.device_ids[0])
+        return None
     dims = [[_digit(ref, mesh) for ref in dim.axes] for dim in sharding.dims]
     unreduced = [_digit(ref, mesh) for ref in sharding.unreduced]
     by_hand = [_digit(AxisRef(name), mesh) for name in manual]
@@ -170,7 +175,7 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
     groups = {"manual": by_hand, "unreduced": unreduced, "replicated": _unused(used, mesh)}
     groups = {kind: digits for kind, digits in groups.items() if _size(digits) > 1}
     if all(_size(dim) == 1 for dim in dims) and not groups.keys() - {"replicated"}:
-        return HloSharding("replicated")
+        return None
     digits = [digit for part in (*dims, *groups.values()) for digit in part if digit.size > 1]
     sizes = (*map(_size, dims), *map(_size, groups.values()))
     tiles = of_digits(sizes, digits)
@@ -183,7 +188,7 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
             )
         devices = tuple(device_ids[place] for place in tiles.listed())
         tiles = TileAssignment(sizes, devices=devices)
-    return HloSharding.tiled(tiles, groups)
+    return tiles, groups
 
 
 def _size(digits: Iterable[Digit]) -> int:

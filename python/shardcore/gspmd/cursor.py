@@ -151,3 +151,19 @@ class Cursor:
             if abs(total) > _MAX_PRODUCT:
                 raise self.bad("the product of the sizes is too large", since)
         return total
+
+    def iota_order(self, reshape: tuple[int, ...]) -> tuple[int, ...]:
+        """Step over ``T(1,0)``, which follows several dims, and never one."""
+        if len(reshape) == 1:
+            return (0,)
+        self.expect("T", "and the order of the dims")
+        self.expect("(", "to start the order of the dims")
+        start = self.at
+        perm = tuple(self.numbers("a dim"))
+        if sorted(perm) != list(range(len(reshape))):
+            dims = ", ".join(map(str, range(len(reshape))))
+            raise self.bad(
+                f"the order is no permutation of the dims {dims}", start, "name each of them once"
+            )
+        self.expect(")", "to end the order of the dims")
+        return perm

@@ -117,10 +117,16 @@ class HloSharding:
             VerificationError: the mesh is not known, or a manual axis is not one of its axes.
         """
         from shardcore._core import TensorSharding
-        from shardcore.gspmd.convert import from_sharding
+        from shardcore.gspmd.convert import tiling
 
         expect(sharding, TensorSharding)
-        return from_sharding(sharding, items(manual, "axes"))
+        found = tiling(sharding, items(manual, "axes"))
+        if found is not None:
+            return HloSharding.tiled(*found)
+        mesh = sharding.mesh
+        if mesh is not None and mesh.is_maximal and mesh.device_ids:
+            return HloSharding("maximal", mesh.device_ids[0])
+        return HloSharding("replicated")
 
     def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
         """Convert it to a sharding over the axes of ``mesh``, with sub-axes where needed.

@@ -225,12 +225,10 @@ def _device_order(cursor: Cursor, sizes: tuple[int, ...]) -> TileAssignment | No
     cursor.equals(start + len("device_ids"), "device_ids")
     cursor.expect("(", "to start the devices")
     if cursor.accept("["):
-        from shardcore.gspmd.parse import iota_order
-
         reshape = tuple(cursor.numbers("a size"))
         count = cursor.product(reshape, start)
         cursor.expect("]", "to end the dims of the devices")
-        order = TileAssignment.iota(sizes, reshape, iota_order(cursor, reshape))
+        order = TileAssignment.iota(sizes, reshape, cursor.iota_order(reshape))
     else:
         order = TileAssignment(sizes, devices=tuple(cursor.numbers("a device", MAX_LISTED)))
         count = len(order.listed())

@@ -142,29 +142,12 @@ def _sizes(cursor: Cursor, what: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def iota_order(cursor: Cursor, reshape: tuple[int, ...]) -> tuple[int, ...]:
-    """Parse ``T(1,0)``, which follows several dims, and never one."""
-    if len(reshape) == 1:
-        return (0,)
-    cursor.expect("T", "and the order of the dims")
-    cursor.expect("(", "to start the order of the dims")
-    start = cursor.at
-    perm = tuple(cursor.numbers("a dim"))
-    if sorted(perm) != list(range(len(reshape))):
-        dims = ", ".join(map(str, range(len(reshape))))
-        raise cursor.bad(
-            f"the order is no permutation of the dims {dims}", start, "name each of them once"
-        )
-    cursor.expect(")", "to end the order of the dims")
-    return perm
-
-
 def _tiles(cursor: Cursor) -> TileAssignment:
     start = cursor.at
     dims = _sizes(cursor, "tile dims")
     if cursor.accept("<="):
         reshape = _sizes(cursor, "dims of the devices")
-        perm = iota_order(cursor, reshape)
+        perm = cursor.iota_order(reshape)
         if prod(reshape) != prod(dims):
             message = f"{prod(dims)} tiles and {prod(reshape)} devices"
             raise cursor.bad(message, start, "both products have to be the same")

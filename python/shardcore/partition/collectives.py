@@ -29,9 +29,10 @@ def collectives(local: Partitioned) -> tuple[CollectiveCost, ...]:
 
 
 def _default_cost(local: Partitioned) -> Cost:
-    from shardcore.costs import cost
+    from shardcore.calculus.collective_time import TimeOptions
+    from shardcore.costs.build import build
 
-    return cost(local)
+    return build(local, "tpu-v5p", options=TimeOptions())
 
 
 def sent_bytes(module: Module) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
-from shardcore._core import Result, registry_version
+from shardcore._core import Module, Result, registry_version
 from shardcore.partition.partitioned import Partitioned, partition
 from shardcore.rules.shards import registered_shard_rules
 
@@ -28,3 +28,19 @@ def counted(result: Result, policy: str, keep_ports: bool = False) -> Partitione
         known = partition(result, policy, replicates_unknown=True, keep_ports=keep_ports)
         _alive[key] = known
     return known
+
+
+def local_program(
+    program: Module | Result | Partitioned, policy: str, keep_ports: bool = False
+) -> Partitioned:
+    """Return the per-device program that ``policy`` makes of ``program``, to be counted.
+
+    Raises:
+        TypeError: ``program`` is none.
+    """
+    if isinstance(program, Partitioned):
+        return program
+    if not isinstance(program, (Module, Result)):
+        raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
+    result = program.propagate() if isinstance(program, Module) else program
+    return counted(result, policy, keep_ports)

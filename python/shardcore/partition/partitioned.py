@@ -223,6 +223,10 @@ class Partitioned:
             counts[outcome.kind] += 1
         return dict(counts)
 
+    def _of(self, result: Result) -> Partitioned:
+        """Another result, partitioned as this one was, to be counted."""
+        return partition(result, self.policy, replicates_unknown=True, keep_ports=self.keeps_ports)
+
     def _repr_html_(self) -> str:
         from shardcore.report.html import parts_html
         from shardcore.report.partition_table import partition_parts

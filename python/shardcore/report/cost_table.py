@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from shardcore.labels import file_line, sharding_text
 from shardcore.report.console import paragraph, plain_text, table
 from shardcore.report.fits import fit_text
-from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     )
     from shardcore.costs.usage import Usage
     from shardcore.report.console import Part
-
-
-def sharding_text(sharding: str | None) -> str:
-    """A sharding without its mesh."""
-    if sharding is None:
-        return ""
-    return sharding[sharding.index(", [") + 2 : -1] if ", [" in sharding else sharding
 
 
 def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:

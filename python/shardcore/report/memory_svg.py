@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from shardcore.labels import file_line
 from shardcore.report.fits import fit_text
 from shardcore.report.memory_table import sampled
-from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:

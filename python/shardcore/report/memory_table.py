@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from shardcore.labels import file_line
 from shardcore.report.console import paragraph, plain_text, table
 from shardcore.report.fits import fit_text
-from shardcore.report.widths import file_line
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from shardcore.report.picture import Panel, Picture
+if TYPE_CHECKING:
+    from shardcore.report.picture import Panel, Picture
 
 _CHARACTER = 7.2
 """Width of a character of the font, in pixels."""

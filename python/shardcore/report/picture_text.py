@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from shardcore.report.picture import Panel, Picture
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardcore.report.picture import Panel, Picture
 
 
 def text(picture: Picture) -> str:

@@ -7,9 +7,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from shardcore.errors import ShardcoreError
+from shardcore.labels import folded
 from shardcore.report.comparison_table import comparison_parts
 from shardcore.report.html import MAX_COLLECTIVES, MAX_ROWS, STYLE, html_table, parts_html
-from shardcore.report.labels import folded
 from shardcore.units import plural
 
 if TYPE_CHECKING:

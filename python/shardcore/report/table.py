@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from shardcore.labels import folded
 from shardcore.report.console import paragraph, plain_text, show, table
-from shardcore.report.labels import folded
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shardcore.report.cost_table import sharding_text
+from shardcore.labels import sharding_text
 
 if TYPE_CHECKING:
     from shardcore.costs.program import Cost

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from shardcore.labels import file_line
+
 GAPS = (2, 1)
 """Spaces between columns, where there is room for two and where there is not."""
 LEAST = 10
@@ -17,14 +19,7 @@ _PLACES = ("source", "line", "location")
 _OPS = ("op", "made by", "because of", "running")
 _SHARDINGS = ("sharding", "shardings", "step")
 _KEPT = ("kind", "bound", "pass", "fits", "shape", "local shape")
-_FILE = re.compile(r"[^/\\]*\Z")
 _COLUMN = re.compile(r"(.*:\d+):\d+\Z", re.DOTALL)
-
-
-def file_line(location: str | None) -> str:
-    """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
-    found = _FILE.search(location or "")
-    return found[0] if found else ""
 
 
 def is_number(column: str) -> bool:

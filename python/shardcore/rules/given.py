@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
+from shardcore._core import __version__
+
 Registered = tuple[Any, ...]
 """What is registered, as plain data; equal where it says the same."""
 
 _given: dict[tuple[str, str], object] = {}
-"""The rules and the data-flow edges of ops, by kind and op."""
+"""The rules and the data-flow edges of ops, and the rules of targets of custom calls, by kind and
+name."""
 
 _MOST_DEEP = 16
 
 
 def note(kind: str, name: str, what: object) -> None:
-    """Remember ``what`` as the ``kind`` of the op ``name``; ``None`` removes it."""
+    """Remember ``what`` as the ``kind`` of the op or target ``name``; ``None`` removes it."""
     if what is None:
         _given.pop((kind, name), None)
     else:
@@ -31,17 +34,8 @@ def registered_here() -> Registered:
     Functions are alike if their code is, and what they close over. What cannot be compared is alike
     in this process alone.
     """
-    from shardcore._core import __version__
-    from shardcore.rules.costs import registered_cost_rules
-    from shardcore.rules.shards import registered_shard_rules
-
-    of_ops = ((kind, name, _told(what)) for (kind, name), what in _given.items())
-    of_targets = (
-        (kind, target, _told(function))
-        for kind, rules in (("cost", registered_cost_rules()), ("shard", registered_shard_rules()))
-        for target, function in rules
-    )
-    return (__version__, *sorted((*of_ops, *of_targets), key=lambda row: row[:2]))
+    rows = ((kind, name, _told(what)) for (kind, name), what in _given.items())
+    return (__version__, *sorted(rows, key=lambda row: row[:2]))
 
 
 def _told(value: object, depth: int = 0) -> object:

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from shardcore import _core
 from shardcore.errors import Diagnostic, PartitionError, ShardcoreError
+from shardcore.rules.given import note
 from shardcore.rules.registry import Signature, TensorType
 
 Answer = TypeVar("Answer")
@@ -26,18 +27,23 @@ class TargetRules(Generic[Answer]):
     def register(self, target: str, answer: Answer | None) -> Callable[[F], F] | None:
         """Register ``answer`` for all calls of ``target``; without it return a decorator."""
         if answer is not None:
-            self._functions[target] = lambda _: answer
+            self._set(target, lambda _: answer)
             return None
 
         def decorate(function: F) -> F:
-            self._functions[target] = function
+            self._set(target, function)
             return function
 
         return decorate
 
+    def _set(self, target: str, function: Callable[[Signature], Answer | None]) -> None:
+        self._functions[target] = function
+        note(self._kind, target, function)
+
     def unregister(self, target: str) -> None:
         """Remove what is registered for ``target``, if anything is."""
         self._functions.pop(target, None)
+        note(self._kind, target, None)
 
     def registered(self) -> tuple[tuple[str, Callable[[Signature], Answer | None]], ...]:
         """Return the functions, with their targets."""

@@ -348,8 +348,6 @@ def remote_figures(
     """Return the figures of ``edits`` in a worker; :data:`MISSING` if it does not have the program,
     ``None`` if it does not have ``rules``.
     """
-    from shardcore.session.session import Session
-
     if rules != registered_here():
         return None
     session = _sessions.get(key)
@@ -357,7 +355,7 @@ def remote_figures(
         if program is None:
             return MISSING
         text, shardy, own = program
-        session = Session(Module.parse(text, shardy=shardy), **own)
+        session = Module.parse(text, shardy=shardy).session(**own)
         _sessions[key] = session
         while len(_sessions) > _MOST_PROGRAMS:
             _sessions.popitem(last=False)

@@ -29,10 +29,9 @@ def _unpickled(
     steps: list[tuple[dict[str, TensorSharding | EllipsisType | None], bool]],
     now: tuple[dict[str, TensorSharding | None], bool],
 ) -> Session:
-    from shardcore.session.session import Session
-
     text, filename, shardy = program
-    session = Session(Module.parse(text, filename=filename, shardy=shardy), wrap=wrap, **options)
+    module = Module.parse(text, filename=filename, shardy=shardy)
+    session = module.session(wrap=wrap, **options)
     edits = session._edits
     for before, are_plain in steps:
         absent = [session._targets.find(name)[0] for name, each in before.items() if each is ...]

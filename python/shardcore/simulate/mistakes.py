@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shardcore.errors import Diagnostic, SimulationError
 
 if TYPE_CHECKING:
-    from shardcore import Op
+    from shardcore._core import Op
 
 CODES = (
     "diverging-collective",

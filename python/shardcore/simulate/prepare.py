@@ -10,7 +10,7 @@ from shardcore.simulate.mistakes import mistake
 from shardcore.simulate.site import Body, Kernel, Site, Step, TensorType
 
 if TYPE_CHECKING:
-    import shardcore
+    from shardcore import _core
 
 __all__ = ["Program"]
 
@@ -21,7 +21,7 @@ RETURNS = ("func.return", "stablehlo.return", "sdy.return", "chlo.return")
 class Program:
     """The functions of a module, each prepared when it is first called."""
 
-    def __init__(self, module: shardcore.Module, filename: str) -> None:
+    def __init__(self, module: _core.Module, filename: str) -> None:
         self.filename = filename
         functions = (op for op in module.ops() if op.name == "func.func")
         self.functions = {op.attributes["sym_name"]: op for op in functions}
@@ -74,12 +74,12 @@ class _Scope:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.places: dict[shardcore.Value, int] = {}
+        self.places: dict[_core.Value, int] = {}
 
-    def place(self, value: shardcore.Value) -> int:
+    def place(self, value: _core.Value) -> int:
         return self.places.setdefault(value, len(self.places))
 
-    def region(self, op: shardcore.Op, index: int, around: tuple[shardcore.Op, ...]) -> Body:
+    def region(self, op: _core.Op, index: int, around: tuple[_core.Op, ...]) -> Body:
         """The body of region ``index`` of ``op``; ``around`` are the ops that ``op`` is in."""
         ops = (op, *around)
         blocks = op.regions[index]
@@ -107,9 +107,7 @@ class _Scope:
         steps = _with_deaths(steps, returned, arguments)
         return Body(arguments, steps, returned, tuple(captured), ops, types)
 
-    def step(
-        self, op: shardcore.Op, operands: tuple[int, ...], around: tuple[shardcore.Op, ...]
-    ) -> Step:
+    def step(self, op: _core.Op, operands: tuple[int, ...], around: tuple[_core.Op, ...]) -> Step:
         """``op``, which is in ``around``, ready to run."""
         bodies = [self.region(op, index, around) for index in range(len(op.regions))]
         captured = tuple(dict.fromkeys(place for body in bodies for place in body.captured))
@@ -120,7 +118,7 @@ class _Scope:
         return Step(kernel, (*operands, *captured), results, (), op, shape)
 
 
-def _static_shape(op: shardcore.Op) -> tuple[int, ...] | None:
+def _static_shape(op: _core.Op) -> tuple[int, ...] | None:
     """The shape of the result of ``op``, if it has one, which is a tensor of static shape."""
     if len(op.results) != 1 or op.results[0].shape is None:
         return None
@@ -128,7 +126,7 @@ def _static_shape(op: shardcore.Op) -> tuple[int, ...] | None:
     return sizes if len(sizes) == len(op.results[0].shape) else None
 
 
-def _type_of(site: Site, value: shardcore.Value) -> TensorType | None:
+def _type_of(site: Site, value: _core.Value) -> TensorType | None:
     """The type of an argument, if it is a tensor."""
     return site.tensor_type(value) if value.dtype is not None else None
 

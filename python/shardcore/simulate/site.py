@@ -13,7 +13,7 @@ from shardcore.simulate.mistakes import OTHER_TYPES, mistake
 from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
-    import shardcore
+    from shardcore import _core
     from shardcore.errors import SimulationError
     from shardcore.simulate.values import Array, Value
 
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     results: tuple[int, ...]
     dead: tuple[int, ...]
     """The slots of values that have their last use in it."""
-    op: shardcore.Op
+    op: _core.Op
     shape: tuple[int, ...] | None
     """The shape of its result, if it has one, which is a tensor of static shape."""
 
@@ -56,7 +56,7 @@ class Body:
     returned: tuple[int, ...]
     captured: tuple[int, ...]
     """The slots of values from outside."""
-    ops: tuple[shardcore.Op, ...]
+    ops: tuple[_core.Op, ...]
     argument_types: list[TensorType | None]
 
     def only_op(self) -> str | None:
@@ -72,15 +72,15 @@ class Body:
 class Site:
     """An op that is being prepared."""
 
-    op: shardcore.Op
-    around: tuple[shardcore.Op, ...]
+    op: _core.Op
+    around: tuple[_core.Op, ...]
     """The ops it is in, innermost first."""
     filename: str
     bodies: list[Body] = field(default_factory=list)
     captured: tuple[int, ...] = ()
     function: Callable[[str], Body | None] = lambda name: None
     """The body of a function by its symbol."""
-    meshes: dict[str, shardcore.Mesh] = field(default_factory=dict)
+    meshes: dict[str, _core.Mesh] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -102,10 +102,10 @@ class Site:
         """The types of the results; an error if one is no tensor."""
         return self._types(self.op.results)
 
-    def _types(self, values: Sequence[shardcore.Value]) -> list[TensorType]:
+    def _types(self, values: Sequence[_core.Value]) -> list[TensorType]:
         return [self.tensor_type(value) for value in values]
 
-    def tensor_type(self, value: shardcore.Value) -> TensorType:
+    def tensor_type(self, value: _core.Value) -> TensorType:
         """The type of ``value``, which is a tensor of a known shape."""
         element, shape = value.dtype, value.shape
         if element is None or shape is None or None in shape:
@@ -153,7 +153,7 @@ class Site:
             for key, value in config.items()
         }
 
-    def mesh(self, name: object) -> shardcore.Mesh:
+    def mesh(self, name: object) -> _core.Mesh:
         """The mesh that is called ``name``."""
         if name not in self.meshes:
             raise self.error("unknown-symbol", f"there is no mesh @{name}"[:160], None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from shardcore.controls import visible
-from shardcore.report.widths import file_line
+from shardcore.labels import file_line
 from shardcore.units import plural
 
 if TYPE_CHECKING:

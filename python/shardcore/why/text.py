@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardcore.report.widths import file_line
+from shardcore.labels import file_line
 from shardcore.units import format_bytes, format_seconds, plural
 
 _WRITTEN = {

@@ -32,10 +32,8 @@ class Trial:
     @cached_property
     def session(self) -> Session:
         """The program that was partitioned, as it was given."""
-        from shardcore.session import Session
-
         result = self.local.result
-        return Session(result._given(), **result._options())
+        return result._given().session(**result._options())
 
     @cached_property
     def cost(self) -> Cost:
@@ -44,10 +42,4 @@ class Trial:
 
     def cost_of(self, result: Result) -> Cost:
         """Return the cost of another result, by the same policy and on the same hardware."""
-        from shardcore.partition.partitioned import partition
-
-        local = self.local
-        made = partition(
-            result, local.policy, replicates_unknown=True, keep_ports=local.keeps_ports
-        )
-        return self.count(made)
+        return self.count(self.local._of(result))

@@ -6,9 +6,10 @@ Source: https://graphviz.org/doc/info/lang.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from shardcore.report.graph.model import Graph, Node
+if TYPE_CHECKING:
+    from shardcore.report.graph.model import Graph, Node
 
 TENSOR: Final = "#cfe2ff"
 OP: Final = "#f8d0cc"

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from shardcore.labels import folded
 from shardcore.report.graph.model import Graph, Node
-from shardcore.report.labels import folded
 
 _TELLING = ("dot_general", "dot", "convolution", "gather", "scatter", "while")
 """Ops that are counted in the node of a group, those that say most first."""

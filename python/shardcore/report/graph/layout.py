@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from shardcore.report.graph.model import Graph
 from shardcore.report.graph.rows import places as places_in_rows
+
+if TYPE_CHECKING:
+    from shardcore.report.graph.model import Graph
 
 GAP_X, GAP_Y = 24.0, 34.0
 """Between nodes, in pixels."""

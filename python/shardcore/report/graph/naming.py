@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from shardcore.costs.scopes import scope_of
+from shardcore.labels import file_line
 from shardcore.report.graph.grouped import Group
 from shardcore.report.graph.model import Graph, Node
-from shardcore.report.widths import file_line
 
 _MAX_DEPTH = 8
 """Deeper scopes are not told apart."""

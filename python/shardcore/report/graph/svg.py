@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardcore.report.graph.dot import ANNOTATED, OP, TENSOR
 from shardcore.report.graph.layout import Layout, Point, layout
-from shardcore.report.graph.model import Graph, Node
+
+if TYPE_CHECKING:
+    from shardcore.report.graph.model import Graph, Node
 
 _CHARACTER, _LINE, _PAD = 6.6, 15.0, 8.0
 """Width of a character and height of a line of the font, and space beside text, in pixels."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardcore.report.cost_table import sharding_text
+from shardcore.labels import sharding_text
 from shardcore.report.page.tables import Tables
 
 if TYPE_CHECKING:

@@ -1,11 +1,13 @@
 //! Reads frontend attributes, which are strings by name, and takes away those that were read.
 
-use super::PREFIX;
 use crate::attribute::{write_key, write_string};
 use crate::error::{Error, Result};
 use crate::index::OpId;
 use crate::ir::{Attr, Program, Span};
 use crate::mlir::AttrValue;
+
+/// How the names of what Shardy exports start.
+pub(super) const PREFIX: &str = "xla.sdy.";
 
 /// The name of the attribute that has them.
 pub(super) const FRONTEND_ATTRIBUTES: &str = "mhlo.frontend_attributes";

@@ -26,10 +26,8 @@ mod shardings;
 
 use crate::error::Result;
 use crate::ir::Program;
+use frontend_attributes::PREFIX;
 pub use shape_changes::run as split_shape_changes;
-
-/// How the names of what Shardy exports start.
-const PREFIX: &str = "xla.sdy.";
 
 /// Frontend attributes that only programs have which Shardy exported, and XLA has not completed.
 const MARKS: [&str; 5] = ["allowed_direction", "manual_axes", "meshes", "sharding", "tuple_"];

@@ -1,4 +1,4 @@
-"""Paths of arguments and results that differ in the numbers of layers alone."""
+"""What places, shardings and paths of arguments are called where there is little room."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_FILE = re.compile(r"[^/\\]*\Z")
 _NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
 """The number of a layer in a path: ``[3]``, or that of ``layer_3``."""
+
+
+def file_line(location: str | None) -> str:
+    """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
+    found = _FILE.search(location or "")
+    return found[0] if found else ""
+
+
+def sharding_text(sharding: str | None) -> str:
+    """A sharding without its mesh."""
+    if sharding is None:
+        return ""
+    return sharding[sharding.index(", [") + 2 : -1] if ", [" in sharding else sharding
 
 
 def folded(rows: Iterable[tuple[str, Hashable, T]]) -> list[tuple[str, list[T]]]:
