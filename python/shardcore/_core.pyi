@@ -791,7 +791,8 @@ class Module:
             dedup_functions_fully: propagate through function calls as a whole instead of a
                 call site at a time.
             legalize_chlo: give ops of CHLO, such as ``chlo.square`` and ``chlo.erf``, the rules of
-                the ops that XLA legalizes them to before it propagates; without it they have no
+                the ops that XLA legalizes them to before it propagates, and put the decompositions
+                of ``stablehlo.composite`` in their places, as it does; without it they have no
                 rules, as in ``sdy-propagation-pipeline``.
             strategy: how conflicts between axes are resolved: ``"aggressive"``, as in Shardy's
                 pipeline, ``"basic"`` or ``"basic-then-aggressive"``.
@@ -1820,10 +1821,13 @@ class SessionProgram:
     """A program that annotations are put on: what :class:`shardcore.Session` edits.
 
     A target is its kind (0 an argument, 1 a result of the entry function, 2 a value; more, a result
-    of another function) and its index.
+    of another function) and its index. With ``inlines_composites`` composites are replaced by their
+    decompositions.
     """
 
-    def __new__(cls, module: Module, mesh: Mesh | None = None) -> SessionProgram: ...
+    def __new__(
+        cls, module: Module, mesh: Mesh | None = None, inlines_composites: bool = False
+    ) -> SessionProgram: ...
     def ports(self) -> tuple[list[Port], list[Port]]:
         """The arguments and the results of the entry function."""
     def find(self, name: str) -> tuple[int, int] | None:

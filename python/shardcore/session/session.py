@@ -99,7 +99,7 @@ class Session:
         unknown = options.keys() - _OPTIONS
         if unknown:
             raise TypeError(f"a session has no option {shown(min(unknown))}")
-        self._program = SessionProgram(module, mesh)
+        self._program = SessionProgram(module, mesh, options.get("legalize_chlo", False))
         self._targets = Targets(self._program)
         self._options = options
         self._wrap = wrap

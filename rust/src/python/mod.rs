@@ -8,6 +8,7 @@
 //! | [`sharding`] | `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
 //! | [`rules`] | functions behind `shardcore/rules` |
+//! | [`composites`] | programs with the decompositions of composites in their places |
 //! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
 //! | [`op`] | `Op`, `Block` |
@@ -48,6 +49,7 @@ mod axis;
 mod caches;
 mod checked_values;
 mod completion;
+mod composites;
 mod cost_rows;
 mod dim_sharding;
 mod edges;

@@ -3,6 +3,7 @@
 use super::arguments::Int;
 use super::attribute::to_python;
 use super::completion::Request;
+use super::composites::without_composites;
 use super::edges::PyDataFlowEdge;
 use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
@@ -306,7 +307,10 @@ impl PyModule {
     ) -> PyResult<PyPropagationResult> {
         let options = RunOptions::read("Module.propagate", options)?;
         let imported = self.with_hlo_shardings(py)?;
-        let before = imported.as_ref().unwrap_or(self).program(py)?;
+        let mut before = imported.as_ref().unwrap_or(self).program(py)?;
+        if options.legalize_chlo {
+            before = without_composites(py, before)?;
+        }
         Request { before, filename: self.filename.clone(), options }.result(py, progress.as_ref())
     }
 

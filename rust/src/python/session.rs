@@ -2,6 +2,7 @@
 
 use super::annotated::PyAnnotatedProgram;
 use super::arguments::{Int, Items};
+use super::composites::without_composites;
 use super::edited::{are_plain, type_of, Edit};
 use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
@@ -86,11 +87,19 @@ impl PySessionProgram {
 #[pymethods]
 impl PySessionProgram {
     #[new]
-    #[pyo3(signature = (module, mesh = None))]
-    fn new(py: Python<'_>, module: &Bound<'_, PyModule>, mesh: Option<PyMesh>) -> PyResult<Self> {
+    #[pyo3(signature = (module, mesh = None, inlines_composites = false))]
+    fn new(
+        py: Python<'_>,
+        module: &Bound<'_, PyModule>,
+        mesh: Option<PyMesh>,
+        inlines_composites: bool,
+    ) -> PyResult<Self> {
         let (program, filename) = (module.get().program(py)?, module.get().filename.clone());
         let imported = module.get().with_hlo_shardings(py)?;
-        let program = imported.map_or(Ok(program), |module| module.program(py))?;
+        let mut program = imported.map_or(Ok(program), |module| module.program(py))?;
+        if inlines_composites {
+            program = without_composites(py, program)?;
+        }
         let Some(mesh) = mesh else {
             return Ok(Self::of(program, filename));
         };

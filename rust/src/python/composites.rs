@@ -1,0 +1,16 @@
+//! Programs with the decompositions of composites in their places.
+
+use super::room::room_for_copy;
+use crate::inlining::inline::Inlined;
+use crate::ir::{OpKind, Program};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// `program` with the decompositions of its composites in their places, as XLA has it before it propagates.
+pub fn without_composites(py: Python<'_>, program: Arc<Program>) -> PyResult<Arc<Program>> {
+    if !program.has_any(&[OpKind::Composite]) {
+        return Ok(program);
+    }
+    room_for_copy(py, &program)?;
+    Ok(Arc::new(py.detach(|| Inlined::composites(&program).into_parts().0)))
+}
