@@ -27,17 +27,26 @@ where all have to be true."""
 RARE = "rare"
 """Booleans of which few are true where one has to be."""
 
+_MOST_RESULTS = 64
+"""As many results of one bit are looked at, in several rounds if a program has fewer."""
+_MOST_REPEATS = 16
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def kinds_of_data(found: list[Use]) -> list[str]:
-    """Return the kinds of data that show mistakes in a program with these uses of arguments."""
-    kinds = [SMALL]
-    if any(use.is_factor or use.all_of for use in found):
-        kinds.append(UNITS)
-    if any(use.any_of for use in found):
-        kinds.append(RARE)
-    return kinds
+    """Return the kind of data of each round, for a program with these uses of arguments."""
+    units = max((_repeats(use.all_of, use.all_results) for use in found), default=0)
+    if any(use.is_factor for use in found):
+        units = max(units, 1)
+    rare = max((_repeats(use.any_of, use.any_results) for use in found), default=0)
+    return [SMALL, *[UNITS] * units, *[RARE] * rare]
+
+
+def _repeats(length: int, results: int) -> int:
+    """How many rounds show mistakes in ``results`` of ``length`` booleans each, of which one in
+    three depends on one of its booleans alone."""
+    return min(-(-_MOST_RESULTS // max(results, 1)), _MOST_REPEATS) if length else 0
 
 
 def rounds(

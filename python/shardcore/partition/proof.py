@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _AMPLIFIED = 10
 """Differences of more times what rounding of the arguments makes are not ascribed to rounding."""
 _TOLERANCE = 1e-5
-_TOLERANCES: dict[str | None, float] = {"f64": 1e-9}
+_TOLERANCES: dict[str | None, float] = {"f64": 1e-6}
 """What results may differ by unless the caller says, relative to their largest elements, where that
 is not the usual."""
 
@@ -116,7 +116,7 @@ def prove(
         partitioned: the program of one device.
         seed: that of the random data.
         tolerance: what floats may differ by, relative to the largest element of a result, for
-            programs that divide or call functions. By default 1e-5, and 1e-9 in ``"f64"``.
+            programs that divide or call functions. By default 1e-5, and 1e-6 in ``"f64"``.
         dtype: compute the floats of both programs that are narrower in this type, ``"f32"`` or
             ``"f64"``, so that rounding neither hides nor makes differences. ``reduce_precision``
             still rounds, and ``bitcast_convert`` has the bits of the program's own types.

@@ -58,8 +58,12 @@ class Use:
     """Whether its elements are multiplied: integers with each other, or floats by a reduction."""
     all_of: int = 0
     """How many of its elements, booleans, have to be true together; 0 if none."""
+    all_results: int = 0
+    """How many results say whether they are."""
     any_of: int = 0
     """Of how many of its elements, booleans, one has to be true; 0 if none."""
+    any_results: int = 0
+    """How many results say whether one is."""
 
 
 class _Flow(NamedTuple):
@@ -208,13 +212,23 @@ class _Walk:
             if "multiply" in names:
                 self.mark(moved, _is_factor)
         elif names & {"and", "minimum", "multiply"}:
-            self.mark(moved, lambda use: setattr(use, "all_of", max(use.all_of, length)))
+            self.mark(moved, partial(_all_of, length, left))
         elif names & {"or", "maximum", "add"}:
-            self.mark(moved, lambda use: setattr(use, "any_of", max(use.any_of, length)))
+            self.mark(moved, partial(_any_of, length, left))
 
 
 def _is_factor(use: Use) -> None:
     use.is_factor = True
+
+
+def _all_of(length: int, results: int, use: Use) -> None:
+    if length > use.all_of:
+        use.all_of, use.all_results = length, results
+
+
+def _any_of(length: int, results: int, use: Use) -> None:
+    if length > use.any_of:
+        use.any_of, use.any_results = length, results
 
 
 def _index_of(length: int, use: Use) -> None:
