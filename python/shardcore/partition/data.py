@@ -15,7 +15,7 @@ import numpy as np
 from shardcore._core import Module, Port
 from shardcore.partition.uses import Use, uses
 from shardcore.simulate.dtypes import DTYPES, iinfo, in_type, is_integer
-from shardcore.simulate.mistakes import OTHER_TYPES, mistake
+from shardcore.simulate.mistakes import mistake, of_elements
 
 __all__ = ["SMALL", "kinds_of_data", "rounds"]
 
@@ -76,7 +76,7 @@ def _data(port: Port, use: Use, kind: str, random: np.random.Generator) -> Array
     dtype = DTYPES.get(port.dtype or "f32")
     if dtype is None:
         message = f"{port.name} has elements of type {port.dtype}"
-        raise mistake("unsupported-op", message, OTHER_TYPES, (), "")
+        raise mistake("unsupported-op", message, of_elements(str(port.dtype)), (), "")
     shape = tuple(size or 0 for size in port.shape or ())
     if dtype.kind == "b":
         return _booleans(shape, use, kind, random)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Program"]
 
+DIALECTS = ("chlo", "func", "sdy", "stablehlo")
 QUANTIZING = ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize")
 RETURNS = ("func.return", "stablehlo.return", "sdy.return", "chlo.return")
 IN_OWN_TYPES = (
@@ -77,9 +78,11 @@ class Program:
             return self._kernels[signature]
         prepare = PREPARERS.get(site.name)
         if prepare is None:
-            hint = "ops of StableHLO, CHLO, func and sdy can be simulated"
+            hint = None
             if site.name in QUANTIZING:
                 hint = "quantized types are not simulated"
+            elif site.name.split(".")[0] not in DIALECTS:
+                hint = "ops of StableHLO, CHLO, func and sdy can be simulated"
             raise site.unsupported(f"{site.name} cannot be simulated", hint)
         try:
             kernel = self._prepared(site, prepare)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shardcore.simulate.dtypes import DTYPES
-from shardcore.simulate.mistakes import OTHER_TYPES, mistake
+from shardcore.simulate.mistakes import mistake, of_elements
 from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Site:
             )
         if element not in DTYPES:
             message = f"{self.name} has a value of element type {element}"
-            raise self.error("unsupported-op", message, OTHER_TYPES)
+            raise self.error("unsupported-op", message, of_elements(element))
         return TensorType(tuple(size or 0 for size in shape), self.dtypes[element], element)
 
     def integers(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
