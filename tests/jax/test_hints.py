@@ -57,6 +57,15 @@ def test_primitives_that_kernels_do_not_have() -> None:
     assert "jax.jit" not in str(error.hint)
 
 
+def test_refusals_of_kernels_are_not_about_arguments_of_jit() -> None:
+    def refuses() -> None:
+        raise ValueError("The Pallas lowering of argument 0 needs blocks of 8 by 128")
+
+    with pytest.raises(LoweringError, match="blocks of 8") as caught:
+        ask(refuses)
+    assert caught.value.hint is None
+
+
 def test_kernels_that_were_compiled_cannot_be_simulated() -> None:
     with pytest.raises(SimulationError, match="tpu_custom_call") as caught:
         Module.parse("""

@@ -189,6 +189,23 @@ def test_odd_numbers_have_no_product_of_zero() -> None:
         assert module.simulate(units)[0].astype(np.int64).all()
 
 
+@pytest.mark.parametrize("element", ["i2", "ui4", "i4", "i8", "f4E2M1FN", "f8E8M0FNU", "i1"])
+def test_programs_of_narrow_types_with_padding_are_proven(element: str) -> None:
+    kind = f"tensor<10x8x{element}>"
+    good = (
+        Module.parse(f"""{MESH}func.func @main(%a: {kind} {{{SPLIT}}}) -> {kind} {{
+  %0 = stablehlo.multiply %a, %a : {kind}
+  return %0 : {kind}
+}}""")
+        .propagate()
+        .partition()
+    )
+    for dtype in (None, "f32", "f64"):
+        assert shardcore.prove(good, dtype=dtype).is_proven
+    [numbers] = next(data.rounds(good.source, good.arguments, np.random.default_rng(0)))
+    assert np.isfinite(numbers.astype(np.float64)).all()
+
+
 def test_indices_are_in_range_and_out_of_it() -> None:
     module = Module.parse(
         TAKE.replace("tensor<32x1xi32>", "tensor<512x1xi32>").replace("32x8", "512x8")

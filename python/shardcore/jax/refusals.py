@@ -35,6 +35,7 @@ _HINTS = {
     "of type `Explicit`": "give a mesh whose axis_types say that these axes are AxisType.Explicit",
 }
 """A hint for each refusal of JAX's that is told by a part of its words."""
+_OF_KERNELS = re.compile(r"[Pp]allas|Mosaic|Triton")
 _OF_ARGUMENTS = re.compile(
     r"in_shardings|out_shardings|PartitionSpec|abstract array|arg(num|name)s|argument"
 )
@@ -135,7 +136,7 @@ def _hint(refusal: str, by: Callable[..., Any] | None, platform: str | None) -> 
         if platform and _OF_PLATFORMS.match(target[1]):
             return f'lower the function for these devices: platform="{platform}"'
         return f'register the target: jax.ffi.register_ffi_target("{target[1]}", ...)'
-    if _OF_ARGUMENTS.search(refusal):
+    if _OF_ARGUMENTS.search(refusal) and not _OF_KERNELS.search(refusal):
         return "give shardings and arguments as jax.jit takes them"
     return None
 
