@@ -106,9 +106,7 @@ class Groups:
         site = self.site
         if outside := [device for device in missing if not 0 <= device < count]:
             message = f"{site.name} has device {outside[0]} in a group, but {count} run"
-            hint = None
-            if outside[0] >= count:
-                hint = "pass devices=, the number of devices the program is for"
+            hint = "pass devices=, the number of devices the program is for"
             raise site.error("unknown-device", message, hint)
         message = (
             f"{site.name} is run by {_names(here)} but not by {_names(missing)}, "
