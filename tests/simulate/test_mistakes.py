@@ -92,6 +92,15 @@ def test_ops_that_cannot_be_simulated(line: str, results: tuple[str, ...], said:
     assert "model.mlir" in str(error)
 
 
+def test_dialects_are_told_of_ops_of_other_dialects_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = refused(one_op(f'%0 = "my.op"(%x) : ({F}) -> {F}', F), X)
+    assert error.hint == "ops of StableHLO, CHLO, func and sdy can be simulated"
+    monkeypatch.delitem(PREPARERS, "stablehlo.add")
+    error = refused(one_op(f"%0 = stablehlo.add %x, %x : {F}", F), X)
+    assert error.message == "stablehlo.add cannot be simulated"
+    assert error.hint is None
+
+
 def test_an_op_that_is_refused_where_it_is_not_run_still_is() -> None:
     text = """
     func.func @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {

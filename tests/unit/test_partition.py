@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -246,27 +247,65 @@ def test_proof_finds_a_wrong_collective() -> None:
     assert "amplifies" not in str(proof)
 
 
+AMPLIFIES = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+    %w: tensor<64x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.tanh %a : tensor<8x64xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+    : (tensor<8x64xf32>, tensor<64x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.constant dense<1.0e5> : tensor<8x8xf32>
+  %3 = stablehlo.multiply %1, %2 : tensor<8x8xf32>
+  %4 = stablehlo.sine %3 : tensor<8x8xf32>
+  return %4 : tensor<8x8xf32>
+}
+"""
+
+
 def test_a_program_that_amplifies_rounding_is_told_from_a_wrong_one() -> None:
-    text = """
-    sdy.mesh @mesh = <["x"=4]>
-    func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
-        %w: tensor<64x8xf32>) -> tensor<8x8xf32> {
-      %0 = stablehlo.tanh %a : tensor<8x64xf32>
-      %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
-        : (tensor<8x64xf32>, tensor<64x8xf32>) -> tensor<8x8xf32>
-      %2 = stablehlo.constant dense<1.0e5> : tensor<8x8xf32>
-      %3 = stablehlo.multiply %1, %2 : tensor<8x8xf32>
-      %4 = stablehlo.sine %3 : tensor<8x8xf32>
-      return %4 : tensor<8x8xf32>
-    }
-    """
+    text = AMPLIFIES
     proof = shardcore.prove(Module.parse(text).propagate().partition())
     [difference] = proof.differences
     assert difference.largest <= 10 * difference.rounding
     assert "the program amplifies rounding" in str(proof)
+    assert 'prove(..., dtype="f64") or --prove --dtype f64' in str(proof)
     assert proof.record()["differences"][0]["rounding"] == difference.rounding
-    exact = Module.parse(text.replace("f32", "f64")).propagate().partition()
-    assert shardcore.prove(exact).is_proven
+    exact = shardcore.prove(Module.parse(text).propagate().partition(), dtype="f64")
+    assert exact.is_proven
+    assert (exact.dtype, exact.record()["dtype"], exact.tolerance) == ("f64", "f64", 1e-6)
+    assert "in f64" in str(exact)
+    strict = shardcore.prove(Module.parse(text).propagate().partition(), dtype="f64", tolerance=0.0)
+    assert not strict.is_proven
+    assert "help:" not in str(strict)
+    double = Module.parse(text.replace("f32", "f64")).propagate().partition()
+    assert "help:" not in str(shardcore.prove(double, tolerance=0.0))
+
+
+def test_the_hint_of_a_proof_can_be_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(AMPLIFIES)
+    assert main(["partition", str(path), "--prove"]) == 1
+    [options] = re.findall(r"or (--prove --dtype \S+)", " ".join(capsys.readouterr().out.split()))
+    assert main(["partition", str(path), *options.split()]) == 0
+    assert "in f64" in capsys.readouterr().out
+    assert main(["partition", str(path), *options.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["proof"]["dtype"] == "f64"
+    with pytest.raises(SystemExit):
+        main(["partition", str(path), "--dtype", "f64"])
+    assert "--dtype is for --prove" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["partition", str(path), "--prove", "--dtype", "f16"])
+
+
+@pytest.mark.parametrize("dtype", ["f16", "float64", "", 64, ["f64"]])
+def test_types_that_floats_are_not_computed_in(dtype: object) -> None:
+    partitioned = Module.parse(AMPLIFIES).propagate().partition()
+    with pytest.raises(ValueError, match="dtype is 'f32', 'f64' or None"):
+        shardcore.prove(partitioned, dtype=dtype)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dtype is 'f32', 'f64' or None"):
+        partitioned.simulate(dtype=dtype)  # type: ignore[arg-type]
 
 
 def test_simulation_takes_and_gives_global_arrays() -> None:

@@ -48,6 +48,12 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=count, default=0, metavar="N", help="seed of the random data [0]"
     )
+    parser.add_argument(
+        "--dtype",
+        choices=("f32", "f64"),
+        help="with --prove: compute narrower floats in this type, so that rounding makes no "
+        "differences",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--top", type=count, default=10, metavar="N", help="rows to show of each table [10]"
@@ -58,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.json and options.output == "-":
         options.parser.error("--json and -o - both want standard output")
+    if options.dtype is not None and not options.prove:
+        options.parser.error("--dtype is for --prove")
     module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
@@ -70,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.prove:
         from shardcore.partition import prove
 
-        proof = prove(partitioned, seed=options.seed)
+        proof = prove(partitioned, seed=options.seed, dtype=options.dtype)
     if options.json:
         record = partitioned.record()
         if proof is not None:

@@ -158,12 +158,14 @@ def _executable(
         in_shardings=tuple(leaf.sharding for leaf in inputs),
         donate_argnums=tuple(index for index, leaf in enumerate(inputs) if leaf.is_donated),
     )
-    hint = f'lower the function for these devices: platform="{mesh.devices.flat[0].platform}"'
+    platform = mesh.devices.flat[0].platform
     with warnings.catch_warnings():
         # JAX warned about donated buffers that cannot be used when it lowered the function.
         warnings.filterwarnings("ignore", "Some donated buffers")
-        lowered = ask(jitted.lower, *(leaf.describe() for leaf in inputs), of=run, hint=hint)
-        return jitted, ask(lowered.compile, hint=hint)
+        lowered = ask(
+            jitted.lower, *(leaf.describe() for leaf in inputs), of=run, platform=platform
+        )
+        return jitted, ask(lowered.compile, platform=platform)
 
 
 def _is_packed(leaf: Leaf) -> bool:

@@ -15,7 +15,14 @@ from shardcore.jax.mistakes import mistake
 from shardcore.jax.versions import is_older, needs
 
 _PACKAGE = str(Path(__file__).parent.parent)
+_INTERPRETED = "give interpret=True to pallas_call: the kernel is ops of StableHLO then"
 _HINTS = {
+    "Only interpret mode is supported": _INTERPRETED,
+    "Unimplemented primitive in Pallas": _INTERPRETED,
+    "Cannot lower pallas_call on platform": _INTERPRETED,
+    "wrap the call in a shard_map": "call the kernel in a jax.shard_map, or give interpret=True to "
+    "pallas_call: the kernel is ops of StableHLO then, which are partitioned",
+    "has duplicate entries": "name an axis once in a spec",
     "require devices": "give a jax.sharding.Mesh with devices",
     "ordered effects": "leave out ordered=True: JAX orders them on one device alone",
     "different from the lowering platform": "give platform= the platform of this process",
@@ -28,6 +35,18 @@ _HINTS = {
     "of type `Explicit`": "give a mesh whose axis_types say that these axes are AxisType.Explicit",
 }
 """A hint for each refusal of JAX's that is told by a part of its words."""
+_OF_KERNELS = re.compile(r"[Pp]allas|Mosaic|Triton")
+_OF_ARGUMENTS = re.compile(
+    r"in_shardings|out_shardings|PartitionSpec|abstract array|arg(num|name)s|argument"
+)
+"""Words of refusals of what is given to ``jax.jit``."""
+_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+_NO_RULE = re.compile(r"translation rule for primitive '(.+)' not found for platform (\w+)")
+_NO_TARGET = re.compile(r"No registered implementation for .*custom call to (\S+) for ")
+_OF_PLATFORMS = re.compile(
+    r"tpu_|mosaic_|triton_|__gpu|__cu|cu(solver|blas|dnn|sparse|fft)|hip(solver|blas|sparse|fft)"
+)
+"""How the targets of calls begin that JAX lowers to for other platforms than a host."""
 _LATER = {
     "requires a non-empty mesh": (
         "0.8",
@@ -46,7 +65,7 @@ def ask(
     of: Any = None,
     by: Callable[..., Any] | None = None,
     what: str = "",
-    hint: str | None = None,
+    platform: str | None = None,
     **kwargs: Any,
 ) -> Any:
     """Return what ``call``, a function of JAX's, returns for the arguments.
@@ -57,7 +76,7 @@ def ask(
         of: the user's function that it calls; what that raises passes through.
         by: the function of shardcore that the user called, whose options the hint may name.
         what: what JAX is asked for, if the message is to say it.
-        hint: what to do if it refuses; without it the words of the refusal are looked up.
+        platform: that of the devices that it is asked to compile for.
         **kwargs: its keyword arguments.
 
     Raises:
@@ -80,7 +99,7 @@ def ask(
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         refused = f"JAX refuses {what}" if what else "JAX refuses"
         raise mistake(
-            "lowering", f"{refused}: {' '.join(lines)[:600]}", hint or _hint(str(error), by)
+            "lowering", f"{refused}: {' '.join(lines)[:600]}", _hint(str(error), by, platform)
         ) from error
 
 
@@ -96,8 +115,8 @@ def _is_own(code: CodeType) -> bool:
     return code.co_filename.startswith(_PACKAGE)
 
 
-def _hint(refusal: str, by: Callable[..., Any] | None) -> str:
-    """What to do about what JAX refuses."""
+def _hint(refusal: str, by: Callable[..., Any] | None, platform: str | None) -> str | None:
+    """What to do about what JAX refuses, as far as it is known."""
     # The calculus is not imported with the package.
     from shardcore.calculus.mistakes import close_names
 
@@ -106,8 +125,20 @@ def _hint(refusal: str, by: Callable[..., Any] | None) -> str:
     close = close_names(unexpected[1], options, 1) if unexpected else []
     if close:
         return f"did you mean {close[0]}=?"
-    known = (hint for said, hint in _HINTS.items() if said in refusal)
-    return next(known, "give shardings and arguments as jax.jit takes them")
+    for said, hint in _HINTS.items():
+        if said in refusal:
+            return hint
+    if rule := _NO_RULE.search(refusal):
+        if rule[2] not in _PLATFORMS:
+            return f"platforms are {', '.join(_PLATFORMS)}"
+        return f"jax.interpreters.mlir.register_lowering takes a rule for {rule[1]}"
+    if target := _NO_TARGET.search(refusal):
+        if platform and _OF_PLATFORMS.match(target[1]):
+            return f'lower the function for these devices: platform="{platform}"'
+        return f'register the target: jax.ffi.register_ffi_target("{target[1]}", ...)'
+    if _OF_ARGUMENTS.search(refusal) and not _OF_KERNELS.search(refusal):
+        return "give shardings and arguments as jax.jit takes them"
+    return None
 
 
 def _code(fn: Any) -> Any:

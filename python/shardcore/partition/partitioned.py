@@ -109,7 +109,7 @@ class Partitioned:
         self._whole: frozenset[int | None] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
-        self._simulator: Simulator | None = None
+        self._simulators: dict[str | None, Simulator] = {}
 
     @property
     def arguments(self) -> list[Port]:
@@ -173,23 +173,30 @@ class Partitioned:
 
         return in_dialect(self.module, dialect)
 
-    def simulate(self, *arrays: Any, padding: Any = None) -> list[Any]:
+    def simulate(self, *arrays: Any, padding: Any = None, dtype: str | None = None) -> list[Any]:
         """Run all devices in this process, on NumPy: global arrays in, global arrays out.
 
         Args:
             arrays: one for each argument, of its global shape.
             padding: the elements of the padding of arguments. By default NaN, the largest number
                 of an integer type, and true.
+            dtype: compute floats that are narrower in this type, ``"f32"`` or ``"f64"``, as
+                :class:`shardcore.simulate.Simulator` does; results have it.
 
         Raises:
             SimulationError: arguments do not fit, or an op cannot be simulated.
-            ValueError: devices that should hold the same part of a result hold different ones.
+            ValueError: devices that should hold the same part of a result hold different ones, or
+                ``dtype`` is no such type.
         """
         from shardcore.partition.placement import gather, scatter
         from shardcore.simulate import Simulator
+        from shardcore.simulate.dtypes import widened
 
-        if self._simulator is None:
-            self._simulator = Simulator(self.module)
+        # Before the dictionary is asked: not everything has a hash.
+        widened(dtype)
+        simulator = self._simulators.get(dtype)
+        if simulator is None:
+            simulator = self._simulators[dtype] = Simulator(self.module, dtype=dtype)
         ports = self.arguments
         if len(arrays) != len(ports):
             raise TypeError(f"the program takes {len(ports)} arguments, not {len(arrays)}")
@@ -197,7 +204,7 @@ class Partitioned:
             scatter(array, port, self.num_devices, padding)
             for array, port in zip(arrays, ports, strict=True)
         ]
-        found = self._simulator(*given, devices=self.num_devices)
+        found = simulator(*given, devices=self.num_devices)
         return [gather(array, port) for array, port in zip(found, self.results, strict=True)]
 
     def record(self) -> dict[str, Any]:

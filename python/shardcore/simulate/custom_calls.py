@@ -42,6 +42,8 @@ TARGETS: dict[str, Callable[[Site], Kernel]] = {
 }
 """The function that prepares a custom call, by target."""
 
+_KERNELS = ("tpu_custom_call", "mosaic_gpu", "triton_kernel_call", "__gpu$xla.gpu.triton")
+"""How the targets of kernels begin that Pallas and Triton compile."""
 _CALLBACKS = ("callback", "Callback")
 _MANUAL = ("SPMDFullToShardShape", "SPMDShardToFullShape")
 
@@ -54,7 +56,9 @@ def custom_call(site: Site) -> Kernel:
     if prepare is not None:
         return prepare(site)
     hint = "known targets are in shardcore.simulate.TARGETS, to which yours can be added"
-    if any(word in target for word in _CALLBACKS):
+    if target.startswith(_KERNELS):
+        hint = "pallas_call(..., interpret=True) lowers to ops that can be simulated"
+    elif any(word in target for word in _CALLBACKS):
         hint = "there is no host that could be called back"
     elif target in _MANUAL:
         hint = "import it first: shardcore.import_hlo_shardings makes sdy ops of it"

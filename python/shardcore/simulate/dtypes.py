@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from shardcore.bounded import shown
+
 __all__ = [
     "DTYPES",
+    "WIDER",
     "are_equal",
     "bits_of",
     "in_type",
@@ -17,6 +21,7 @@ __all__ = [
     "is_integer",
     "is_narrow",
     "wide",
+    "widened",
 ]
 
 DType = np.dtype[Any]
@@ -71,6 +76,28 @@ _BITS = {
     DTYPES["f6E2M3FN"]: 6,
     DTYPES["f6E3M2FN"]: 6,
 }
+
+WIDER = ("f32", "f64")
+"""The types that narrower floats of a program may be computed in."""
+
+
+def widened(least: str | None) -> Mapping[str, DType]:
+    """The types that a program is computed in, by element type: floats that are narrower than
+    ``least``, one of :data:`WIDER`, are computed in it, and complex numbers of such floats.
+
+    Raises:
+        ValueError: ``least`` is neither ``None`` nor one of these types.
+    """
+    if least is None:
+        return DTYPES
+    if not isinstance(least, str) or least not in WIDER:
+        raise ValueError(f"dtype is 'f32', 'f64' or None, not {shown(least)}")
+    kind = DTYPES[least]
+    found = {
+        name: kind if name in _FLOATS and own.itemsize < kind.itemsize else own
+        for name, own in DTYPES.items()
+    }
+    return found | {"complex<f32>": DTYPES[f"complex<{least}>"]}
 
 
 def is_float(dtype: DType) -> bool:

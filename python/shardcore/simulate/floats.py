@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shardcore.simulate.dtypes import bits_of, finfo, is_complex, is_float, wide
+from shardcore.simulate.dtypes import DTYPES, bits_of, finfo, is_complex, is_float, wide
 from shardcore.simulate.registry import arrays, op
 from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.values import Array
@@ -173,10 +173,13 @@ def next_after(site: Site) -> Kernel:
 
 @op("stablehlo.reduce_precision")
 def reduce_precision(site: Site) -> Kernel:
-    """Numbers rounded to ``mantissa_bits``, with the range of ``exponent_bits``."""
+    """Numbers rounded to ``mantissa_bits``, with the range of ``exponent_bits``.
+
+    What the operand's own type has no more of is kept, whatever type it is computed in.
+    """
     exponent_bits, mantissa_bits = site.integer("exponent_bits"), site.integer("mantissa_bits")
     dtype = site.operands[0].dtype
-    info = _layout(dtype)
+    info, own = _layout(dtype), _layout(DTYPES[site.operands[0].element])
     unsigned = _BITS[bits_of(dtype)]
 
     def compute(x: Array) -> Array:
@@ -184,11 +187,11 @@ def reduce_precision(site: Site) -> Kernel:
         one = unsigned(1)
         dropped = info.mantissa - mantissa_bits
         sign_mask = one << unsigned(info.bits - 1)
-        if dropped > 0:
+        if mantissa_bits < own.mantissa:
             last = (bits >> unsigned(dropped)) & one
             bias = (one << unsigned(dropped - 1)) - one + last
             bits = (bits + bias) & ~((one << unsigned(dropped)) - one)
-        if exponent_bits < info.exponent:
+        if exponent_bits < own.exponent:
             field = bits & ~sign_mask & ~((one << unsigned(info.mantissa)) - one)
             bias = (1 << (info.exponent - 1)) - 1
             reach = (1 << (exponent_bits - 1)) - 1

@@ -97,7 +97,9 @@ def manual_computation(site: Site) -> Kernel:
         is_global = len(run.devices) == 1
         if not is_global and len(run.devices) != count:
             message = f"{len(run.devices)} devices run a manual computation over {count}"
-            raise site.error("unknown-device", message, f"pass devices={count}")
+            is_branch = run.grid.replicas * run.grid.partitions == count
+            hint = None if is_branch else f"pass devices={count}"
+            raise site.error("unknown-device", message, hint)
         inner = replace(run, manual=run.manual | axes)
         if is_global:
             inner = replace(inner, devices=np.arange(count), grid=Grid(1, count))

@@ -19,8 +19,12 @@ CODES = (
 )
 """Every code that a mistake in a simulation may have."""
 
-OTHER_TYPES = "quantized types and types of other dialects are not simulated"
-"""The hint where a tensor has elements that NumPy has no type for."""
+
+def of_elements(element: str) -> str | None:
+    """Return the hint where a tensor has elements ``element``, which NumPy has no type for."""
+    if element.startswith("!"):
+        return "quantized types and types of other dialects are not simulated"
+    return None
 
 
 def mistake(

@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from shardcore.errors import ShardcoreError
+from shardcore.simulate.dtypes import DTYPES, in_type
 from shardcore.simulate.families import PREPARERS
 from shardcore.simulate.mistakes import mistake
 from shardcore.simulate.site import Body, Kernel, Site, Step, TensorType
 
 if TYPE_CHECKING:
     from shardcore import _core
+    from shardcore.simulate.values import Value
 
 __all__ = ["Program"]
 
+DIALECTS = ("chlo", "func", "sdy", "stablehlo")
 QUANTIZING = ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize")
 RETURNS = ("func.return", "stablehlo.return", "sdy.return", "chlo.return")
+IN_OWN_TYPES = (
+    "chlo.broadcast_next_after",
+    "chlo.constant_like",
+    "chlo.next_after",
+    "stablehlo.bitcast_convert",
+    "stablehlo.rng_bit_generator",
+)
+"""Ops that are about the bits of their types: they are computed in these also where floats are
+computed in a wider type, to which their results are converted then."""
 
 
 class Program:
-    """The functions of a module, each prepared when it is first called."""
+    """The functions of a module, each prepared when it is first called.
 
-    def __init__(self, module: _core.Module, filename: str) -> None:
+    Args:
+        module: the program.
+        filename: its name in errors.
+        dtypes: the types that values are computed in, by element type.
+    """
+
+    def __init__(
+        self,
+        module: _core.Module,
+        filename: str,
+        dtypes: Mapping[str, np.dtype[Any]] = DTYPES,
+    ) -> None:
         self.filename = filename
+        self.dtypes = dtypes
         functions = (op for op in module.ops() if op.name == "func.func")
         self.functions = {op.attributes["sym_name"]: op for op in functions}
         self.meshes = module.meshes
@@ -50,12 +78,14 @@ class Program:
             return self._kernels[signature]
         prepare = PREPARERS.get(site.name)
         if prepare is None:
-            hint = "ops of StableHLO, CHLO, func and sdy can be simulated"
+            hint = None
             if site.name in QUANTIZING:
                 hint = "quantized types are not simulated"
+            elif site.name.split(".")[0] not in DIALECTS:
+                hint = "ops of StableHLO, CHLO, func and sdy can be simulated"
             raise site.unsupported(f"{site.name} cannot be simulated", hint)
         try:
-            kernel = prepare(site)
+            kernel = self._prepared(site, prepare)
         except (ShardcoreError, MemoryError):
             raise
         # NumPy refuses arrays of too many elements, of iota for example.
@@ -67,6 +97,39 @@ class Program:
         if is_shared and signature is not None:
             self._kernels[signature] = kernel
         return kernel
+
+    def _prepared(self, site: Site, prepare: Callable[[Site], Kernel]) -> Kernel:
+        if self.dtypes is DTYPES:
+            return prepare(site)
+        if site.name in IN_OWN_TYPES:
+            own = replace(site, dtypes=DTYPES)
+            return _converting(prepare(own), own.operands, site.results)
+        if site.name == "stablehlo.custom_call":
+            # Targets of the user's may make results of the types in the program.
+            results = [_type_of(site, value) for value in site.op.results]
+            return _converting(prepare(site), None, results)
+        return prepare(site)
+
+
+def _converting(
+    kernel: Kernel,
+    operands: Sequence[TensorType | None] | None,
+    results: Sequence[TensorType | None],
+) -> Kernel:
+    """``kernel`` with operands converted to the types that it computes in, and results to those of
+    the program."""
+
+    def in_types(values: Sequence[Value], kinds: Sequence[TensorType | None]) -> list[Value]:
+        pairs = zip(values, kinds, strict=True)
+        return [value if kind is None else in_type(value, kind.dtype) for value, kind in pairs]
+
+    def converting(run: object, *values: Value) -> Value:
+        found = kernel(run, *(values if operands is None else in_types(values, operands)))
+        if len(results) == 1:
+            return in_types([found], results)[0]
+        return in_types(found, results)
+
+    return converting
 
 
 class _Scope:
@@ -102,7 +165,7 @@ class _Scope:
                 operands = steps[-1].operands
             captured.update(dict.fromkeys(place for place in operands if place not in defined))
             defined.update(steps[-1].results if steps else ())
-        site = Site(op, around, self.program.filename)
+        site = Site(op, around, self.program.filename, dtypes=self.program.dtypes)
         types = [_type_of(site, value) for value in block.arguments]
         steps = _with_deaths(steps, returned, arguments)
         return Body(arguments, steps, returned, tuple(captured), ops, types)
@@ -112,7 +175,16 @@ class _Scope:
         bodies = [self.region(op, index, around) for index in range(len(op.regions))]
         captured = tuple(dict.fromkeys(place for body in bodies for place in body.captured))
         program = self.program
-        site = Site(op, around, program.filename, bodies, captured, program.body, program.meshes)
+        site = Site(
+            op,
+            around,
+            program.filename,
+            bodies,
+            captured,
+            program.body,
+            program.meshes,
+            program.dtypes,
+        )
         results = tuple(self.place(value) for value in op.results)
         kernel, shape = program.kernel(site), _static_shape(op)
         return Step(kernel, (*operands, *captured), results, (), op, shape)

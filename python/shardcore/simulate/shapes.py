@@ -33,7 +33,7 @@ def constant(site: Site) -> Kernel:
         ) from None
     if element not in DTYPES:
         raise site.unsupported(f"{site.name} has a value of element type {element}")
-    whole = dense_array(element, shape, data)[None]
+    whole = in_type(dense_array(element, shape, data), site.dtypes[element])[None]
     return lambda run: whole
 
 

@@ -12,7 +12,15 @@ import numpy as np
 from shardcore._core import Module
 from shardcore.bounded import shown
 from shardcore.expected import expect
-from shardcore.simulate.dtypes import iinfo, in_type, is_complex, is_float, is_integer
+from shardcore.simulate.dtypes import (
+    DTYPES,
+    iinfo,
+    in_type,
+    is_complex,
+    is_float,
+    is_integer,
+    widened,
+)
 from shardcore.simulate.mistakes import mistake
 from shardcore.simulate.prepare import Program
 from shardcore.simulate.run import Grid, Run
@@ -34,20 +42,28 @@ class Simulator:
     Args:
         module: the program.
         function: the function to run, by default the entry function.
+        dtype: compute floats that are narrower in this type, ``"f32"`` or ``"f64"``, and complex
+            numbers of such floats: results have it, and nothing is rounded to a narrower type,
+            except by ``reduce_precision``. Constants keep their values. Ops on bits keep their
+            meaning: ``bitcast_convert`` reads and writes the bits of the program's own types, and
+            rounds its operand to them first. By default each type is computed as it is.
 
     Raises:
+        ValueError: ``dtype`` is no such type.
         SimulationError: there is no such function (``unknown-symbol``), or it has an op that cannot
             be simulated (``unsupported-op``). Functions that it calls are prepared when they are
             first called.
     """
 
-    def __init__(self, module: Module, function: str | None = None) -> None:
+    def __init__(
+        self, module: Module, function: str | None = None, *, dtype: str | None = None
+    ) -> None:
         expect(module, Module)
         if function is not None:
             expect(function, str)
         self._attributes = module.attributes
         self._filename = module.filename
-        self._program = Program(module, self._filename)
+        self._program = Program(module, self._filename, widened(dtype))
         self.function = function or self._entry()
         body = self._program.body(self.function)
         if body is None:
@@ -131,6 +147,8 @@ class Simulator:
             raise self._mistake(message)
         if given.dtype == kind.dtype:
             return given
+        if given.dtype == DTYPES[kind.element]:
+            return in_type(given, kind.dtype)
         if not _holds(kind.dtype, given):
             message = f"argument {at} has element type {given.dtype}, not {kind.dtype}"
             raise self._mistake(message)

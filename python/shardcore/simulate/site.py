@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shardcore.simulate.dtypes import DTYPES
-from shardcore.simulate.mistakes import OTHER_TYPES, mistake
+from shardcore.simulate.mistakes import mistake, of_elements
 from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class Site:
     function: Callable[[str], Body | None] = lambda name: None
     """The body of a function by its symbol."""
     meshes: dict[str, _core.Mesh] = field(default_factory=dict)
+    dtypes: Mapping[str, np.dtype[Any]] = field(default_factory=lambda: DTYPES)
+    """The types that values are computed in, by element type."""
 
     @property
     def name(self) -> str:
@@ -114,8 +116,8 @@ class Site:
             )
         if element not in DTYPES:
             message = f"{self.name} has a value of element type {element}"
-            raise self.error("unsupported-op", message, OTHER_TYPES)
-        return TensorType(tuple(size or 0 for size in shape), DTYPES[element], element)
+            raise self.error("unsupported-op", message, of_elements(element))
+        return TensorType(tuple(size or 0 for size in shape), self.dtypes[element], element)
 
     def integers(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
         """The integers of attribute ``name``, flattened; ``default`` if it is not written."""
