@@ -24,8 +24,9 @@ MAGIC = b"ML\xefR"
 SECONDS, SECONDS_PER_MB = 60, 10
 """How long jaxlib may take: some ten times what the largest programs take."""
 
-BYTES, BYTES_PER_BYTE = 4 << 30, 512
-"""How much memory jaxlib may take, some seven times what the largest programs take.
+BYTES, BYTES_PER_BYTE = (4 << 30) + (os.cpu_count() or 1) * (16 << 20), 512
+"""How much memory jaxlib may take: some seven times what the largest programs take, and stacks of
+threads.
 
 A damaged length makes it reserve what the length says.
 """

@@ -123,10 +123,9 @@ impl PyModule {
     /// shardings; `None` if it has none.
     pub(super) fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
         let program = self.program(py)?;
-        let source = program.text().source();
-        let has_shardings = !program.shardings().is_empty();
-        let has_any = || is_exported(&program) || (!has_shardings && source.contains(HLO_SHARDING));
-        if !py.detach(has_any) {
+        let has_notation =
+            || program.shardings().is_empty() && program.find_name(HLO_SHARDING).is_some();
+        if !py.detach(|| is_exported(&program)) && !has_notation() {
             return Ok(None);
         }
         imported(py, self, None)

@@ -26,7 +26,7 @@ mod shardings;
 
 use crate::error::Result;
 use crate::ir::Program;
-use frontend_attributes::PREFIX;
+use frontend_attributes::{FRONTEND_ATTRIBUTES, PREFIX};
 pub use shape_changes::run as split_shape_changes;
 
 /// Frontend attributes that only programs have which Shardy exported, and XLA has not completed.
@@ -34,9 +34,11 @@ const MARKS: [&str; 5] = ["allowed_direction", "manual_axes", "meshes", "shardin
 
 /// Whether `program` is one that Shardy exported.
 pub fn is_exported(program: &Program) -> bool {
-    let source = program.text().source();
-    let names = source.split(PREFIX).skip(1);
-    names.into_iter().any(|rest| MARKS.iter().any(|mark| rest.starts_with(mark)))
+    if program.find_name(FRONTEND_ATTRIBUTES).is_none() {
+        return false;
+    }
+    let mut names = program.text().source().split(PREFIX).skip(1);
+    names.any(|rest| MARKS.iter().any(|mark| rest.starts_with(mark)))
 }
 
 /// Imports what Shardy exported.
