@@ -70,7 +70,8 @@ def test_more_devices_than_there_can_be(text: str) -> None:
     with pytest.raises(ShardcoreError) as caught:
         HloSharding.parse(text)
     assert caught.value.column is not None
-    assert time.process_time() - started < 5
+    # 4 s at most, on a slow machine; what is quadratic takes minutes.
+    assert time.process_time() - started < 15
 
 
 def test_many_axes_in_the_notation_of_gspmd() -> None:

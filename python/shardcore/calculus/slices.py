@@ -8,6 +8,7 @@ of it: ``fsdp=256`` is 16x16 on a pod of v5e, ``fsdp=16, tensor=4`` is 4x4 and 4
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -126,17 +127,16 @@ def placed(sizes: dict[str, int], hardware: Hardware) -> dict[str, tuple[int, ..
 
 def _shapes(chips: int, limits: Sequence[int], multiple: int) -> Iterator[tuple[int, ...]]:
     """The shapes of a slice of ``chips`` within ``limits``, which descend, as the sizes do."""
-    sizes = _divisors(chips, limits[0])
-    usable = [size for size in reversed(sizes) if size % multiple == 0]
+    usable = [size for size in _divisors(chips, limits[0]) if size % multiple == 0]
 
     def shapes(left: int, place: int, most: int) -> Iterator[tuple[int, ...]]:
         if place == len(limits):
             if left == 1:
                 yield ()
             return
-        for size in usable:
-            if size > min(left, most, limits[place]):
-                continue
+        end = bisect_right(usable, min(left, most, limits[place]))
+        for at in reversed(range(end)):
+            size = usable[at]
             if size ** (len(limits) - place) < left:
                 return
             if left % size == 0:
