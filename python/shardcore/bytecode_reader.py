@@ -6,7 +6,9 @@ A separate program, because jaxlib's reader may crash its process on malformed b
 
 from __future__ import annotations
 
+import runpy
 import sys
+from pathlib import Path
 from typing import Any
 
 NO_JAXLIB = 3
@@ -20,21 +22,12 @@ def main() -> int:
     """Read, write, and return the exit code."""
     try:
         from jaxlib.mlir import ir
-        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-        from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+        from jaxlib.mlir.dialects import stablehlo
     except ImportError:
         return NO_JAXLIB
     data = sys.stdin.buffer.read()
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.allow_unregistered_dialects = True
-    # Where a dialect is not loaded, the properties of its ops are lost.
-    context.load_all_available_dialects()
-    for dialect in (stablehlo, chlo, sdy):
-        dialect.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
+    reader = runpy.run_path(str(Path(__file__).with_name("jaxlib_context.py")))
+    context = reader["context"]()
     # The zero-terminated name of the producer follows four bytes of magic and one of the version.
     is_portable = b"StableHLO" in data[4:64].split(b"\0")[0]
     with context:

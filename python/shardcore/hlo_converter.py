@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import runpy
 import sys
+from pathlib import Path
 from typing import Any
 
 NO_JAXLIB = 3
@@ -63,19 +65,8 @@ def _plain(text: str, jax_mlir: Any) -> str:
     if "tuple<" not in text and re.search(r"[ \"]mhlo\.\w+[ \"(]", text) is None:
         return text
     from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.allow_unregistered_dialects = True
-    context.load_all_available_dialects()
-    for dialect in (stablehlo, chlo, sdy):
-        dialect.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
-    with context:
+    with runpy.run_path(str(Path(__file__).with_name("jaxlib_context.py")))["context"]():
         module = ir.Module.parse(text)
         _Flattening(ir).module(module)
         text = _print(module)

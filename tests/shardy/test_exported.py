@@ -195,6 +195,19 @@ ENTRY main {
     assert [str(p.sharding).count("{}") for p in result.arguments()] == [0, 1, 0]
 
 
+def test_a_mesh_of_other_axes_stays_beside_that_of_the_notation() -> None:
+    """Groups of replicas may be over one."""
+    found = import_hlo_shardings(
+        Module.parse(f"""sdy.mesh @mesh = <["data"=4]>
+func.func @main(%a: {T} {{mhlo.sharding = "{{devices=[2,1]<=[2]}}"}}) -> {T} {{
+  return %a : {T}
+}}""")
+    )
+    [argument] = found.arguments()
+    assert str(argument.sharding) == '<@mesh_0, [{"x"}, {}]>'
+    assert list(found.meshes) == ["mesh_0", "mesh"]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

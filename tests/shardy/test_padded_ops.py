@@ -223,6 +223,13 @@ CASES = {
         f"%r = stablehlo.bitcast_convert %a {per_value('y--')} : ({T}) -> tensor<7x4x4xi8>",
         ("tensor<7x4x4xi8>", "y--"),
     ),
+    "bitcast_convert of parts": Case(
+        {"a": ("tensor<6x4xf32>", "yx")},
+        "%b = stablehlo.bitcast_convert %a : (tensor<6x4xf32>) -> tensor<6x4x4xi8>\n"
+        f"%r = stablehlo.bitcast_convert %b {per_value('yx')} : (tensor<6x4x4xi8>) "
+        "-> tensor<6x4xf32>",
+        ("tensor<6x4xf32>", "yx"),
+    ),
     "batch_norm_inference": Case(
         {"a": (T, "y-"), "s": ("tensor<4xf32>", "-")},
         '%r = "stablehlo.batch_norm_inference"(%a, %s, %s, %s, %s) <{epsilon = 1.0 : f32, '

@@ -41,7 +41,8 @@ _FOLDS = frozenset(
 """Ops whose body combines elements of their operands."""
 _RETURNS = ("func.return", "sdy.return", "stablehlo.return", "chlo.return")
 _MOST_PASSES = 8
-"""Values that take longer to go around in a loop are not followed further."""
+"""Values that take longer to go around in a loop are not followed further; half as long in a loop
+in it, and so on, so that what is in many loops is not looked at ever more often."""
 
 
 @dataclass
@@ -99,6 +100,8 @@ class _Walk:
     def __init__(self, functions: dict[str, Op], found: list[Use]) -> None:
         self.functions = functions
         self.found = found
+        self.depth = 0
+        """How many loops there are around."""
         self.flows: dict[Value, _Flow] = {}
         self.calls: dict[tuple[str, tuple[_Flow, ...]], list[_Flow]] = {}
 
@@ -154,12 +157,15 @@ class _Walk:
 
     def loop(self, op: Op, flows: list[_Flow]) -> list[_Flow]:
         condition, body = (blocks[0] for blocks in op.regions)
-        for _ in range(_MOST_PASSES):
+        passes = max(_MOST_PASSES >> self.depth, 1)
+        self.depth += 1
+        for _ in range(passes):
             after = self.block(body, flows)
             joined = [a | b for a, b in zip(flows, after, strict=False)]
             if joined == flows:
                 break
             flows = joined
+        self.depth -= 1
         [goes_on] = self.block(condition, flows) or [_NOTHING]
         self.mark(goes_on.computed, lambda use: setattr(use, "is_bound", True))
         return flows

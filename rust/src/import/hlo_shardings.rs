@@ -11,7 +11,7 @@ use super::hlo_annotations::{Annotation, Site, HLO_SHARDING};
 use super::hlo_bodies::{Boundaries, Boundary};
 use super::hlo_manual::make_manual_computations;
 use crate::attribute::parse_sharding;
-use crate::error::{Code, Diagnostic, Result};
+use crate::error::Result;
 use crate::index::{FuncId, OpId, ShardingId, StrId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
@@ -27,18 +27,19 @@ pub struct Meaning {
     pub manual_axes: Vec<String>,
 }
 
-/// A symbol for the mesh: that of the only mesh there is, which groups of replicas are over; `mesh`, or a new name if that is
-/// taken.
-pub fn mesh_symbol(program: &mut Program) -> StrId {
+/// The symbol of the only mesh there is, which groups of replicas are over.
+pub fn only_mesh(program: &Program) -> Option<StrId> {
     let symbols: Vec<StrId> = program.meshes().iter().filter_map(|mesh| mesh.symbol).collect();
-    if let [only] = symbols[..] {
-        return only;
-    }
+    <[StrId; 1]>::try_from(symbols).ok().map(|[only]| only)
+}
+
+/// A new symbol for a mesh: `mesh`, or another name if that is taken.
+pub fn mesh_symbol(program: &mut Program) -> StrId {
     let wanted = program.intern("mesh");
     SymbolTable::new(program).reserve(program, wanted, FuncId::NONE)
 }
 
-/// Replaces `annotations` by `meanings`, whose shardings are over `mesh`, called `symbol`.
+/// Replaces `annotations` by `meanings`, whose shardings are over `mesh`, called `symbol`, which is new if it is not there.
 pub fn apply(
     program: &mut Program,
     annotations: &[Annotation],
@@ -46,12 +47,7 @@ pub fn apply(
     mesh: Mesh,
     symbol: StrId,
 ) -> Result<()> {
-    let there = program.mesh_by_symbol(symbol).map(|id| *program.mesh(id) == mesh);
-    if there == Some(false) {
-        let message = format!("the shardings are over other axes than @{}", program.str(symbol));
-        return Err(Diagnostic::new(Code::InvalidSharding, message).into());
-    }
-    if there.is_none() {
+    if program.mesh_by_symbol(symbol).is_none() {
         let at = InsertPoint::at(Place::Start(program.module_block()));
         program.create_mesh(symbol, mesh, at);
     }

@@ -7,8 +7,9 @@ use super::room::copy;
 use super::user_code::call_own;
 use crate::error::Error;
 use crate::import::hlo_annotations::{annotations, Annotation, Site};
-use crate::import::hlo_shardings::{apply, mesh_symbol, Meaning};
+use crate::import::hlo_shardings::{apply, mesh_symbol, only_mesh, Meaning};
 use crate::import::sdy_round_trip;
+use crate::index::StrId;
 use crate::ir::{Program, Source};
 use crate::mesh::Mesh;
 use crate::mlir;
@@ -49,9 +50,14 @@ pub(super) fn imported(
     if found.is_empty() {
         return if is_exported { parsed_again(py, module, &program).map(Some) } else { Ok(None) };
     }
-    let symbol = mesh_symbol(&mut program);
-    let name = program.str(symbol).to_owned();
-    let (mesh, meanings) = meanings(py, (&program, &module.filename), &found, mesh, &name)?;
+    let only = only_mesh(&program);
+    let mut symbol = only.unwrap_or_else(|| mesh_symbol(&mut program));
+    let mut said = meanings(py, (&program, &module.filename), &found, mesh.clone(), symbol)?;
+    if program.mesh_by_symbol(symbol).is_some_and(|id| *program.mesh(id) != said.0) {
+        symbol = mesh_symbol(&mut program);
+        said = meanings(py, (&program, &module.filename), &found, mesh, symbol)?;
+    }
+    let (mesh, meanings) = said;
     let changed = apply(&mut program, &found, &meanings, mesh, symbol);
     changed.map_err(|error| raised(error, &program))?;
     parsed_again(py, module, &program).map(Some)
@@ -69,7 +75,7 @@ fn meanings(
     (program, filename): (&Program, &str),
     found: &[Annotation],
     mesh: Option<PyMesh>,
-    symbol: &str,
+    symbol: StrId,
 ) -> PyResult<(Mesh, Vec<Meaning>)> {
     let gspmd = py.import("shardcore.gspmd.meanings")?;
     let class = gspmd.getattr("Annotation")?;
@@ -90,7 +96,7 @@ fn meanings(
         .filter(|attr| program.str(attr.name) == "mhlo.num_partitions")
         .find_map(|attr| program.text().get(attr.value).split(' ').next()?.parse::<i64>().ok());
     let source = (program.text().source(), filename);
-    let arguments = (rows, source, partitions, mesh, symbol);
+    let arguments = (rows, source, partitions, mesh, program.str(symbol));
     let answer = call_own(py, || gspmd.call_method1("meanings", arguments))?;
     let (mesh, rows): (PyMesh, Vec<(Vec<Option<String>>, Vec<Option<i64>>, Vec<String>)>) =
         answer.extract()?;

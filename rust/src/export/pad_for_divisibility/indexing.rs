@@ -115,7 +115,7 @@ fn indexing_dims(program: &Program, op: OpId, names: &IndexingNames) -> Option<I
 }
 
 /// The sizes of the dims of indices but that of the parts of an index.
-fn without_vector<S: Copy>(indices: &[S], index_vector: usize) -> impl Iterator<Item = S> + '_ {
+fn without_vector(indices: &[i64], index_vector: usize) -> impl Iterator<Item = i64> + '_ {
     indices.iter().enumerate().filter(move |&(dim, _)| dim != index_vector).map(|(_, &size)| size)
 }
 

@@ -80,9 +80,12 @@ impl ShapeRule {
             OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Iota | OpKind::Reshape => {
                 Self::FromShardings
             }
-            OpKind::Case | OpKind::Convolution | OpKind::Gather | OpKind::If | OpKind::While => {
-                Self::Own
-            }
+            OpKind::Case
+            | OpKind::Convolution
+            | OpKind::Gather
+            | OpKind::If
+            | OpKind::Scatter
+            | OpKind::While => Self::Own,
             OpKind::Constant => Self::Fixed,
             OpKind::AllGather
             | OpKind::AllReduce
@@ -303,9 +306,19 @@ fn reduce(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> 
 }
 
 /// Whether the types of the first operand and result of `op` fit together, for ops that [`infer`] does not check.
-fn fits(program: &Program, op: OpId, operand: Option<TypeId>, result: Option<TypeId>) -> bool {
+fn fits(
+    program: &Program,
+    op: OpId,
+    operand_type: Option<TypeId>,
+    result_type: Option<TypeId>,
+) -> bool {
     let shape = |ty: Option<TypeId>| shape_of(program, ty?);
-    let (Some(result), Some(operand)) = (shape(result), shape(operand)) else { return true };
+    let bits = |ty: Option<TypeId>| match &program.types()[ty?] {
+        Type::RankedTensor { element, .. } => element.bits,
+        _ => None,
+    };
+    let shapes = (shape(result_type), shape(operand_type));
+    let (Some(result), Some(operand)) = shapes else { return true };
     match program.kind(op) {
         OpKind::BroadcastInDim => {
             let dims = ints(program, op, "broadcast_dimensions").unwrap_or_default();
@@ -319,9 +332,17 @@ fn fits(program: &Program, op: OpId, operand: Option<TypeId>, result: Option<Typ
             count(operand) == count(result)
         }
         _ if program.op_name(op) == "stablehlo.convert" => operand == result,
-        // The parts of wider elements are one dim more.
-        _ if program.op_name(op) == "stablehlo.bitcast_convert" => {
-            operand.iter().zip(result).all(|(old, new)| old == new)
+        // The parts of wider elements are one dim more, which padding must not make longer.
+        OpKind::BitcastConvert => {
+            let (Some(from), Some(to)) = (bits(operand_type), bits(result_type)) else {
+                return false;
+            };
+            let (longer, shorter) = if from > to { (result, operand) } else { (operand, result) };
+            let mut expected = shorter.clone();
+            if from != to {
+                expected.push(Some(i64::from(from.max(to) / from.min(to).max(1))));
+            }
+            *longer == expected
         }
         _ => true,
     }
