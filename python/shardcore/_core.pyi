@@ -1305,10 +1305,12 @@ class Result:
 
         Each has a ``code`` of :data:`shardcore.DIAGNOSTICS`, the value that it is about, its place
         in the user's source where that is known, and a hint. :attr:`warnings` are among them. Of
-        one code at most five are given; the last one says how many there are more.
+        one code at most five are given; the last one says how many there are more. An annotation
+        that a hint names was tried, and makes step time times peak memory smaller.
 
         Args:
-            hardware: a chip; then the peak memory is compared with what it has.
+            hardware: a chip; then the peak memory is compared with what it has, and edits are
+                costed on it, otherwise on ``tpu-v5p``.
             ignore: codes to leave out.
             hardware_file: as for :meth:`cost`.
 

@@ -6,6 +6,10 @@
 :mod:`~.ops`          ops without a rule, at which propagation stops
 :mod:`~.traffic`      values that are rematerialized, or large and moved; memory that does not fit
 :mod:`~.whole`        ops that every device computes as a whole
+:mod:`~.states`       gradients and states of optimizers that lack an axis of their parameter
+:mod:`~.findings`     warnings with what looks for an edit that helps
+:mod:`~.layouts`      annotations of a value that may be better
+:mod:`~.tried`        hints that name an edit, which was tried
 :mod:`~.unannotated`  what to say of a program in which nothing is annotated
 :mod:`~.places`       places in the user's source
 ====================  =======================================================================
@@ -21,15 +25,22 @@ from typing import TYPE_CHECKING
 
 from shardcore._core import Result
 from shardcore.bounded import items, shown
-from shardcore.diagnose.annotations import annotation_diagnostics
-from shardcore.diagnose.ops import op_diagnostics
-from shardcore.diagnose.traffic import traffic_diagnostics
-from shardcore.diagnose.values import value_diagnostics
-from shardcore.errors import Diagnostic
+from shardcore.diagnose.annotations import annotation_findings
+from shardcore.diagnose.findings import Finding
+from shardcore.diagnose.layouts import Layouts
+from shardcore.diagnose.ops import op_findings
+from shardcore.diagnose.states import state_findings
+from shardcore.diagnose.traffic import memory_findings, traffic_findings
+from shardcore.diagnose.tried import with_hints
+from shardcore.diagnose.values import value_findings
+from shardcore.errors import Diagnostic, PartitionError
 from shardcore.expected import expect
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
+    from shardcore.costs import Cost
+    from shardcore.partition.partitioned import Partitioned
+    from shardcore.why.trial import Trial
 
 __all__ = ["DIAGNOSTICS", "diagnostics"]
 
@@ -37,6 +48,7 @@ DIAGNOSTICS = {
     "does-not-fit": "the peak memory is above that of the chip",
     "large-replicated": "a large value is whole on every device",
     "rematerialization": "XLA gathers a whole tensor to reshard it",
+    "lacks-axis": "a gradient or state lacks an axis of its parameter, and an edit mends it",
     "computed-whole": "every device gathers large operands of an op and computes all of it",
     "large-resharded": "a large value that ops compute is moved to another sharding",
     "no-rule": "an op has no sharding rule, and propagation stops at it",
@@ -64,16 +76,48 @@ def diagnostics(
     if unknown:
         known = ", ".join(DIAGNOSTICS)
         raise ValueError(f"no diagnostic is called {shown(min(unknown, key=shown))}, of {known}")
+    trial = _trial(result, hardware, hardware_file)
+    # XLA legalizes CHLO before it propagates.
+    ops = result._legalized().ops()
+    layouts = Layouts(result, ops)
     found = [
-        *value_diagnostics(result),
-        *annotation_diagnostics(result),
-        *op_diagnostics(result),
-        *traffic_diagnostics(result, hardware, hardware_file),
-        *result.warnings,
+        *value_findings(result, ops, layouts),
+        *annotation_findings(result),
+        *op_findings(result),
+        *state_findings(result, ops),
+        *(traffic_findings(result, trial.local) if trial else ()),
+        *(memory_findings(trial.cost, layouts) if trial and hardware is not None else ()),
+        *map(Finding, result.warnings),
     ]
     # An op without a rule is the reason why its result is replicated.
-    stops = {each.value for each in found if each.code == "no-rule"}
-    found = [each for each in found if each.code != "large-replicated" or each.value not in stops]
-    order = {code: place for place, code in enumerate(DIAGNOSTICS)}
-    kept = [each for each in found if each.code not in ignored]
-    return tuple(sorted(kept, key=lambda each: order[each.code]))
+    stops = {each.diagnostic.value for each in found if each.diagnostic.code == "no-rule"}
+    order = {code: place for place, code in enumerate(DIAGNOSTICS) if code not in ignored}
+    kept = [
+        each
+        for each in found
+        if each.diagnostic.code in order
+        and (each.diagnostic.code != "large-replicated" or each.diagnostic.value not in stops)
+    ]
+    kept.sort(key=lambda each: order[each.diagnostic.code])
+    return tuple(with_hints(kept, trial, len(ops)))
+
+
+def _trial(
+    result: Result, hardware: str | Hardware | None, hardware_file: str | Path | None
+) -> Trial | None:
+    """The program of one device, to be costed with other annotations; ``None`` if it has none."""
+    from shardcore.costs import cost
+    from shardcore.partition.counted import counted
+    from shardcore.why.trial import Trial
+
+    def count(local: Partitioned) -> Cost:
+        return cost(local, hardware or _HARDWARE, hardware_file=hardware_file)
+
+    try:
+        return Trial(counted(result, "xla"), count)
+    except PartitionError:
+        return None
+
+
+_HARDWARE = "tpu-v5p"
+"""The chip on which edits are costed if none is given, as by :func:`shardcore.cost`."""

@@ -6,38 +6,34 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shardcore._core import is_installed
-from shardcore.diagnose.places import first_of, warning
+from shardcore.diagnose.findings import Finding, first_of
+from shardcore.diagnose.places import warning
 from shardcore.errors import Diagnostic
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Port, Result, TensorSharding, Value
 
 
-def annotation_diagnostics(result: Result) -> list[Diagnostic]:
-    """Return warnings about what is annotated."""
+def annotation_findings(result: Result) -> list[Finding]:
+    """Return findings about what is annotated."""
     arguments, results = result._annotated()
-    ops = result._given().ops()
     labels = {port.name: port.label or port.name for port in arguments}
     without, against = list(_empty(arguments + results)), list[Diagnostic]()
-    manual: set[Op] | None = None
-    for op, operand, value in _pairs(ops):
+    for operand, value in _constraints(result._given().ops()):
         first, second = operand.sharding, value.sharding
         if second is None:
             continue
-        place, name = value.location, labels.get(operand.name, operand.qualified_name)
-        if second.rank and _says_nothing(second) and op.name == _CONSTRAINT:
-            # JAX constrains values in a `shard_map` over some axes, which leaves the others open.
-            manual = _in_manual(ops) if manual is None else manual
-            if op not in manual and not any(map(is_installed, value.traceback[:1])):
-                named = value.qualified_name
+        named, place = value.qualified_name, value.location
+        name = labels.get(operand.name, operand.qualified_name)
+        # Layers with partitioning metadata constrain their own parameters.
+        is_library = any(map(is_installed, value.traceback[:1]))
+        if second.rank and _says_nothing(second):
+            if not is_library:
                 without.append(_open(f"the constraint {named}", named, place))
-        elif first is not None and str(first) == str(second) and op.name == _CONSTRAINT:
-            # Layers with partitioning metadata constrain their own parameters.
-            if any(map(is_installed, value.traceback[:1])):
-                continue
-            named = value.qualified_name
-            message = f"the constraint {named} repeats the annotation of {name}"
-            without.append(warning("no-effect", message, "remove one", named, place))
+        elif first is not None and str(first) == str(second):
+            if not is_library:
+                message = f"the constraint {named} repeats the annotation of {name}"
+                without.append(warning("no-effect", message, "remove one", named, place))
         elif first is not None:
             dim = _contradicts(first, second)
             if dim is not None:
@@ -48,30 +44,47 @@ def annotation_diagnostics(result: Result) -> list[Diagnostic]:
                 hint = (
                     f"annotate {name} with {_dims(second)}, or the constraint with {_dims(first)}"
                 )
-                named = value.qualified_name
                 against.append(warning("contradiction", message, hint, named, place))
-    return [*first_of(against), *first_of(without)]
+    return [*first_of([*map(Finding, against)]), *first_of([*map(Finding, without)])]
 
 
 _CONSTRAINT = "sdy.sharding_constraint"
 
+_WRITTEN = "sharding_constraint"
+"""The last name of the location that JAX gives to a constraint that its user wrote. Others are
+written by ``reshard``, which is there to change a sharding, and by JAX for its own ends: for
+explicit axes, in a ``shard_map`` over some axes, and for exported functions."""
 
-def _pairs(ops: list[Op]) -> Iterator[tuple[Op, Value, Value]]:
-    """The constraints, with what they constrain."""
+
+def _constraints(ops: list[Op]) -> Iterator[tuple[Value, Value]]:
+    """The constraints that the user wrote, with what they constrain."""
+    manual: set[Op] | None = None
     for op in ops:
-        if op.name == _CONSTRAINT and op.operands and op.results:
-            yield op, op.operands[0], op.results[0]
+        if op.name != _CONSTRAINT or not op.operands or not op.results:
+            continue
+        name = op.name_stack.rpartition("/")[2]
+        if not name:
+            # A text without locations: those in a `shard_map` over some axes are JAX's.
+            manual = _in_manual(ops) if manual is None else manual
+        if name == _WRITTEN or (not name and manual is not None and op not in manual):
+            yield op.operands[0], op.results[0]
 
 
 def _in_manual(ops: list[Op]) -> set[Op]:
-    """Those of ``ops`` that are in manual computations."""
+    """Those of ``ops`` that are in manual computations, and in functions called from there."""
+    functions: dict[str, list[Op]] = {}
+    for op in ops:
+        functions.setdefault(op.function, []).append(op)
     inside: set[Op] = set()
     left = [op for op in ops if op.name == "sdy.manual_computation"]
     while left:
-        blocks = [block for region in left.pop().regions for block in region]
-        found = [op for block in blocks for op in block.ops if op not in inside]
+        op = left.pop()
+        found = [each for region in op.regions for block in region for each in block.ops]
+        if op.name == "func.call":
+            found += functions.get(str(op.attributes["callee"]).strip("@"), ())
+        found = [each for each in found if each not in inside]
         inside.update(found)
-        left.extend(op for op in found if op.regions)
+        left.extend(each for each in found if each.regions or each.name == "func.call")
     return inside
 
 

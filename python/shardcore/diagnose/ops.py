@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, warning
+from shardcore.diagnose.findings import Finding, first_of
+from shardcore.diagnose.places import warning
 from shardcore.errors import Diagnostic, ShardcoreError
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ _KNOWN = ("stablehlo.", "sdy.", "func.", "builtin.")
 _MAY_LACK_RULES = frozenset({"stablehlo.custom_call"})
 
 
-def op_diagnostics(result: Result) -> list[Diagnostic]:
-    """Return warnings about ops whose operands are sharded and whose results are not."""
-    return first_of(list(_without_rule(result)))
+def op_findings(result: Result) -> list[Finding]:
+    """Return findings about ops whose operands are sharded and whose results are not."""
+    return first_of([*map(Finding, _without_rule(result))])
 
 
 def _without_rule(result: Result) -> Iterator[Diagnostic]:

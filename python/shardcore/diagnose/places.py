@@ -7,8 +7,8 @@ from functools import lru_cache
 from shardcore import files
 from shardcore.errors import Diagnostic, Place
 
-MOST_EACH = 5
-"""The most warnings with one code; the last one says how many there are more."""
+LARGE_BYTES = 64 << 20
+"""Bytes on a device from which a value is large."""
 
 _MAX_SOURCE_BYTES = 1 << 22
 
@@ -18,15 +18,6 @@ def warning(code: str, message: str, hint: str, value: str | None, at: str | Non
     filename, place = _place(at)
     found = Diagnostic(code, message, hint, filename, place, severity="warning", value=value)
     return found._replace(location=at or None)
-
-
-def first_of(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Return the first :data:`MOST_EACH` of ``found``, which have one code."""
-    left = len(found) - MOST_EACH
-    if left <= 0:
-        return found
-    *kept, last = found[:MOST_EACH]
-    return [*kept, last._replace(message=f"{last.message}; and {left} more like it")]
 
 
 def _place(at: str | None) -> tuple[str | None, Place | None]:

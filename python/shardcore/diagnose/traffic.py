@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, warning
-from shardcore.diagnose.values import LARGE_BYTES
+from shardcore.diagnose.findings import Finding, first_of, removal_of
+from shardcore.diagnose.layouts import Layouts, best
+from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.diagnose.whole import computed_whole
-from shardcore.errors import Diagnostic, PartitionError
 from shardcore.labels import sharding_text
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Result
-    from shardcore.calculus.hardware import Hardware
     from shardcore.costs import CollectiveCost, Cost
+    from shardcore.partition.partitioned import Partitioned
     from shardcore.why.collective import Side
+    from shardcore.why.remedy import Edit, Remedy
+    from shardcore.why.trial import Trial
 
 _MOVES = frozenset({"all_gather", "all_to_all", "collective_permute"})
 """The kinds of collectives that reshard a value."""
@@ -29,31 +32,17 @@ _FEW_STEPS = 4
 """The ops within which a value still is its argument, cast or transposed."""
 
 
-def traffic_diagnostics(
-    result: Result, hardware: str | Hardware | None, hardware_file: str | Path | None
-) -> list[Diagnostic]:
-    """Return warnings about collectives, and with ``hardware`` about memory."""
-    from shardcore.partition.counted import counted
-
-    try:
-        local = counted(result, "xla")
-    except PartitionError:
-        return []
-    found = [
+def traffic_findings(result: Result, local: Partitioned) -> list[Finding]:
+    """Return findings about collectives."""
+    return [
         *first_of(list(_rematerialized(local.collectives))),
         *first_of(list(computed_whole(local))),
         *first_of(list(_resharded(result, local.collectives))),
     ]
-    if hardware is None:
-        return found
-    from shardcore.costs import cost
-
-    found_cost = cost(local, hardware, hardware_file=hardware_file)
-    return [*_too_large(found_cost), *found]
 
 
-def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
-    """Warnings about tensors that XLA gathers whole to reshard them, the largest first."""
+def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding]:
+    """Findings about tensors that XLA gathers whole to reshard them, the largest first."""
     # The collectives of one reshard gather one dim each; the last one has the whole tensor.
     whole: dict[tuple[object, ...], CollectiveCost] = {}
     starts: dict[tuple[object, ...], str | None] = {}
@@ -76,9 +65,9 @@ def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnos
             f"{format_bytes(row.bytes)}{times} and keeps its part for {cause}, since there is no "
             "direct way between the two shardings"
         )
-        ask = "ask which annotations disagree: shardcore why FILE --collectives 5"
-        hint = f"constrain {value} to a sharding in between, or {ask}"
-        yield warning("rematerialization", message, hint, value, row.cause_location or row.location)
+        hint = "ask which annotations disagree: shardcore why FILE --collectives 5"
+        place = row.cause_location or row.location
+        yield Finding(warning("rematerialization", message, hint, value, place), removal_of(row))
 
 
 def _moved(row: CollectiveCost) -> str | None:
@@ -87,8 +76,8 @@ def _moved(row: CollectiveCost) -> str | None:
     return sides[0].value if sides else None
 
 
-def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
-    """Warnings about large values that ops compute and that are moved, the largest first."""
+def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding]:
+    """Findings about large values that ops compute and that are moved, the largest first."""
     large = [
         row
         for row in collectives
@@ -116,9 +105,8 @@ def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Itera
             f"{value} of {format_bytes(row.bytes)} is resharded{times}: {row.kind} along {axes} "
             f"for {cause}, because {', '.join(names[:-1])} and {names[-1]} disagree"
         )
-        ask = "ask for the edit that removes it: shardcore why FILE --collectives 5"
-        hint = f"annotate {value}, or {ask}"
-        yield warning("large-resharded", message, hint, value, place)
+        hint = "ask which annotations disagree: shardcore why FILE --collectives 5"
+        yield Finding(warning("large-resharded", message, hint, value, place), removal_of(row))
 
 
 def _computed(row: CollectiveCost, makers: dict[str, Op]) -> Side | None:
@@ -143,7 +131,8 @@ def _is_argument(value: str, makers: dict[str, Op]) -> bool:
     return False
 
 
-def _too_large(cost: Cost) -> Iterator[Diagnostic]:
+def memory_findings(cost: Cost, layouts: Layouts) -> Iterator[Finding]:
+    """Yield a finding if the program does not fit the memory of the chip."""
     if cost.fits:
         return
     size, chip = cost.hardware.hbm_bytes, cost.hardware.name
@@ -156,4 +145,20 @@ def _too_large(cost: Cost) -> Iterator[Diagnostic]:
     )
     hint = f"shard what is largest at the peak: {names}; or use more devices"
     place = None if at is None else at.location
-    yield warning("does-not-fit", message, hint, largest[0].name if largest else None, place)
+    found = warning("does-not-fit", message, hint, largest[0].name if largest else None, place)
+    rows = [(row.name, row.shape) for row in largest]
+    yield Finding(found, partial(_smaller, layouts, rows))
+
+
+def _smaller(
+    layouts: Layouts,
+    rows: Iterable[tuple[str, tuple[int | None, ...]]],
+    trial: Trial,
+    most: int,
+) -> Remedy | None:
+    """The best annotation of the values that are largest at the peak."""
+    edits: list[Edit] = []
+    columns = [[(name, each) for each in layouts.of(shape, None)] for name, shape in rows]
+    for each in zip_longest(*columns):
+        edits += [edit for edit in each if edit is not None]
+    return best(edits, trial, most)

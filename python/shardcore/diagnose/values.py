@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import first_of, warning
-from shardcore.errors import Diagnostic
+from shardcore.diagnose.findings import Finding, first_of
+from shardcore.diagnose.layouts import Layouts
+from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh, Op, Port, Result, TensorSharding, Value
-
-LARGE_BYTES = 64 << 20
-"""Bytes on a device from which a value is large."""
+    from shardcore.errors import Diagnostic
 
 WASTED_SHARE = 1 / 8
 """The share of padding in a value from which it is reported."""
@@ -23,28 +23,27 @@ WASTED_BYTES = 1 << 20
 """Bytes of padding on a device from which it is reported."""
 
 
-def value_diagnostics(result: Result) -> list[Diagnostic]:
-    """Return warnings about values and about mesh axes."""
-    # XLA legalizes CHLO before it propagates.
-    module = result._legalized()
-    meshes = [mesh for mesh in module.meshes.values() if not mesh.is_maximal]
+def value_findings(result: Result, ops: list[Op], layouts: Layouts) -> list[Finding]:
+    """Return findings about values and about mesh axes."""
+    meshes = [mesh for mesh in result.module.meshes.values() if not mesh.is_maximal]
     if not any(mesh.num_devices > 1 for mesh in meshes):
         return []
-    ops = module.ops()
-    found = [*_replicated_ports(result, ops, meshes), *_replicated_values(ops, meshes)]
-    found.sort(key=lambda pair: -pair[0])
+    replicated = [*_replicated_ports(result, ops, meshes), *_replicated_values(result, ops, meshes)]
+    replicated.sort(key=lambda each: -(each[1].bytes_per_device or 0))
     padded = sorted(_padded(result, ops), key=lambda pair: -pair[0])
     return [
-        *first_of([each for _, each in found]),
-        *first_of([each for _, each in padded]),
-        *_unused(result),
+        *first_of([_replicated(layouts, *each) for each in replicated]),
+        *first_of([Finding(each) for _, each in padded]),
+        *map(Finding, _unused(result)),
     ]
 
 
-def _replicated_ports(
-    result: Result, ops: list[Op], meshes: list[Mesh]
-) -> Iterator[tuple[int, Diagnostic]]:
-    """Warnings about arguments, and about results that are sharded where they are computed."""
+_Replicated = tuple[str, "Port | Value", "Mesh", str | None]
+"""A value that is whole on every device: its name, itself, the mesh and its place."""
+
+
+def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iterator[_Replicated]:
+    """Arguments, and results that are sharded where they are computed."""
     returned = [op.operands for op in ops if op.name == "func.return" and op.function == "main"]
     gathered = [
         port
@@ -55,21 +54,26 @@ def _replicated_ports(
     for port in [*result.arguments(), *gathered]:
         mesh = _mesh_of(port, meshes) if _is_replicated(port) else None
         if mesh is not None and mesh.num_devices > 1:
-            yield _replicated(port.label or port.name, port, mesh, None)
+            yield port.label or port.name, port, mesh, None
 
 
-def _replicated_values(ops: Iterable[Op], meshes: list[Mesh]) -> Iterator[tuple[int, Diagnostic]]:
-    """Warnings about values that ops compute from others which are not replicated."""
+def _replicated_values(
+    result: Result, ops: Iterable[Op], meshes: list[Mesh]
+) -> Iterator[_Replicated]:
+    """Values that ops compute from others which are not replicated."""
+    given: set[str] | None = None
     for op in ops:
-        if not op.operands:
-            continue
         whole = [value for value in op.results if _is_replicated(value)]
-        if not whole or any(map(_is_replicated, op.operands)):
+        if not op.operands or not whole or any(map(_is_replicated, op.operands)):
             continue
+        if given is None:
+            # What propagation inserts has no name that one could annotate.
+            made = [value for op in result._given().ops() for value in op.results]
+            given = {value.qualified_name for value in made}
         for value in whole:
             mesh = _mesh_of(value, meshes)
-            if mesh is not None and mesh.num_devices > 1:
-                yield _replicated(value.qualified_name, value, mesh, value.location)
+            if mesh is not None and mesh.num_devices > 1 and value.qualified_name in given:
+                yield value.qualified_name, value, mesh, value.location
 
 
 def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:
@@ -88,27 +92,22 @@ def _is_replicated(value: Port | Value) -> bool:
 
 
 def _replicated(
-    name: str, value: Port | Value, mesh: Mesh, at: str | None
-) -> tuple[int, Diagnostic]:
+    layouts: Layouts, name: str, value: Port | Value, mesh: Mesh, at: str | None
+) -> Finding:
     size = value.bytes_per_device or 0
     devices = plural(mesh.num_devices, "device")
     message = f"{name} is replicated: each of {devices} holds all {format_bytes(size)}"
-    return size, warning("large-replicated", message, _suggestion(name, value, mesh), name, at)
-
-
-def _suggestion(name: str, value: Port | Value, mesh: Mesh) -> str:
-    """An annotation that can be typed: the largest axis that divides the largest dim it can."""
-    axes = sorted(mesh.axis_names, key=lambda axis: -mesh.axis_size(axis))
-    dims = sorted(enumerate(value.shape or ()), key=lambda pair: -(pair[1] or 0))
-    for axis in axes:
-        for place, size in dims:
-            parts = mesh.axis_size(axis)
-            if size and parts > 1 and size % parts == 0:
-                shown = ["{}"] * len(value.shape or ())
-                shown[place] = f'{{"{axis}"}}'
-                left = format_bytes((value.bytes_per_device or 0) // parts)
-                return f"annotate {name} with [{', '.join(shown)}]: {left} on a device"
-    return f"no axis of the mesh divides a dim of {name}: pad it, or choose another mesh"
+    hint = f"compare what annotations of {name} lead to: shardcore sweep FILE --set"
+    mesh_name = None if value.sharding is None else value.sharding.mesh_name
+    unhelped = f"no annotation of {name} that was tried makes the step or the peak smaller"
+    if next(layouts.of(value.shape or (), mesh_name), None) is None:
+        unhelped = f"no axis of the mesh divides a dim of {name}: pad it, or choose another mesh"
+    return Finding(
+        warning("large-replicated", message, hint, name, at),
+        partial(layouts.best, name, value.shape or (), mesh_name),
+        size,
+        unhelped=unhelped,
+    )
 
 
 def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic]]:

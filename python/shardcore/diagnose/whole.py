@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.places import warning
-from shardcore.diagnose.values import LARGE_BYTES
-from shardcore.errors import Diagnostic
+from shardcore.diagnose.findings import Finding, removal_of
+from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ def _name(row: CollectiveCost) -> str:
     return (row.cause or "").partition(".")[2]
 
 
-def computed_whole(local: Partitioned) -> Iterator[Diagnostic]:
-    """Warnings about ops for which large operands are gathered, the largest first."""
+def computed_whole(local: Partitioned) -> Iterator[Finding]:
+    """Findings about ops for which large operands are gathered, the largest first."""
     largest: dict[int, CollectiveCost] = {}
     for row in local.collectives:
         if row.cause_op is None or row.rematerializes or not is_for_whole_op(local, row):
@@ -77,4 +76,5 @@ def computed_whole(local: Partitioned) -> Iterator[Diagnostic]:
         )
         other = _WAYS_OUT.get(name, "shard other dims")
         hint = f"{other}; or compute it on shards in a jax.shard_map"
-        yield warning("computed-whole", message, hint, value, row.cause_location or row.location)
+        place = row.cause_location or row.location
+        yield Finding(warning("computed-whole", message, hint, value, place), removal_of(row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,6 +26,9 @@ _MOST_ARGUMENTS = 4
 
 _SETTABLE = frozenset({"argument", "result", "constraint"})
 
+Edit = tuple[str, TensorSharding]
+"""What to annotate, as :meth:`shardcore.Session.set` takes it, and the annotation."""
+
 
 @dataclass(frozen=True)
 class Remedy:
@@ -43,9 +47,33 @@ class Remedy:
     is_replaced: bool = False
     """Whether a collective of another kind takes its place, in a shorter step."""
 
+    def product(self, before: Cost) -> float:
+        """Return step time times peak memory after the edit, as a share of that ``before``."""
+        step = _share(self.seconds, before.serial_seconds)
+        return step * _share(self.peak_bytes, before.peak_bytes)
+
+    @staticmethod
+    def of(edit: Edit, before: Cost, after: Cost, *, is_replaced: bool = False) -> Remedy:
+        """Return ``edit`` with what it changes in the cost."""
+        target, sharding = edit
+        return Remedy(
+            target,
+            _text(sharding),
+            after.serial_seconds - before.serial_seconds,
+            after.peak_bytes - before.peak_bytes,
+            _sent(after) - _sent(before),
+            is_replaced,
+        )
+
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
         return dict(vars(self))
+
+
+def _share(change: float, before: float) -> float:
+    if before:
+        return 1 + change / before
+    return float("inf") if change > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -66,30 +94,46 @@ def remedy(search: Search) -> Remedy | None:
     """Return the edit that removes the collective and makes the shortest step. Where each of these
     makes the step longer, an edit after which a collective of another kind takes its place in a
     shorter step comes first.
+    """
 
-    Tried are annotations of the sources, of the arguments and of the tensors: without the axes of
-    the collective, with these on one dim only, and left to propagation.
+    def rank(found: Remedy) -> tuple[bool, bool, float, int, int]:
+        worse = found.seconds > 0
+        return worse, found.is_replaced, found.seconds, found.wire_bytes, found.peak_bytes
+
+    return min(removals(search, MOST_TRIALS), key=rank, default=None)
+
+
+def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterator[Remedy]:
+    """Yield the edits that remove the collective, or after which one of another kind takes its
+    place in a shorter step.
+
+    Tried are at most ``most`` annotations of the sources, of the arguments and of the tensors:
+    without the axes of the collective, with these on one dim only, and left to propagation. With
+    ``keep_sharded`` no argument gets fewer shards than it has, which whoever makes it pays for.
     """
     trial, row = search.trial, search.row
-    session, before = trial.session, trial.cost
-    runs, same, sent = _runs(before, row), _runs(before, row, row.kind), _sent(before)
-    best: tuple[tuple[bool, bool, float, int, int], Remedy] | None = None
-    for target, sharding in islice(_edits(search), MOST_TRIALS):
-        try:
-            after = trial.cost_of(session._propagate(session._merged({target: sharding})))
-        except ShardcoreError:
+    before = trial.cost
+    runs, same = _runs(before, row), _runs(before, row, row.kind)
+    edits = _edits(search)
+    if keep_sharded:
+        ports = trial.result.arguments()
+        least = {port.label or port.name: _num_shards(port.sharding) for port in ports}
+        edits = (edit for edit in edits if _num_shards(edit[1]) >= least.get(edit[0], 1))
+    for edit in islice(edits, most):
+        after = trial.after(*edit)
+        if after is None or _runs(after, row, row.kind) > same - row.count:
             continue
-        if _runs(after, row, row.kind) > same - row.count:
-            continue
-        change = after.serial_seconds - before.serial_seconds
         is_replaced = _runs(after, row) > runs - row.count
-        if is_replaced and change >= 0:
-            continue
-        memory, wire = after.peak_bytes - before.peak_bytes, _sent(after) - sent
-        rank = (change > 0, is_replaced, change, wire, memory)
-        if best is None or rank < best[0]:
-            best = rank, Remedy(target, _text(sharding), change, memory, wire, is_replaced)
-    return None if best is None else best[1]
+        found = Remedy.of(edit, before, after, is_replaced=is_replaced)
+        if not is_replaced or found.seconds < 0:
+            yield found
+
+
+def _num_shards(sharding: TensorSharding | None) -> int:
+    if sharding is None or sharding.mesh is None:
+        return 1
+    mesh = sharding.mesh
+    return math.prod(axis.size_in(mesh) for dim in sharding.dims for axis in dim.axes)
 
 
 def _runs(cost: Cost, row: CollectiveCost, kind: str | None = None) -> int:
@@ -108,7 +152,7 @@ def _sent(cost: Cost) -> int:
     return sum(row.total_wire_bytes for row in cost.collectives)
 
 
-def _edits(search: Search) -> Iterator[tuple[str, TensorSharding]]:
+def _edits(search: Search) -> Iterator[Edit]:
     """The edits to try, each once, those of annotations that exist first."""
     seen: set[tuple[str, str]] = set()
     for target, sharding, shape in _targets(search):

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardcore.errors import ShardcoreError
 from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
-    from shardcore._core import Result
+    from shardcore._core import Result, TensorSharding
     from shardcore.costs import Cost
     from shardcore.partition.partitioned import Partitioned
     from shardcore.session import Session
@@ -40,6 +41,13 @@ class Trial:
         """The cost of the program as it is annotated."""
         return self.count(self.local)
 
-    def cost_of(self, result: Result) -> Cost:
-        """Return the cost of another result, by the same policy and on the same hardware."""
-        return self.count(self.local._of(result))
+    def after(self, target: str, sharding: TensorSharding) -> Cost | None:
+        """Return the cost, by the same policy and on the same hardware, once ``target`` is
+        annotated with ``sharding``; ``None`` if that is refused.
+        """
+        session = self.session
+        try:
+            result = session._propagate(session._merged({target: sharding}))
+            return self.count(self.local._of(result))
+        except ShardcoreError:
+            return None

@@ -3,6 +3,8 @@
 use crate::index::{Id, MeshId, OpId, ValueId};
 use crate::inlining::inline::Originals;
 use crate::ir::{OpKind, Program};
+use crate::sharding::TensorSharding;
+use std::borrow::Cow;
 
 /// A per-device program, and its source. The ops and values that partitioning kept have the ids that they have in the source,
 /// or in the copy of the source in which calls were inlined.
@@ -26,6 +28,13 @@ impl<'a> Local<'a> {
     pub fn source_value(self, value: ValueId) -> Option<ValueId> {
         let value = self.originals.map_or(value, |originals| originals.value(value));
         (value.index() < self.source.num_value_ids()).then_some(value)
+    }
+    /// The sharding that the source has of `value`. Where calls were inlined, that is the sharding of the clone, if the source
+    /// has it: the original may be erased.
+    pub fn sharding(self, value: ValueId) -> Option<Cow<'a, TensorSharding>> {
+        let clone = (value.index() < self.source.num_value_ids()).then_some(value);
+        let of = |value| self.source.visible_sharding(value);
+        clone.and_then(of).or_else(|| self.source_value(value).and_then(of))
     }
     /// The op of the source that required a collective that was made for `op`.
     ///

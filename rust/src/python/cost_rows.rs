@@ -223,7 +223,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         let own = tensor(local.program, value);
         let global =
             known.map_or_else(|| tensor(local.program, value), |value| tensor(local.source, value));
-        let sharding = known.and_then(|value| local.source.visible_sharding(value));
+        let sharding = local.sharding(value);
         let local_dims: Option<Vec<i64>> = own.0.iter().copied().collect();
         record!(self.py, {
             name: self.value_name(value),

@@ -1,0 +1,85 @@
+"""Annotations of a value that may be better than the sharding that it has."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shardcore._core import AxisRef, DimSharding, TensorSharding
+
+if TYPE_CHECKING:
+    from shardcore._core import Mesh, Op, Port, Result, Value
+    from shardcore.why.remedy import Edit, Remedy
+    from shardcore.why.trial import Trial
+
+_MOST_TWINS = 4
+"""The most shardings of values of the same shape that are considered."""
+
+_Shape = tuple[int | None, ...]
+
+
+class Layouts:
+    """What values of a program are sharded like, by their shapes."""
+
+    def __init__(self, result: Result, ops: Iterable[Op]) -> None:
+        self._meshes = {
+            name: mesh for name, mesh in result.module.meshes.items() if mesh.num_devices > 1
+        }
+        self._twins: dict[_Shape, Counter[TensorSharding]] = defaultdict(Counter)
+        values = [value for op in ops for value in op.results if not value.manual_axes]
+        tensors: list[Port | Value] = [*result.arguments(), *result.results(), *values]
+        for each in tensors:
+            sharding = each.sharding
+            if sharding is not None and each.shape and any(dim.axes for dim in sharding.dims):
+                self._twins[each.shape][_closed(sharding)] += 1
+
+    def of(self, shape: _Shape, mesh_name: str | None) -> Iterator[TensorSharding]:
+        """Yield shardings of a value of ``shape``: those that most values of that shape have, then
+        each axis on each dim that it divides, the largest axis and the largest dim first.
+        """
+        known = [sharding for sharding, _ in self._twins[shape].most_common(_MOST_TWINS)]
+        yield from known
+        for name, mesh in self._meshes.items():
+            if mesh_name in (None, name):
+                yield from (each for each in _single(shape, name, mesh) if each not in known)
+
+    def best(
+        self, name: str, shape: _Shape, mesh_name: str | None, trial: Trial, most: int
+    ) -> Remedy | None:
+        """Return the best of these annotations of the value that is called ``name``; see
+        :func:`best`."""
+        edits = ((name, sharding) for sharding in self.of(shape, mesh_name))
+        return best(edits, trial, most)
+
+
+def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
+    """Return the one of the first ``most`` of ``edits`` after which step time times peak memory is
+    smallest; ``None`` if all are refused.
+    """
+    from shardcore.why.remedy import Remedy
+
+    before = trial.cost
+    tried = ((edit, trial.after(*edit)) for edit in islice(edits, most))
+    found = (Remedy.of(edit, before, after) for edit, after in tried if after is not None)
+    return min(found, key=lambda each: each.product(before), default=None)
+
+
+def _closed(sharding: TensorSharding) -> TensorSharding:
+    """``sharding`` as a user writes it: its dims alone, closed."""
+    dims = [DimSharding(dim.axes) for dim in sharding.dims]
+    assert sharding.mesh is not None
+    return TensorSharding(sharding.mesh, dims, mesh_name=sharding.mesh_name)
+
+
+def _single(shape: _Shape, mesh_name: str, mesh: Mesh) -> Iterator[TensorSharding]:
+    axes = sorted(mesh.axis_names, key=lambda axis: -mesh.axis_size(axis))
+    dims = sorted(enumerate(shape), key=lambda pair: -(pair[1] or 0))
+    for axis in axes:
+        parts = mesh.axis_size(axis)
+        for place, size in dims:
+            if size and parts > 1 and size % parts == 0:
+                sharded = [DimSharding(())] * len(shape)
+                sharded[place] = DimSharding([AxisRef(axis)])
+                yield TensorSharding(mesh, sharded, mesh_name=mesh_name)

@@ -1,0 +1,76 @@
+"""Hints that name an edit: each is tried, with its cost, before it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardcore.diagnose.findings import Finding
+from shardcore.errors import Diagnostic
+from shardcore.labels import sharding_text
+from shardcore.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from shardcore.costs import Cost
+    from shardcore.why.remedy import Remedy
+    from shardcore.why.trial import Trial
+
+MOST_OPS_TRIED = 1 << 18
+"""The ops of all programs together that are completed and costed for the hints of one program."""
+
+MOST_EDITS = 24
+"""The most edits that are tried for one warning."""
+
+_LEAST_GAIN = 0.01
+"""The share by which an edit makes step time times peak memory smaller, to be advised."""
+
+_LEAST_CHANGE = 0.001
+"""The share from which a change is told."""
+
+
+def with_hints(found: Sequence[Finding], trial: Trial | None, num_ops: int) -> list[Diagnostic]:
+    """Return the warnings of ``found`` with the edits that help.
+
+    Args:
+        found: what matters most first.
+        trial: the program as it is; ``None`` if it has no program of one device.
+        num_ops: the number of its ops: the larger the program, the fewer edits are tried.
+    """
+    searches = sum(each.search is not None for each in found)
+    if trial is None or not searches:
+        return [each.diagnostic for each in found if not each.needs_edit]
+    most = min(MOST_OPS_TRIED // max(num_ops, 1) // searches, MOST_EDITS)
+    return [hinted for each in found if (hinted := _with_hint(each, trial, most)) is not None]
+
+
+def _with_hint(found: Finding, trial: Trial, most: int) -> Diagnostic | None:
+    """The warning of ``found``, with an edit if one helps; ``None`` if it shall not be given."""
+    if found.search is None:
+        return found.diagnostic
+    if found.size > trial.cost.peak_bytes:
+        return None
+    edit = found.search(trial, most) if most else None
+    if edit is not None and edit.product(trial.cost) <= 1 - _LEAST_GAIN:
+        sharding = sharding_text(edit.sharding)
+        hint = f"annotate {edit.target} with {sharding}: {effect(edit, trial.cost)}"
+        return found.diagnostic._replace(hint=hint)
+    if found.needs_edit:
+        return None
+    if most and found.unhelped is not None:
+        return found.diagnostic._replace(hint=found.unhelped)
+    return found.diagnostic
+
+
+def effect(edit: Remedy, before: Cost) -> str:
+    """Return what ``edit`` changes: ``the step gets 3 ms shorter and the peak 1.0 GiB lower``."""
+    sent = sum(row.total_wire_bytes for row in before.collectives)
+    step = "the step gets", edit.seconds, before.serial_seconds, format_seconds
+    peak = "the peak gets", edit.peak_bytes, before.peak_bytes, format_bytes
+    wire = "a device sends", edit.wire_bytes, sent, format_bytes
+    words = ("longer", "shorter"), ("higher", "lower"), ("more", "less")
+    texts = [
+        f"{what} {form(abs(change))} {word[change < 0]}"
+        for (what, change, whole, form), word in zip((step, peak, wire), words, strict=True)
+        if abs(change) > _LEAST_CHANGE * whole
+    ]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]]) if texts[1:] else "".join(texts)
