@@ -17,6 +17,9 @@ _KNOWN = ("stablehlo.", "sdy.", "func.", "builtin.")
 
 _MAY_LACK_RULES = frozenset({"stablehlo.custom_call"})
 
+_CONSTRAINT = "Sharding"
+"""The target of custom calls that constrain their operand."""
+
 
 def op_findings(result: Result) -> list[Finding]:
     """Return findings about ops whose operands are sharded and whose results are not."""
@@ -33,9 +36,12 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
         if not any(map(_is_sharded, op.operands)) or any(map(_is_sharded, op.results)):
             continue
         tensors = [value for value in op.results if value.shape]
-        if not tensors or _has_rule(module, op):
-            continue
         name = _name(op)
+        if not tensors or name == _CONSTRAINT or _has_rule(module, op):
+            continue
+        if any(map(_is_on_one_device, tensors)):
+            # As callbacks are, whatever their rule.
+            continue
         key = (name, op.location)
         if key in seen:
             continue
@@ -123,6 +129,11 @@ def _written(patterns: set[_Pattern]) -> str | None:
 def _is_sharded(value: Value) -> bool:
     sharding = value.sharding
     return sharding is not None and any(dim.axes for dim in sharding.dims)
+
+
+def _is_on_one_device(value: Value) -> bool:
+    mesh = None if value.sharding is None else value.sharding.mesh
+    return mesh is not None and mesh.is_maximal
 
 
 def _has_rule(module: Module, op: Op) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from shardcore._core import TensorSharding
 from shardcore.diagnose.findings import Finding, first_of, removal_of
 from shardcore.diagnose.layouts import Layouts, best
 from shardcore.diagnose.places import LARGE_BYTES, warning
@@ -35,13 +36,13 @@ _FEW_STEPS = 4
 def traffic_findings(result: Result, local: Partitioned) -> list[Finding]:
     """Return findings about collectives."""
     return [
-        *first_of(list(_rematerialized(local.collectives))),
+        *first_of(list(_rematerialized(result, local.collectives))),
         *first_of(list(computed_whole(local))),
         *first_of(list(_resharded(result, local.collectives))),
     ]
 
 
-def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding]:
+def _rematerialized(result: Result, collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding]:
     """Findings about tensors that XLA gathers whole to reshard them, the largest first."""
     # The collectives of one reshard gather one dim each; the last one has the whole tensor.
     whole: dict[tuple[object, ...], CollectiveCost] = {}
@@ -60,14 +61,30 @@ def _rematerialized(collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding
         times = f" {row.count} times" if row.count > 1 else ""
         start = starts[key]
         sharding = "" if start is None else f", which is sharded as {sharding_text(start)}"
+        size = format_bytes(row.bytes)
         message = (
-            f"XLA will rematerialize {value}{sharding}: every device gathers all "
-            f"{format_bytes(row.bytes)}{times} and keeps its part for {cause}, since there is no "
-            "direct way between the two shardings"
+            f"XLA will rematerialize {value}{sharding}: every device gathers all {size}{times} and "
+            f"keeps its part for {cause}, since there is no direct way between the two shardings"
         )
+        if row.kind == "all_reduce":
+            value, device = _on_one_device(result, row)
+            message = (
+                f"XLA will send {value}, which {device} alone has, to every device: all {size}"
+                f"{times} for {cause}, by an all-reduce with zeros of the others"
+            )
         hint = "ask which annotations disagree: shardcore why FILE --collectives 5"
         place = row.cause_location or row.location
         yield Finding(warning("rematerialization", message, hint, value, place), removal_of(row))
+
+
+def _on_one_device(result: Result, row: CollectiveCost) -> tuple[str, str]:
+    """What is sent from a single device, and which device that is."""
+    meshes = result.module.meshes
+    for side in row.why.sides:
+        mesh = TensorSharding.parse(side.sharding, meshes).mesh if side.sharding else None
+        if mesh is not None and mesh.is_maximal:
+            return side.value, f"device {mesh.device_ids[0]}"
+    return "a value", "a single device"
 
 
 def _moved(row: CollectiveCost) -> str | None:

@@ -48,6 +48,7 @@ mod hlo_manual;
 pub mod hlo_order;
 pub mod hlo_shardings;
 pub mod hlo_simplified;
+pub mod hlo_single_device;
 pub mod import_func_calls;
 pub mod inline_meshes;
 pub mod lift_inlined_meshes;

@@ -114,7 +114,9 @@ impl<'a, 'py> Tables<'a, 'py> {
                 break known;
             }
             let made_by = program.defining_op(sent).filter(|&op| self.steps.has(op))?;
-            sent = program.operands(made_by).next()?;
+            // The first operand of a choice between the value and zeros is the predicate.
+            let is_choice = program.op_name(made_by) == "stablehlo.select";
+            sent = program.operands(made_by).nth(usize::from(is_choice))?;
         };
         let Some(cause) = row.cause else { return Some(known) };
         let operands = self.operands.entry(cause).or_insert_with(|| {

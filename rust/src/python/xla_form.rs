@@ -3,7 +3,9 @@
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::import::hlo_loops::Loops;
-use crate::import::{hlo_captures, hlo_dead, hlo_form, hlo_order, hlo_simplified};
+use crate::import::{
+    hlo_captures, hlo_dead, hlo_form, hlo_order, hlo_simplified, hlo_single_device,
+};
 use crate::inlining::inline::{Inlined, Originals};
 use crate::ir::Program;
 use crate::rules::Registry;
@@ -13,6 +15,7 @@ use crate::sharding::TensorSharding;
 pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Originals) {
     let mut alive = original.clone();
     hlo_dead::run(&mut alive);
+    hlo_single_device::run(&mut alive);
     let loops = Loops::of(&alive);
     let (mut program, mut originals) = Inlined::of(alive).into_parts();
     loops.run(&mut program, &mut originals);

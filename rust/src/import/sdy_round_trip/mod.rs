@@ -28,6 +28,7 @@ use crate::error::Result;
 use crate::ir::Program;
 use frontend_attributes::{FRONTEND_ATTRIBUTES, PREFIX};
 pub use shape_changes::run as split_shape_changes;
+pub(in crate::import) use shardings::ANNOTATED;
 
 /// Frontend attributes that only programs have which Shardy exported, and XLA has not completed.
 const MARKS: [&str; 5] = ["allowed_direction", "manual_axes", "meshes", "sharding", "tuple_"];

@@ -13,7 +13,7 @@ use crate::mlir::{op_attribute, AttrValue};
 use crate::sharding::TensorSharding;
 
 /// Custom calls that keep a sharding of their own.
-const ANNOTATED: [&str; 5] = [
+pub(in crate::import) const ANNOTATED: [&str; 5] = [
     "Sharding",
     "xla_ffi_python_cpu_callback",
     "xla_ffi_python_gpu_callback",

@@ -135,6 +135,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub outcomes: Vec<Outcome>,
     /// The steps of reshards that emitted collectives.
     steps: Vec<Step>,
+    /// What [`Lowering::sends_from_single_devices`] says.
+    sends_from_single: bool,
 }
 
 /// Lowers `program`, with the users' rules of its custom calls. With [`How::one_by_one`] each collective of `sdy` becomes the
@@ -196,7 +198,9 @@ pub(super) fn lower(
         free_digits: Vec::new(),
         outcomes: Vec::with_capacity(num_ops),
         steps: Vec::new(),
+        sends_from_single: false,
     };
+    lowering.sends_from_single = lowering.sends_from_single_devices();
     lowering.number_placements(&orders);
     let functions = lowering.emit.program.functions_in_order();
     let name = |&func: &FuncId| (lowering.emit.program.func_name(func), func);
@@ -267,6 +271,9 @@ impl Lowering<'_, '_, '_> {
                         }
                         self.emit.go_before(op);
                         self.lower_and_note(op)?;
+                        if self.sends_from_single {
+                            self.broadcast_results(op);
+                        }
                         if self.tasks.len() > tasks {
                             // Regions first, then the ops after this one.
                             self.tasks.insert(tasks, Task::Ops(next.unwrap_or_default()));

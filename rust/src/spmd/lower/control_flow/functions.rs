@@ -26,6 +26,9 @@ impl Lowering<'_, '_, '_> {
             }
             self.returns.push(results.clone());
             let first = self.emit.program.first_op(body);
+            if let (true, Some(first)) = (self.sends_from_single, first.get()) {
+                self.broadcast_arguments(func, &values, first);
+            }
             self.tasks.push(Task::Ops(first));
             self.run()?;
             self.returns.pop();

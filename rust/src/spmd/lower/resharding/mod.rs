@@ -5,3 +5,4 @@ pub(super) mod known_plans;
 pub(super) mod placements;
 pub(super) mod reshard;
 pub(super) mod sdy_collectives;
+pub(super) mod single_device;
