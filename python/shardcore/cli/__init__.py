@@ -34,6 +34,7 @@ examples:
   shardcore report model.mlir -o out.html         a page for a browser
   shardcore why model.mlir '%12'                  where its axes come from
   shardcore why model.mlir model.py:42            those of what a line made
+  shardcore doctor model.mlir                     a page to paste into an issue
   shardcore steps model.mlir                      which visit changed what
   shardcore graph model.mlir -o out.svg           the computation graph, drawn
   shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' \\
@@ -149,6 +150,7 @@ def _parser() -> Parser:
         compare,
         completion,
         cost,
+        doctor,
         graph,
         matmul,
         partition,
@@ -181,6 +183,7 @@ def _parser() -> Parser:
     sweep.add(commands)
     plan.add(commands)
     why.add(commands)
+    doctor.add(commands)
     steps.add(commands)
     graph.add(commands)
     array.add(commands)

@@ -17,12 +17,12 @@ from shardcore.cli.options import (
     warn,
 )
 from shardcore.cli.where import add_hardware, cost_options
+from shardcore.costs.longest import longest_collectives
 from shardcore.why import Why, WhyNot, absences
 from shardcore.why.text import collective_tree
 
 if TYPE_CHECKING:
     from shardcore import Result, Value
-    from shardcore.costs import CollectiveCost
 
 _PLACE = re.compile(r"[^%@\s][^\s]*:\d+")
 """A line of a source file, ``model.py:42``."""
@@ -137,13 +137,7 @@ def _of_dim(result: Result, value: Value, dim: int | None) -> Why:
 def _collectives(options: argparse.Namespace, result: Result) -> int:
     """Say why the collectives that take longest are there, one for each place of the source."""
     cost = result.cost(options.hardware, options.policy, **cost_options(options))
-    places: dict[tuple[object, ...], CollectiveCost] = {}
-    for row in cost.collectives:
-        place = (row.kind, row.axes, row.cause, row.cause_location or row.location)
-        known = places.setdefault(place, row)
-        if row.total_seconds > known.total_seconds:
-            places[place] = row
-    longest = sorted(places.values(), key=lambda row: -row.total_seconds)[: options.collectives]
+    longest = longest_collectives(cost, options.collectives)
     with progress_bar() as progress:
         found = []
         for done, row in enumerate(longest):

@@ -14,6 +14,7 @@
 :mod:`~.improve`       passes that run on a program before it is counted
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
 :mod:`~.chips`         the cost on every chip
+:mod:`~.longest`       the collectives that take longest
 :mod:`~.compare`       differences between two costs, by line
 =====================  ========================================================================
 """

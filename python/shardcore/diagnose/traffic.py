@@ -82,7 +82,7 @@ def _on_one_device(result: Result, row: CollectiveCost) -> tuple[str, str]:
     meshes = result.module.meshes
     for side in row.why.sides:
         mesh = TensorSharding.parse(side.sharding, meshes).mesh if side.sharding else None
-        if mesh is not None and mesh.is_maximal:
+        if mesh is not None and mesh.is_maximal and mesh.device_ids:
             return side.value, f"device {mesh.device_ids[0]}"
     return "a value", "a single device"
 

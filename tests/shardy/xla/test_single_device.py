@@ -69,7 +69,13 @@ def text_of(name: str) -> str:
 }}"""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+# Later versions of Shardy refuse arguments and results on one device.
+HERE = shardcore.Module.parse("func.func @main() { return }").shardy
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, text in PROGRAMS.items() if HERE == "0.10" or ON not in text]
+)
 def test_sent_as_under_xla(name: str) -> None:
     text = text_of(name)
     result = shardcore.Module.parse(text).propagate(legalize_chlo=True)
@@ -107,11 +113,12 @@ def test_callbacks(function: Callable[[jax.Array], jax.Array]) -> None:
 
 
 def test_it_is_reported() -> None:
-    text = text_of("argument").replace("64x16", "8192x64")
+    text = text_of("constraint").replace("64x16", "8192x64")
     [found] = shardcore.Module.parse(text).propagate().diagnostics()
     assert found.code == "rematerialization"
+    cause = "negate" if HERE == "0.10" else "sdy.reshard"
     assert found.message == (
-        "XLA will send %a, which device 1 alone has, to every device: all 2.0 MiB for negate, "
+        f"XLA will send %0, which device 1 alone has, to every device: all 2.0 MiB for {cause}, "
         "by an all-reduce with zeros of the others"
     )
     # A callback is there on purpose, and a rule would not move it.
