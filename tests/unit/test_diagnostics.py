@@ -338,6 +338,19 @@ def test_a_convolution_in_groups_is_computed_whole() -> None:
     assert row.why.record()["computed_whole"]
 
 
+def test_random_bits_are_made_whole() -> None:
+    bits = "tensor<8192x8192xui32>"
+    body = f"""%0, %1 = stablehlo.rng_bit_generator %k, algorithm = DEFAULT
+      : (tensor<4xui64>) -> (tensor<4xui64>, {bits})
+    return %1 : {bits}"""
+    found = result(body, "%k: tensor<4xui64>", f"({bits} {BOTH})").diagnostics()
+    [warning] = [each for each in found if each.code == "computed-whole"]
+    assert warning.value == "%1"
+    assert "these random bits, 256.0 MiB, and keeps 32.0 MiB of them" in warning.message
+    whole = result(body, "%k: tensor<4xui64>", bits)
+    assert "computed-whole" not in codes(whole)
+
+
 def test_padding() -> None:
     odd = "tensor<9x1048576xf32>"
     body = (

@@ -49,7 +49,8 @@ DIAGNOSTICS = {
     "large-replicated": "a large value is whole on every device",
     "rematerialization": "XLA gathers a whole tensor to reshard it",
     "lacks-axis": "a gradient or state lacks an axis of its parameter, and an edit mends it",
-    "computed-whole": "every device gathers large operands of an op and computes all of it",
+    "computed-whole": "every device gathers large operands of an op and computes all of it, or "
+    "makes all of large random bits",
     "large-resharded": "a large value that ops compute is moved to another sharding",
     "no-rule": "an op has no sharding rule, and propagation stops at it",
     "contradiction": "two annotations of one tensor shard a dim over different axes",

@@ -32,7 +32,7 @@ class Layouts:
         tensors: list[Port | Value] = [*result.arguments(), *result.results(), *values]
         for each in tensors:
             sharding = each.sharding
-            if sharding is not None and each.shape and any(dim.axes for dim in sharding.dims):
+            if sharding is not None and each.shape and _is_plain(sharding):
                 self._twins[each.shape][_closed(sharding)] += 1
 
     def of(self, shape: _Shape, mesh_name: str | None) -> Iterator[TensorSharding]:
@@ -64,6 +64,12 @@ def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
     tried = ((edit, trial.after(*edit)) for edit in islice(edits, most))
     found = (Remedy.of(edit, before, after) for edit, after in tried if after is not None)
     return min(found, key=lambda each: each.product(before), default=None)
+
+
+def _is_plain(sharding: TensorSharding) -> bool:
+    """Whether ``sharding`` has axes, all of them whole, as a ``PartitionSpec`` names them."""
+    axes = [axis for dim in sharding.dims for axis in dim.axes]
+    return bool(axes) and all(axis.is_full for axis in axes)
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:

@@ -11,7 +11,7 @@ from shardcore._core import TensorSharding
 from shardcore.diagnose.findings import Finding, first_of, removal_of
 from shardcore.diagnose.layouts import Layouts, best
 from shardcore.diagnose.places import LARGE_BYTES, warning
-from shardcore.diagnose.whole import computed_whole
+from shardcore.diagnose.whole import computed_whole, random_bits
 from shardcore.labels import sharding_text
 from shardcore.units import format_bytes
 
@@ -37,7 +37,7 @@ def traffic_findings(result: Result, local: Partitioned) -> list[Finding]:
     """Return findings about collectives."""
     return [
         *first_of(list(_rematerialized(result, local.collectives))),
-        *first_of(list(computed_whole(local))),
+        *first_of([*computed_whole(local), *random_bits(local)]),
         *first_of(list(_resharded(result, local.collectives))),
     ]
 

@@ -78,3 +78,23 @@ def computed_whole(local: Partitioned) -> Iterator[Finding]:
         hint = f"{other}; or compute it on shards in a jax.shard_map"
         place = row.cause_location or row.location
         yield Finding(warning("computed-whole", message, hint, value, place), removal_of(row))
+
+
+_RANDOM = "stablehlo.rng_bit_generator"
+
+
+def random_bits(local: Partitioned) -> Iterator[Finding]:
+    """Findings about random bits that every device makes whole, to keep its shard of them."""
+    for op in local.source.ops():
+        if op.name != _RANDOM:
+            continue
+        bits = op.results[-1]
+        size, kept = bits.bytes or 0, bits.bytes_per_device or 0
+        if size < LARGE_BYTES or kept >= size:
+            continue
+        message = (
+            f"every device makes all of these random bits, {format_bytes(size)}, and keeps "
+            f"{format_bytes(kept)} of them: XLA does not divide rng_bit_generator"
+        )
+        hint = "use jax.random's threefry, which is divided, or a key for each shard in a shard_map"
+        yield Finding(warning("computed-whole", message, hint, bits.qualified_name, op.location))
