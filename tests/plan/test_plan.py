@@ -41,6 +41,26 @@ def test_of_plans_that_send_nothing_the_fastest_is_taken() -> None:
     assert replicated.reason == "the step is longer"
 
 
+def test_its_result_is_that_of_its_annotations() -> None:
+    """Also where XLA shards ops of CHLO, which Shardy has no rules for."""
+    text = """
+    sdy.mesh @mesh = <["x"=2, "y"=4]>
+    func.func @main(%x: tensor<1024x1024xf32>, %w: tensor<1024x1024xf32>)
+        -> tensor<1024x1024xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %1 = chlo.square %0 : tensor<1024x1024xf32> -> tensor<1024x1024xf32>
+      return %1 : tensor<1024x1024xf32>
+    }
+    """
+    plan = shardcore.plan(Module.parse(text), CHIP, seconds=60)
+    session = Module.parse(text).session()
+    session.set(dict(plan.annotations))
+    assert plan.annotations
+    assert str(session.result.module) == str(plan.result.module)
+    assert session.cost(CHIP).step_seconds == plan.cost.step_seconds
+
+
 def test_less_memory_gives_another_kind() -> None:
     kinds = [shardcore.plan(mlp(), CHIP, size, devices=16).kind for size in ("1GiB", "300MiB")]
     assert kinds[0] == "mixed"

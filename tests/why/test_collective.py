@@ -63,6 +63,22 @@ def test_partial_sums(cost: Cost) -> None:
     assert why.edit.seconds < 0 < why.edit.peak_bytes
 
 
+def test_an_argument_that_is_a_partial_sum() -> None:
+    text = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<64x64xf32>
+    {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}], unreduced={"x"}>})
+    -> (tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) {
+  %0 = stablehlo.tanh %a : tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}"""
+    [row] = Module.parse(text).propagate().cost("tpu-v5p").collectives
+    assert (row.kind, row.axes, row.cause) == ("all_reduce", ("x",), "stablehlo.tanh")
+    [source] = row.why.annotations
+    assert (source.name, source.kind) == ("%a", "argument")
+    # It could only be kept from being summed by being another tensor.
+    assert row.why.edit is None
+
+
 def test_a_result_that_is_annotated_otherwise(cost: Cost) -> None:
     why = of_kind(cost, "all_gather").why
     assert [(source.name, source.kind) for source in why.annotations] == [

@@ -261,6 +261,25 @@ def test_what_won_and_was_removed_by_the_export() -> None:
     assert found.record()["instead"]["is_trimmed"]
 
 
+def test_what_won_in_a_call_and_was_removed_by_the_export() -> None:
+    """The result of a call is trimmed with the argument that its callee returns."""
+    text = """sdy.mesh @mesh = <["a"=4, "b"=4]>
+func.func public @main(%arg0: tensor<32x18xi32>) -> tensor<32x18xi32> {
+  %0 = call @f(%arg0) : (tensor<32x18xi32>) -> tensor<32x18xi32>
+  return %0 : tensor<32x18xi32>
+}
+func.func private @f(%arg0: tensor<32x18xi32>
+    {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"b":(2)2, "a":(2)2, ?}]>}) -> tensor<32x18xi32> {
+  %0 = stablehlo.negate %arg0 : tensor<32x18xi32>
+  return %0 : tensor<32x18xi32>
+}"""
+    result = Module.parse(text, shardy="0.10").propagate()
+    found = result.why_not("%0", 0, "a")
+    assert found.instead == ("%0", 1, ("b:(2)2", "a:(2)2"))
+    assert str(result["%0"].sharding) == '<@mesh, [{}, {"b":(2)2}]>'
+    assert found.is_trimmed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

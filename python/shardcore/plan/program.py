@@ -46,7 +46,7 @@ class Program:
             module or self.module,
             mesh=replaced,
             wrap=None if wrap is None else lambda result: wrap(result, mesh),
-            legalize_chlo=True,
+            **self.given._options,
         )
 
 
@@ -82,7 +82,7 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
     """
     wrap: Callable[[Result, Mesh], Any] | None = None
     if isinstance(given, Module):
-        session = Session(given, legalize_chlo=True)
+        session = Session(given)
     elif isinstance(getattr(given, "module", None), Module) and hasattr(given, "over"):
         session, wrap = given.session(), given.over
     else:

@@ -72,7 +72,7 @@ def sweep(
         from shardcore.calculus.hardware import hardware as find
 
         find(hardware, options.get("hardware_file"))
-    sessions = [Session(module, mesh=mesh, legalize_chlo=True) for mesh in own]
+    sessions = [Session(module, mesh=mesh) for mesh in own]
     sessions[0].check_targets(choices)
     edits = [
         dict(zip(choices, chosen, strict=True)) for chosen in itertools.product(*choices.values())

@@ -286,11 +286,14 @@ def _winner(result: Result, name: str, dim: int, ref: AxisRef) -> AxisWhy | None
 
 
 def _is_trimmed(result: Result, name: str, dim: int, axes: list[AxisRef]) -> bool:
-    """Whether dim ``dim`` of the input or output ``name`` lost some of ``axes``."""
-    port = result.module._ports.find(name)
-    found = None if port is None else port.sharding
-    dims = () if found is None else found.dims[dim : dim + 1]
-    return any(axis not in there.axes for there in dims for axis in axes)
+    """Whether dim ``dim`` of the tensor ``name`` lost some of ``axes`` to the export."""
+    try:
+        sharding = find(result, name).sharding
+    except LocationError:
+        return False
+    dims = sharding.dims[dim : dim + 1] if sharding else ()
+    left = [axis for there in dims for axis in there.axes]
+    return any(axis not in left for axis in axes)
 
 
 def _axis(axis: AxisRef | str) -> AxisRef:

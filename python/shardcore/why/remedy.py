@@ -213,7 +213,14 @@ def _variants(
 
     def of(dims: Sequence[DimSharding]) -> TensorSharding | None:
         try:
-            return TensorSharding(mesh, dims, mesh_name=sharding.mesh_name)
+            # Without the axes that it is a partial sum over, the tensor would be another one.
+            return TensorSharding(
+                mesh,
+                dims,
+                unreduced=sharding.unreduced,
+                reduction_op=sharding.reduction_op,
+                mesh_name=sharding.mesh_name,
+            )
         except ShardcoreError:
             return None
 

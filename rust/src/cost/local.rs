@@ -39,8 +39,8 @@ impl<'a> Local<'a> {
     /// The op of the source that required a collective that was made for `op`.
     ///
     /// It is that op, unless that is a collective of the source, or a reshard that the text does not have. Of one that a pass
-    /// inserted it is the op that the pass recorded; of others, for a reduction, the op whose partial results it reduces, else the
-    /// first op that uses its result, through other collectives.
+    /// inserted it is the op that the pass recorded; of others, for a reduction, the op whose partial results it reduces, else,
+    /// and for a reduction of an argument, the first op that uses its result, through other collectives.
     pub fn cause(self, op: OpId) -> Option<OpId> {
         // The op that a pass recorded may be erased since, as a reshard that became collectives.
         // So may a function all of whose calls were inlined; its clones stand for its ops then.
@@ -59,17 +59,19 @@ impl<'a> Local<'a> {
         if recorded.is_some() {
             return recorded;
         }
+        let made_by = |op: OpId| self.source.defining_op(self.source.operands(op).next()?);
+        // Uses are newest first.
+        let used_by = |op: OpId| {
+            let last = self.source.uses(self.source.op_results(op).next()?).last()?;
+            Some(self.source.user(last))
+        };
+        let first_that_computes = |next: &dyn Fn(OpId) -> Option<OpId>| {
+            std::iter::successors(Some(cause), |&at| next(at)).find(|&at| !moves(at))
+        };
         let is_sum = matches!(self.source.kind(cause), OpKind::AllReduce | OpKind::ReduceScatter);
-        let mut at = cause;
-        while moves(at) {
-            at = if is_sum {
-                self.source.defining_op(self.source.operands(at).next()?)?
-            } else {
-                // Uses are newest first.
-                self.source.user(self.source.uses(self.source.op_results(at).next()?).last()?)
-            };
-        }
-        Some(at)
+        let summed = is_sum.then(|| first_that_computes(&made_by)).flatten();
+        // No op makes an argument that is partial.
+        summed.or_else(|| first_that_computes(&used_by))
     }
     /// The meshes with several devices over which a collective that `cause` required may run, the most likely ones first: that
     /// of the manual computation around it, those of its operands and results, and all others.
