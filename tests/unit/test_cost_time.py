@@ -305,6 +305,43 @@ func.func @main(%t: tensor<4x8xi32>, %x: tensor<512x512xbf16>) -> tensor<512x512
     assert "50.0% recomputed" in str(cost)
 
 
+SHARDED = """sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%x: tensor<512x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [AXES, {}]>},
+    %w: tensor<512x512xf32>)
+    -> (tensor<512x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  return %0 : tensor<512x512xf32>
+}"""
+
+
+@pytest.mark.parametrize(("axes", "shards"), [("", 1), ('"x"', 4), ('"x", "y"', 8)])
+def test_what_devices_compute_alike_is_no_model_flops(axes: str, shards: int) -> None:
+    used = cost_of(SHARDED.replace("AXES", f"{{{axes}}}"), "tpu-v5p").usage
+    flops = 2 * 512**3
+    assert used.model_flops == flops // 8
+    assert used.replicated_flops == flops // shards - flops // 8
+    assert used.replicated_share == pytest.approx(1 - shards / 8)
+    assert used.mfu == pytest.approx(used.hfu * shards / 8)
+
+
+def test_model_flops_in_a_manual_computation() -> None:
+    """Its types are those of one device along the manual axes."""
+    text = """sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %0 = sdy.manual_computation(%x, %w) in_shardings=[<@mesh, [{"x"}, {}]>, <@mesh, [{}, {}]>]
+      out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"}
+      (%a: tensor<128x512xf32>, %b: tensor<512x512xf32>) {
+    %1 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+        : (tensor<128x512xf32>, tensor<512x512xf32>) -> tensor<128x512xf32>
+    sdy.return %1 : tensor<128x512xf32>
+  } : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  return %0 : tensor<512x512xf32>
+}"""
+    used = cost_of(text, "tpu-v5p").usage
+    assert (used.model_flops, used.replicated_flops) == (2 * 512**3 // 8, 2 * 512**3 // 8)
+
+
 def test_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = product("%0", "%x", "%x") + "  return %0 : tensor<1024x1024xbf16>"
     (tmp_path / "step.mlir").write_text(program(body))

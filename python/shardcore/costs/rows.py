@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
+from shardcore.costs.usage import ProductFlops
 from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
@@ -173,19 +174,25 @@ class Rows:
         return tuple(sums.values())
 
     @cached_property
-    def product_flops(self) -> tuple[int, int]:
-        """FLOPs of products and kernels: those that are computed first, and once more."""
-        first = again = 0
+    def product_flops(self) -> ProductFlops:
+        """FLOPs of products and kernels."""
+        first = again = shared = 0
         stacks, _ = self._figures.name_stacks()
-        for stack, row in zip(stacks, self._figures.ops(), strict=True):
+        # Where nothing is sharded, all devices of the mesh run what one would.
+        meshes = self._trial.local.source.meshes.values() if self._trial else ()
+        wholes = self._figures.whole_ops(max([mesh.num_devices for mesh in meshes], default=1))
+        for stack, row, whole in zip(stacks, self._figures.ops(), wholes, strict=True):
             kind, *_ = self._work[row["kind"]]
             if kind.unit not in ("product", "kernel"):
                 continue
+            flops, count = kind.flops * row["count"], row["count"]
             if scope_of(stack)[1] == "recomputed":
-                again += kind.flops * row["count"]
-            else:
-                first += kind.flops * row["count"]
-        return first, again
+                again += flops
+                continue
+            needed = flops if whole is None else min(flops, whole[0] * count // whole[1])
+            first += needed
+            shared += flops - needed
+        return ProductFlops(first, again, shared)
 
     def _key(self) -> tuple[Any, ...]:
         peak = self.peak_bytes, self.peak_op, self.live_at_peak, self.least_peak_bytes
@@ -212,7 +219,7 @@ def _rows(
     least_peak_bytes: int,
     steps: tuple[TimedStep, ...],
     scopes: tuple[ScopeCost, ...],
-    product_flops: tuple[int, int],
+    product_flops: ProductFlops,
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
     host_peak_bytes: int,
     flops_counting_loops_once: int,

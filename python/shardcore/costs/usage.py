@@ -1,14 +1,26 @@
 """How well a step uses the chip: model FLOPs, MFU, HFU, what is recomputed, tokens a second.
 
-Counted are products of matrices and kernels, as is usual: model FLOPs are those that are computed
-for the first time, hardware FLOPs include what rematerialization computes once more, which JAX
-marks in the locations of ops.
+Counted are products of matrices and kernels, as is usual. Model FLOPs are those of the program of
+all devices, divided by the devices: what several devices compute alike counts once, and so does
+what rematerialization computes once more, which JAX marks in the locations of ops. Hardware FLOPs
+are all that a device computes. Masked parts of products count as they are computed.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class ProductFlops(NamedTuple):
+    """FLOPs of products and kernels that one device computes."""
+
+    first: int
+    """Its share of what the program computes for the first time."""
+    again: int
+    """What is computed once more."""
+    alike: int
+    """What other devices compute, too, or is padding."""
 
 
 @dataclass(frozen=True)
@@ -16,13 +28,15 @@ class Usage:
     """How well a step uses the chip; FLOPs are those of one device."""
 
     model_flops: int
-    """FLOPs of products and kernels but those that are recomputed."""
+    """FLOPs of products and kernels of the program of all devices, divided by the devices."""
     recomputed_flops: int
     """FLOPs of products and kernels that are computed once more."""
+    replicated_flops: int
+    """FLOPs of products and kernels that other devices compute, too, or that are padding."""
     mfu: float
     """Model FLOPs utilization: the share of the chip's bf16 FLOP/s that model FLOPs take."""
     hfu: float
-    """Hardware FLOPs utilization: with those that are recomputed."""
+    """Hardware FLOPs utilization: with those that are recomputed or replicated."""
     tokens: int | None
     """The number of tokens of a step, of all devices; ``None`` if it is not known."""
     tokens_per_second: float | None
@@ -30,32 +44,41 @@ class Usage:
     @property
     def recomputed_share(self) -> float:
         """The share of FLOPs that are recomputed."""
-        total = self.model_flops + self.recomputed_flops
-        return self.recomputed_flops / total if total else 0.0
+        return self._share(self.recomputed_flops)
+
+    @property
+    def replicated_share(self) -> float:
+        """The share of FLOPs that other devices compute, too, or that are padding."""
+        return self._share(self.replicated_flops)
+
+    def _share(self, flops: int) -> float:
+        total = self.model_flops + self.recomputed_flops + self.replicated_flops
+        return flops / total if total else 0.0
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {**asdict(self), "recomputed_share": self.recomputed_share}
+        shares = {name: getattr(self, name) for name in ("recomputed_share", "replicated_share")}
+        return {**asdict(self), **shares}
 
 
 def usage(
-    flops: tuple[int, int], seconds: float, flops_per_second: float, tokens: int | None
+    flops: ProductFlops, seconds: float, flops_per_second: float, tokens: int | None
 ) -> Usage:
     """Return how well a step of ``seconds`` uses a chip.
 
     Args:
-        flops: of products and kernels, those that are computed first, and once more.
+        flops: of products and kernels.
         seconds: the time of the step.
         flops_per_second: the peak of the chip.
         tokens: of a step, if they are known.
     """
-    model, recomputed = flops
     available = seconds * flops_per_second
     return Usage(
-        model_flops=model,
-        recomputed_flops=recomputed,
-        mfu=model / available if available else 0.0,
-        hfu=(model + recomputed) / available if available else 0.0,
+        model_flops=flops.first,
+        recomputed_flops=flops.again,
+        replicated_flops=flops.alike,
+        mfu=flops.first / available if available else 0.0,
+        hfu=sum(flops) / available if available else 0.0,
         tokens=tokens,
         tokens_per_second=None if tokens is None or not seconds else tokens / seconds,
     )

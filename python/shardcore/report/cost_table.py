@@ -105,11 +105,13 @@ def _overview(cost: Cost) -> str:
 
 def _usage(found: Usage) -> list[str]:
     """The line on how well the step uses the chip; none if it has no products."""
-    if not found.model_flops + found.recomputed_flops:
+    if not found.hfu:
         return []
     parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"]
     if found.recomputed_flops:
         parts.append(f"{found.recomputed_share:.1%} recomputed")
+    if found.replicated_share > _SHOWN_SHARE:
+        parts.append(f"{found.replicated_share:.1%} computed on several devices alike")
     if found.tokens_per_second is not None:
         parts.append(f"{found.tokens_per_second:.4g} tokens/s")
     return [f"  use          {', '.join(parts)}"]
@@ -147,6 +149,9 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
 
 # An order that saves less of the peak than this is not worth a line.
 SAVES = 0.95
+
+_SHOWN_SHARE = 0.005
+"""The share of FLOPs computed alike from which it is shown."""
 
 COLLECTIVE_COLUMNS = (
     "value",

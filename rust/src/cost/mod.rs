@@ -13,6 +13,8 @@
 //! 8. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
 //! 9. [`combine`]: the collectives that run as one, given how large a message may be.
 //!
+//! [`whole_ops`] finds what ops of the source compute that ops of a device are a part of.
+//!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
 //! How long an op or a collective takes `python/shardcore/costs` computes, for given hardware.
@@ -34,6 +36,7 @@ pub mod steps;
 mod stream;
 pub mod timeline;
 pub mod traffic;
+pub mod whole_ops;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
+use crate::cost::whole_ops::{whole_ops, WholeOp};
 use crate::cost::{
     local_cost, local_host_bytes, local_lifetimes, local_once, local_peak, sequence,
 };
@@ -324,6 +325,12 @@ impl PyFigures {
             _ => None,
         });
         tokens
+    }
+    /// For each op that is a product or a kernel the FLOPs of the op of the source that it is a part of, and the number of
+    /// devices, of `num_devices`, that compute that together; `None` for others.
+    fn whole_ops(&self, num_devices: u64) -> Vec<Option<WholeOp>> {
+        let local = self.origin.local(&self.program, &self.source);
+        whole_ops(local, &self.cost.ops, num_devices.into())
     }
     /// The name stacks of the ops, and of the ops that required the collectives, row by row.
     fn name_stacks(&self, py: Python<'_>) -> (Vec<String>, Vec<String>) {
