@@ -18,6 +18,7 @@ pub mod emit;
 pub mod improve;
 mod legalize;
 mod listed_groups;
+pub mod local_programs;
 mod lower;
 mod module_shardings;
 pub mod movement;
@@ -52,6 +53,7 @@ use crate::ir::Program;
 use crate::memory;
 use crate::shardy::Change;
 use custom_calls::ShardRules;
+use local_programs::LocalPrograms;
 use outcome::Outcome;
 use steps::Steps;
 
@@ -82,14 +84,23 @@ pub struct Options {
     pub has_free_reshards: bool,
 }
 
+/// What is given of the custom calls of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// How custom calls are computed on shards, by signature.
+    pub shard_rules: ShardRules,
+    /// What computes custom calls on one device, by call.
+    pub local_programs: LocalPrograms,
+}
+
 /// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a way, and
 /// results are placed as the options say; where reshards are explicit already, the way with the fewest bytes needs no
-/// further reshards. Custom calls are computed by `shard_rules`, or by the built-in rules of known targets. New ops have
-/// no signatures yet.
+/// further reshards. Custom calls are computed as `given`, or by the built-in rules of known targets. New ops have no
+/// signatures yet.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
-    shard_rules: ShardRules,
+    given: Given,
     Options { policy, results, unknown, has_free_reshards }: Options,
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
@@ -98,9 +109,10 @@ pub fn partition(
     if unknown == Unknown::Refuse {
         sound::check_scales(program)?;
     }
-    let legalized = legalize::run(program, context, policy)?;
+    let put = local_programs::put(program, &given.local_programs)?;
+    let legalized = legalize::run(program, context, policy)?.after(put);
     let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
-    let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
+    let mut partitioned = lower::lower(program, context, given.shard_rules, how, known)?;
     if unknown == Unknown::Refuse {
         listed_groups::list(program);
     }

@@ -80,6 +80,14 @@ pub(super) struct Legalized {
 }
 
 impl Legalized {
+    /// The ops that were replaced, and before them those in whose places `made` were made.
+    pub(super) fn after(mut self, made: FxHashMap<OpId, OpId>) -> Self {
+        for op in self.made.values_mut() {
+            *op = made.get(op).copied().unwrap_or(*op);
+        }
+        self.made.extend(made);
+        self
+    }
     /// Makes `outcomes` those of the ops that were replaced: of several, the one that takes most.
     pub(super) fn name_replaced(&self, outcomes: &mut Vec<Outcome>) {
         if self.made.is_empty() {
