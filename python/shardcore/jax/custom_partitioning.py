@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jax.extend.core import Primitive, jaxpr_as_fun
@@ -46,6 +47,8 @@ class _Site:
     out_tree: Any
     decodes: bool
     """Whether callbacks get shardings with names of axes."""
+    devices: Mesh | None
+    """The mesh with devices that the program was lowered for, if it has devices."""
 
 
 _NAME = "custom_partitioning"
@@ -55,14 +58,15 @@ _call_p: Any = Primitive(_NAME)
 _call_p.multiple_results = True
 
 
-def with_own_calls(traced: Any) -> Any:
+def with_own_calls(traced: Any, devices: Mesh | None) -> Any:
     """Return a ``jax.stages.Traced`` whose calls of ``custom_partitioning`` functions are known to
-    this process. They stay as they are where JAX does not use Shardy.
+    this process; callbacks get ``devices`` for a mesh. They stay as they are where JAX does not use
+    Shardy.
     """
-    return replaced(traced, _own_call) if uses_shardy() else traced
+    return replaced(traced, partial(_own_call, devices)) if uses_shardy() else traced
 
 
-def _own_call(equation: Any) -> Any:
+def _own_call(devices: Mesh | None, equation: Any) -> Any:
     if equation.primitive.name != _NAME or equation.primitive is _call_p:
         return None
     params = equation.params
@@ -74,12 +78,13 @@ def _own_call(equation: Any) -> Any:
         params["in_tree"],
         params["out_tree"],
         bool(params["decode_shardings"]),
+        devices,
     )
     return equation.replace(primitive=_call_p, params={"site": site})
 
 
 def _lowered(context: mlir.LoweringRuleContext, *operands: Any, site: _Site) -> Any:
-    mesh = _mesh_around(context.module_context.axis_context)
+    mesh = _mesh_around(context.module_context.axis_context, site.devices)
     if mesh is None:
         # One device computes the function itself.
         inline: Any = mlir.lower_fun(jaxpr_as_fun(site.program), multiple_results=True)
@@ -113,29 +118,25 @@ def _lowered(context: mlir.LoweringRuleContext, *operands: Any, site: _Site) -> 
 mlir.register_lowering(_call_p, _lowered)
 
 
-def _mesh_around(around: Any) -> Mesh | AbstractMesh | None:
-    """The mesh by whose axes a call is partitioned, with devices if they are known.
+def _mesh_around(around: Any, devices: Mesh | None) -> Mesh | AbstractMesh | None:
+    """The mesh by whose axes a call is partitioned: ``devices``, if it has the same axes.
 
     ``None`` if the call is of one device: on one, or in a manual computation over all axes.
     """
     if isinstance(around, mlir.SPMDAxisContext):
-        is_manual = set(around.manual_axes) == set(around.mesh.axis_names)
-        return None if is_manual else around.mesh
-    if not isinstance(around, mlir.ShardingContext) or around.num_devices == 1:
+        mesh = around.mesh
+        if set(around.manual_axes) == set(mesh.axis_names):
+            return None
+    elif isinstance(around, mlir.ShardingContext) and around.num_devices > 1:
+        mesh = getattr(around, "abstract_mesh", None) or devices
+    else:
         return None
-    mesh = getattr(around, "abstract_mesh", None)
     if mesh is None:
         return AbstractMesh((), ())
-    if around.device_assignment is None:
-        return AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=_automatic(mesh))
-    import numpy as np
-
-    devices = np.array(around.device_assignment).reshape(mesh.axis_sizes)
-    return Mesh(devices, mesh.axis_names)
-
-
-def _automatic(mesh: AbstractMesh) -> tuple[AxisType, ...]:
-    return (AxisType.Auto,) * len(mesh.axis_names)
+    names = tuple(mesh.axis_names)
+    if devices is not None and list(devices.shape.items()) == list(mesh.shape.items()):
+        return Mesh(devices.devices, names)
+    return AbstractMesh(tuple(mesh.shape.values()), names, axis_types=(AxisType.Auto,) * len(names))
 
 
 def _partitioner(name: str, site: _Site, mesh: Any, platforms: Any) -> UserPartitioner:

@@ -139,7 +139,8 @@ def _lower_traced(
     devices: jax.sharding.Mesh | None = None,
 ) -> Lowered:
     """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
-    traced = with_own_calls(_own(traced))
+    own = mesh if isinstance(mesh, jax.sharding.Mesh) else devices
+    traced = with_own_calls(_own(traced), own)
     if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
         traced = without_host(traced)
     lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)

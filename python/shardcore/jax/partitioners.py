@@ -84,9 +84,9 @@ class UserPartitioner:
 
     def _error(self, call: Call, error: Exception) -> PartitionError:
         is_own = isinstance(error, ShardcoreError)
-        what = error.message if is_own else f"raised {type(error).__name__}: {error}"
-        where = f" called at {call.place}" if call.place else ""
-        message = f"partition of custom_partitioning function {self.name}{where}: {what}"
+        what = f": {error.message}" if is_own else f" raised {type(error).__name__}: {error}"
+        where = f", called at {call.place}," if call.place else ""
+        message = f"partition of custom_partitioning function {self.name}{where}{what}"
         hint = error.hint if is_own else None
         if hint is None and isinstance(self._mesh_of(call), AbstractMesh):
             hint = "give a jax.sharding.Mesh with devices, if it needs them"

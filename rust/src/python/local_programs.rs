@@ -4,11 +4,13 @@ use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::sharding::PyTensorSharding;
 use super::user_code::call_own;
-use crate::index::{MeshId, OpId, ValueId};
+use crate::index::{OpId, ValueId};
 use crate::inlining::inline::Inlined;
-use crate::ir::{OpKind, Program, Type};
-use crate::mlir::{op_attribute, Origin};
-use crate::spmd::local_programs::{manual_around, DimAxes, LocalProgram, LocalPrograms, TARGET};
+use crate::ir::{Program, Type};
+use crate::mlir::Origin;
+use crate::spmd::partitioned_calls::{
+    key_of, manual_around, mesh_of, partitioned_calls, DimAxes, LocalProgram, LocalPrograms,
+};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -26,24 +28,12 @@ pub(super) fn local_programs(
     ask: &Py<PyAny>,
 ) -> PyResult<LocalPrograms> {
     let mut given = LocalPrograms::new();
-    if !program.has_any(&[OpKind::CustomCall]) {
-        return Ok(given);
-    }
-    let ops = program.pre_order(program.module_op());
-    for call in ops.filter(|&op| is_partitioned_by_user(program, op)) {
+    for call in partitioned_calls(program) {
         if let Some(local) = local_program(py, program, call, ask)? {
             given.push((call, local));
         }
     }
     Ok(given)
-}
-
-fn is_partitioned_by_user(program: &Program, op: OpId) -> bool {
-    if program.kind(op) != OpKind::CustomCall {
-        return false;
-    }
-    let target = op_attribute(program, op, "call_target_name");
-    target.is_some_and(|target| target.as_str() == Some(TARGET))
 }
 
 fn local_program(
@@ -57,10 +47,8 @@ fn local_program(
     };
     let operands = tensors(program.operands(call).collect());
     let results = tensors(program.op_results(call).collect());
-    let config = op_attribute(program, call, "backend_config");
-    let config = config.as_ref().and_then(|config| config.as_str());
-    let (Some(operands), Some(results), Some(config), Some(mesh)) =
-        (operands, results, config, mesh_of(program, call))
+    let (Some(operands), Some(results), Some(key), Some(mesh)) =
+        (operands, results, key_of(program, call), mesh_of(program, call))
     else {
         return Ok(None);
     };
@@ -68,7 +56,7 @@ fn local_program(
     let manual = manual_around(program, call);
     let manual: Vec<&str> = manual.into_iter().map(|axis| program.str(axis)).collect();
     let place = program.origin(program.text().get(program.loc(call))).map(Origin::into_text);
-    let arguments = (config, operands, results, shared, manual, place);
+    let arguments = (key, operands, results, shared, manual, place);
     let answer: Answer = call_own(py, || ask.bind(py).call1(arguments))?.extract()?;
     let Some((module, operands, results)) = answer else { return Ok(None) };
     let inlined = Inlined::of((*module.get().program(py)?).clone()).into_parts().0;
@@ -85,12 +73,4 @@ fn tensor(program: &Program, value: ValueId) -> Option<Tensor> {
     let sharding = program.visible_sharding(value);
     let sharding = sharding.map(|sharding| PyTensorSharding::of(program, &sharding));
     Some((ty.static_shape()?, element, sharding))
-}
-
-/// The mesh over which an operand or a result of `call` is sharded, or the first one of the program that has devices.
-fn mesh_of(program: &Program, call: OpId) -> Option<MeshId> {
-    let is_of_many = |&mesh: &MeshId| program.mesh(mesh).device_count() > 1;
-    let values = program.operands(call).chain(program.op_results(call));
-    let mut own = values.filter_map(|value| Some(program.visible_sharding(value)?.mesh));
-    own.find(is_of_many).or_else(|| program.meshes().ids().find(is_of_many))
 }

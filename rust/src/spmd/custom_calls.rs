@@ -2,7 +2,6 @@
 //!
 //! Others are refused, since a target may compute anything.
 
-use super::local_programs;
 use crate::index::{FactorId, Id, SignatureId};
 use crate::rule::{OpShardingRule, TensorMapping};
 use rustc_hash::FxHashMap;
@@ -37,7 +36,6 @@ pub(super) fn method_of(target: &str) -> Option<ShardMethod> {
     match target {
         "annotate_device_placement"
         | "ApproxTopK"
-        | local_programs::TARGET
         | "InspectSharding"
         | "LayoutConstraint"
         | "mhlo.erf"

@@ -4,7 +4,8 @@
 //! 2. [`reshard`]: sequences of collectives from one placement to another with the fewest bytes sent.
 //! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
 //! 4. [`ways`]: the ways in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
-//! 5. `legalize`: ops of which no way is known, in other words.
+//! 5. [`partitioned_calls`]: calls that say themselves what one device computes; `legalize`: ops of which no way is known, in
+//!    other words.
 //! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops, [`repeat`]
 //!    copies them.
 //!
@@ -18,12 +19,12 @@ pub mod emit;
 pub mod improve;
 mod legalize;
 mod listed_groups;
-pub mod local_programs;
 mod lower;
 mod module_shardings;
 pub mod movement;
 pub mod one_by_one;
 pub mod outcome;
+pub mod partitioned_calls;
 pub mod placement;
 pub mod policy;
 mod reduced_apart;
@@ -53,8 +54,8 @@ use crate::ir::Program;
 use crate::memory;
 use crate::shardy::Change;
 use custom_calls::ShardRules;
-use local_programs::LocalPrograms;
 use outcome::Outcome;
+use partitioned_calls::LocalPrograms;
 use steps::Steps;
 
 /// The result of partitioning.
@@ -109,10 +110,11 @@ pub fn partition(
     if unknown == Unknown::Refuse {
         sound::check_scales(program)?;
     }
-    let put = local_programs::put(program, &given.local_programs)?;
+    let Given { shard_rules, local_programs } = given;
+    let put = partitioned_calls::put(program, context, &local_programs, &shard_rules)?;
     let legalized = legalize::run(program, context, policy)?.after(put);
     let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
-    let mut partitioned = lower::lower(program, context, given.shard_rules, how, known)?;
+    let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
     if unknown == Unknown::Refuse {
         listed_groups::list(program);
     }
