@@ -12,7 +12,6 @@ use crate::spmd::partitioned_calls::{
     key_of, manual_around, mesh_of, partitioned_calls, DimAxes, LocalProgram, LocalPrograms,
 };
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 /// Shape, element type and sharding of a tensor.
 type Tensor = (Vec<i64>, String, Option<PyTensorSharding>);
@@ -60,7 +59,7 @@ fn local_program(
     let answer: Answer = call_own(py, || ask.bind(py).call1(arguments))?.extract()?;
     let Some((module, operands, results)) = answer else { return Ok(None) };
     let inlined = Inlined::of((*module.get().program(py)?).clone()).into_parts().0;
-    Ok(Some(LocalProgram { program: Arc::new(inlined), mesh, operands, results }))
+    Ok(Some(LocalProgram::new(inlined, mesh, operands, results)))
 }
 
 /// Shape, element type and sharding of `value`; `None` if it is no tensor of a known shape.

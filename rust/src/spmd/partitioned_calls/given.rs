@@ -9,7 +9,7 @@ use crate::sharding::{DimSharding, TensorSharding};
 
 /// Puts `local` in the place of `call`; `None` if it does not fit, or has ops that mean something in their own program only.
 pub(super) fn put(program: &mut Program, call: OpId, local: &LocalProgram) -> Option<()> {
-    let from = &*local.program;
+    let from = &local.program;
     let main = from.func_body(from.entry_function()?).get()?;
     let computation =
         from.block_ops(main).find(|&op| from.kind(op) == OpKind::ManualComputation)?;

@@ -18,6 +18,7 @@ mod manual;
 pub use manual::manual_around;
 
 use super::custom_calls::ShardRules;
+use super::listed_groups;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, MeshId, OpId};
@@ -25,7 +26,6 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::{op_attribute, Origin};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// The target of the calls.
 const TARGET: &str = "CustomSPMDPartitioning";
@@ -37,13 +37,26 @@ pub type DimAxes = Vec<Vec<String>>;
 #[derive(Clone, Debug)]
 pub struct LocalProgram {
     /// A program without calls whose entry function has one manual computation: its body computes the results.
-    pub program: Arc<Program>,
+    program: Program,
     /// The mesh of the shardings.
-    pub mesh: MeshId,
+    mesh: MeshId,
     /// The shardings of the operands.
-    pub operands: Vec<DimAxes>,
+    operands: Vec<DimAxes>,
     /// The shardings of the results.
-    pub results: Vec<DimAxes>,
+    results: Vec<DimAxes>,
+}
+
+impl LocalProgram {
+    /// What `program` computes on shards; its meshes are its own, so that groups of devices are listed.
+    pub fn new(
+        mut program: Program,
+        mesh: MeshId,
+        operands: Vec<DimAxes>,
+        results: Vec<DimAxes>,
+    ) -> Self {
+        listed_groups::list(&mut program);
+        Self { program, mesh, operands, results }
+    }
 }
 
 /// What one device computes of calls.
