@@ -75,6 +75,7 @@ def _lowered(context: Any, *operands: Any, target: str, has_side_effect: bool) -
 
 
 def uses_shardy() -> bool:
+    """Whether JAX lowers programs for Shardy."""
     config: Any = jax.config
     return bool(config.jax_use_shardy_partitioner)
 

@@ -123,6 +123,7 @@ def _mesh_around(around: Any, devices: Mesh | None) -> Mesh | AbstractMesh | Non
 
     ``None`` if the call is of one device: on one, or in a manual computation over all axes.
     """
+    mesh: Any = None
     if isinstance(around, mlir.SPMDAxisContext):
         mesh = around.mesh
         if set(around.manual_axes) == set(mesh.axis_names):

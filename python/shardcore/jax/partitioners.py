@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ _MOST_KEPT = 64
 """The most programs of one device that are kept of a call."""
 
 _Shape: Any = jax.ShapeDtypeStruct
+_Spec: Any = PartitionSpec
 
 
 class UserPartitioner:
@@ -77,17 +79,18 @@ class UserPartitioner:
         if self._program is None:
             return None
         if self._global is None:
-            shapes = [_Shape(aval.shape, aval.dtype) for aval in self._program.in_avals]
-            traced = jax.jit(jaxpr_as_fun(self._program), keep_unused=True).trace(*shapes)
-            self._global = _module(traced, self._platforms)
+            function = jax.jit(jaxpr_as_fun(self._program), keep_unused=True)
+            with _context(self._program.in_avals):
+                traced = function.trace(*map(_shape_of, self._program.in_avals))
+                self._global = _module(traced, self._platforms)
         return self._global
 
     def _error(self, call: Call, error: Exception) -> PartitionError:
-        is_own = isinstance(error, ShardcoreError)
-        what = f": {error.message}" if is_own else f" raised {type(error).__name__}: {error}"
+        what, hint = f" raised {type(error).__name__}: {error}", None
+        if isinstance(error, ShardcoreError):
+            what, hint = f": {error.message}", error.hint
         where = f", called at {call.place}," if call.place else ""
         message = f"partition of custom_partitioning function {self.name}{where}{what}"
-        hint = error.hint if is_own else None
         if hint is None and isinstance(self._mesh_of(call), AbstractMesh):
             hint = "give a jax.sharding.Mesh with devices, if it needs them"
         return PartitionError(Diagnostic("invalid-rule", message, hint))
@@ -119,10 +122,28 @@ class UserPartitioner:
     def _shape(self, tensor: Tensor, mesh: Any) -> Any:
         rank = len(tensor.shape)
         spec = partition_spec(tensor.sharding, "an operand or a result")
-        named = NamedSharding(mesh, PartitionSpec(*spec, *[None] * (rank - len(spec))))
+        named = NamedSharding(mesh, _Spec(*spec, *[None] * (rank - len(spec))))
         if not self._decodes and not isinstance(mesh, AbstractMesh):
             named = without_names(named, rank)
         return _Shape(tensor.shape, _dtype(tensor), sharding=named)
+
+
+def _explicit_mesh(aval: Any) -> Any:
+    """The mesh in the type of an array, if some of its axes are explicit."""
+    mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
+    return mesh if AxisType.Explicit in (getattr(mesh, "axis_types", None) or ()) else None
+
+
+def _context(avals: Sequence[Any]) -> Any:
+    """The context in which a program of arrays of these types is traced."""
+    meshes = [mesh for mesh in map(_explicit_mesh, avals) if mesh is not None]
+    return over(meshes[0]) if meshes else contextlib.nullcontext()
+
+
+def _shape_of(aval: Any) -> Any:
+    if _explicit_mesh(aval) is None:
+        return _Shape(aval.shape, aval.dtype)
+    return _Shape(aval.shape, aval.dtype, sharding=aval.sharding)
 
 
 def _dtype(tensor: Tensor) -> Any:
@@ -138,8 +159,10 @@ def _dims(shardings: Sequence[Any], tensors: Sequence[Tensor], mesh: Any) -> lis
         if not isinstance(sharding, Sharding):
             raise ValueError(f"Custom Partitioning rules must return Sharding, not {sharding!r}")
         rank = len(tensor.shape)
-        is_over = isinstance(sharding, NamedSharding) and _are_alike(sharding.mesh, mesh)
-        spec = sharding.spec if is_over else spec_of(sharding, mesh, rank)
+        if isinstance(sharding, NamedSharding) and _are_alike(sharding.mesh, mesh):
+            spec = sharding.spec
+        else:
+            spec = spec_of(sharding, mesh, rank)
         dims = [_axes(entry) for entry in spec]
         found.append([*dims, *[[] for _ in range(rank - len(dims))]])
     return found
@@ -178,17 +201,13 @@ def _traced(
             raise ValueError(f"Mismatch in result shapes. {_shown(shapes)} vs {_shown(wanted)}")
         return found
 
-    specs = [PartitionSpec() for _ in shards]
-    results = tuple(PartitionSpec() for _ in wanted)
-    # All devices have arrays of the shapes of shards: where they are put does not matter here.
-    mapped = jax.shard_map(
-        body, mesh=bare, in_specs=tuple(specs), out_specs=results, check_vma=False
-    )
+    # As if replicated: arguments and results have the shapes of shards.
+    mapped = jax.shard_map(body, mesh=bare, in_specs=_Spec(), out_specs=_Spec(), check_vma=False)
     with over(bare):
         return jax.jit(mapped, keep_unused=True).trace(*shards)
 
 
-def _shown(shapes: Iterator[Any] | list[Any]) -> str:
+def _shown(shapes: Sequence[Any]) -> str:
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)
 
 
