@@ -1,4 +1,4 @@
-"""Calls of ``custom_partitioning`` functions in texts: the rule of a call says what stays sharded."""
+"""Calls of ``custom_partitioning`` functions in texts: their rules say what stays sharded."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ def call(
         f"%arg{at}: tensor<{ty}> {{sdy.sharding = {sharding(*dims)}}}"
         for at, (ty, dims) in enumerate(operands)
     )
-    types = ", ".join(f"tensor<{ty}>" for ty, _ in operands)
     ty, dims = result
-    attribute = "" if rule is None else f", sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+    types = f"({', '.join(f'tensor<{ty}>' for ty, _ in operands)}) -> tensor<{ty}>"
+    attributes = 'api_version = 2 : i32, backend_config = "140559091728016"'
+    if rule is not None:
+        attributes += f", sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+    made = f"stablehlo.custom_call @CustomSPMDPartitioning({names}) {{{attributes}}} : {types}"
+    made += ' loc("custom_partitioning"("model.py":3:4))'
     return shardcore.Module.parse(f"""{MESH}
         func.func @main({arguments}) -> (tensor<{ty}> {{sdy.sharding = {sharding(*dims)}}}) {{
-          %0 = stablehlo.custom_call @CustomSPMDPartitioning({names})
-            {{api_version = 2 : i32, backend_config = "140559091728016"{attribute}}}
-            : ({types}) -> tensor<{ty}> loc("custom_partitioning"("model.py":3:4))
+          %0 = {made}
           return %0 : tensor<{ty}>
         }}""")
 
