@@ -1621,6 +1621,8 @@ def partition_program(
     improves: bool | None = None,
     looks_ahead: bool = False,
     takes_source: bool = False,
+    local_program: Callable[..., tuple[Module, list[list[list[str]]], list[list[list[str]]]] | None]
+    | None = None,
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
@@ -1633,7 +1635,10 @@ def partition_program(
     computes the ops of which nothing is known, instead of a refusal. Reshards that ``plans`` has
     are not planned again.
     With ``takes_source`` the program of ``module`` becomes the local program, if nobody else has
-    it, and ``module`` makes it again when it is read.
+    it, and ``module`` makes it again when it is read. ``local_program`` is asked for each call of a
+    ``custom_partitioning`` function, with its backend configuration, its operands and results, its
+    mesh, the axes that are manual around it and its place, and returns what one device computes,
+    with the axes of the dims of the operands and results, or ``None``.
 
     Returned are the local module; the number of devices; and where its ops come from.
     """

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardcore.jax
+from jax.experimental.custom_partitioning import custom_partitioning
 from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -86,6 +87,38 @@ def test_functions_are_traced_over_a_mesh() -> None:
     assert jax.sharding.get_abstract_mesh().empty
 
 
+def test_custom_partitioning_has_parts_of_known_names() -> None:
+    def partition(mesh: Any, arguments: Any, result: Any) -> Any:
+        return mesh, jnp.sin, result.sharding, (result.sharding,)
+
+    named = custom_partitioning(jnp.sin)
+    named.def_partition(partition, sharding_rule="i -> i")
+    [equation] = jax.make_jaxpr(lambda x: named(x))(X).eqns
+    assert equation.primitive.name == "custom_partitioning"
+    assert private.name_of_program(equation.params["call"]) == "sin"
+    known = {"call", "partition", "sharding_rule", "static_args", "in_tree", "out_tree"}
+    assert known | {"decode_shardings"} <= {*equation.params}
+    devices = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
+    over = NamedSharding(devices, P("x"))
+    lowered = jax.jit(lambda x: named(x), in_shardings=over).lower(X)
+    [key] = re.findall(r'backend_config = "(\d+)"', lowered.as_text())
+    info = private.own_partitioner(key)
+    assert info.partition is partition
+    assert info.mesh.axis_names == ("x",)
+    assert tuple(info.module_context.platforms) == ("cpu",)
+    assert (info.in_tree.num_leaves, info.out_tree.num_leaves) == (1, 1)
+    assert info.static_args == ()
+    assert private.own_partitioner("1") is None
+
+
+def test_shardings_have_specs_over_a_mesh() -> None:
+    devices = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
+    over = NamedSharding(devices, P(None, "x"))
+    bare = private.without_names(over, 2)
+    assert type(bare).__name__ == "GSPMDSharding"
+    assert private.spec_of(bare, devices, 2) == P(None, "x")
+
+
 def _everything(x: Any, ordered: bool) -> Any:
     jax.debug.print("{}", x, ordered=ordered)
     jax.debug.callback(print, x, ordered=ordered)
@@ -111,9 +144,11 @@ def test_callbacks_have_known_names_and_effects(ordered: bool) -> None:
     [
         "LoweringRuleContext",
         "ModuleContext",
+        "SPMDAxisContext",
         "ShardingContext",
         "dtype_to_ir_type",
         "ir",
+        "lower_fun",
         "merge_mlir_modules",
         "register_lowering",
     ],
@@ -195,5 +230,7 @@ def test_private_names_are_in_one_file() -> None:
         "_lowering",
         "_name",
         "_params",
+        "_sharding_callbacks",
         "_src",
+        "_to_xla_hlo_sharding",
     }

@@ -14,7 +14,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardcore import LoweringError, ShardcoreError, TensorSharding
 from shardcore.calculus import parse_spec
-from shardcore.jax import callbacks, lower, private, versions
+from shardcore.jax import callbacks, equations, lower, private, versions
 from shardcore.jax.refusals import ask
 from shardcore.jax.specs import unreduced_kind
 
@@ -46,7 +46,7 @@ def test_an_exception_of_our_own_is_not_called_one_of_jax(monkeypatch: pytest.Mo
     def wrong(*_: Any, **__: Any) -> Any:
         raise RecursionError("maximum recursion depth exceeded")
 
-    for place, name in ((callbacks, "_replaced"), (callbacks, "_lowered"), (private, "over")):
+    for place, name in ((equations, "_replaced"), (callbacks, "_lowered"), (private, "over")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, wrong)
             if name == "_replaced":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.places import warning
 from shardcore.errors import Diagnostic, ShardcoreError
+from shardcore.rules.partitioners import TARGET, function_called
 
 if TYPE_CHECKING:
     from shardcore._core import Module, Op, Result, Value
@@ -48,19 +49,13 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
         seen.add(key)
         lost = tensors[0].qualified_name
         message = f"propagation stops at {name}, which has no sharding rule: {lost} is replicated"
-        yield warning("no-rule", message, _hint(module, name), lost, tensors[0].location)
+        hint = _hint_of_function(op) if _is_partitioned(op) else _hint(module, name)
+        yield warning("no-rule", message, hint, lost, tensors[0].location)
 
 
 def _hint(module: Module, name: str) -> str:
     """Return how to give the ops that are called ``name`` a rule: one that fits all of them."""
-    forms = {
-        (
-            tuple(value.shape or () for value in op.operands),
-            tuple(value.shape or () for value in op.results),
-        )
-        for op in module.ops()
-        if _name(op) == name
-    }
+    forms = {_form(op) for op in module.ops() if _name(op) == name}
     function = f'a function under @shardcore.rule("{name}")'
     rule, where = _elementwise(forms), "if it is elementwise"
     if rule is None:
@@ -70,9 +65,24 @@ def _hint(module: Module, name: str) -> str:
     return f'give it one: shardcore.rule("{name}", "{rule}") {where}, or {function}'
 
 
+def _hint_of_function(op: Op) -> str:
+    """Return how to give the ``custom_partitioning`` function that ``op`` calls a rule of its own:
+    all such functions have one target.
+    """
+    rule = _elementwise({_form(op)})
+    if rule is None or "(" in rule:
+        return "give it one: def_partition(..., sharding_rule=...)"
+    return f'give it one: def_partition(..., sharding_rule="{rule}") if it is elementwise'
+
+
 _Shape = tuple[int | None, ...]
 _Form = tuple[tuple[_Shape, ...], tuple[_Shape, ...]]
 """The shapes of the operands and results of an op; that of what is no tensor is empty."""
+
+
+def _form(op: Op) -> _Form:
+    operands = tuple(value.shape or () for value in op.operands)
+    return operands, tuple(value.shape or () for value in op.results)
 
 
 def _elementwise(forms: set[_Form]) -> str | None:
@@ -144,6 +154,20 @@ def _has_rule(module: Module, op: Op) -> bool:
 
 
 def _name(op: Op) -> str:
-    """The name that a rule is registered under: of a custom call, its target."""
-    target = op.attributes.get("call_target_name") if op.name in _MAY_LACK_RULES else None
+    """The name that a rule is registered under: of a custom call, its target; of a call of a
+    ``custom_partitioning`` function, that function.
+    """
+    if _is_partitioned(op):
+        function = function_called(op.attributes.get("backend_config"))
+        called = "a custom_partitioning function"
+        return called if function is None else f"custom_partitioning function {function}"
+    target = _target(op)
     return op.name if target is None else str(target).strip('"')
+
+
+def _target(op: Op) -> object:
+    return op.attributes.get("call_target_name") if op.name in _MAY_LACK_RULES else None
+
+
+def _is_partitioned(op: Op) -> bool:
+    return _target(op) == TARGET

@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive
+from jax.extend.core import Primitive
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 from jax.interpreters.mlir import ir
 
-from shardcore.jax.private import is_ordered, with_jaxpr
+from shardcore.jax.equations import replaced
+from shardcore.jax.private import is_ordered
 
 _CALL, _INSPECT = "xla_ffi_python_cpu_callback", "InspectSharding"
 _TARGETS = {
@@ -38,49 +39,17 @@ def without_host(traced: Any) -> Any:
 
     Ordered ones stay: over more than one device JAX refuses them.
     """
-    jaxpr = _replaced(traced.jaxpr, {})
-    if jaxpr is traced.jaxpr:
-        return traced
-    return with_jaxpr(traced, jaxpr)
+    return replaced(traced, _without_host)
 
 
-def _replaced(value: Any, known: dict[int, Any]) -> Any:
-    """A parameter of an equation, with the callbacks in its programs replaced.
-
-    Itself if it has none.
-    """
-    # Since JAX 0.11 there is one class for both, with constants, whose `.jaxpr` is itself.
-    if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
-        inner = _replaced(value.jaxpr, known)
-        if inner is value.jaxpr:
-            return value
-        # Calls of the same program stay calls of one function.
-        return known.setdefault(id(value), ClosedJaxpr(inner, value.consts))
-    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
-        items = [_replaced(item, known) for item in value]
-        changed = any(new is not old for new, old in zip(items, value, strict=True))
-        return type(value)(items) if changed else value
-    return _program(value, known) if isinstance(value, Jaxpr) else value
-
-
-def _program(program: Any, known: dict[int, Any]) -> Any:
-    if id(program) not in known:
-        equations = [_equation(equation, known) for equation in program.eqns]
-        pairs = zip(equations, program.eqns, strict=True)
-        changed = any(new is not old for new, old in pairs)
-        known[id(program)] = program.replace(eqns=equations) if changed else program
-    return known[id(program)]
-
-
-def _equation(equation: Any, known: dict[int, Any]) -> Any:
-    name, params = equation.primitive.name, equation.params
-    if name in _TARGETS and not any(map(is_ordered, equation.effects)):
-        is_pure = name == "pure_callback"
-        call = {"target": _TARGETS[name], "has_side_effect": not is_pure}
-        return equation.replace(primitive=_call_p, params=call)
-    replaced = {key: _replaced(value, known) for key, value in params.items()}
-    changed = any(replaced[key] is not params[key] for key in params)
-    return equation.replace(params=replaced) if changed else equation
+def _without_host(equation: Any) -> Any:
+    """The call in place of a callback that is not ordered; ``None`` for other equations."""
+    name = equation.primitive.name
+    if name not in _TARGETS or any(map(is_ordered, equation.effects)):
+        return None
+    is_pure = name == "pure_callback"
+    call = {"target": _TARGETS[name], "has_side_effect": not is_pure}
+    return equation.replace(primitive=_call_p, params=call)
 
 
 def _lowered(context: Any, *operands: Any, target: str, has_side_effect: bool) -> Any:
@@ -98,14 +67,15 @@ def _lowered(context: Any, *operands: Any, target: str, has_side_effect: bool) -
     )
     around = context.module_context.axis_context
     has_devices = isinstance(around, mlir.ShardingContext) and around.num_devices > 1
-    if types and has_devices and _uses_shardy():
+    if types and has_devices and uses_shardy():
         shardings = ", ".join([_ON_FIRST_DEVICE] * len(types))
         text = f"#sdy.sharding_per_value<[{shardings}]>"
         call.attributes["sdy.sharding"] = ir.Attribute.parse(text)
     return call.results if types else []
 
 
-def _uses_shardy() -> bool:
+def uses_shardy() -> bool:
+    """Whether JAX lowers programs for Shardy."""
     config: Any = jax.config
     return bool(config.jax_use_shardy_partitioner)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from shardcore.jax.artifacts import from_bytes, from_exported
 from shardcore.jax.callbacks import without_host
+from shardcore.jax.custom_partitioning import with_own_calls
 from shardcore.jax.lowered import Lowered, from_jax_lowered
 from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
@@ -138,7 +139,8 @@ def _lower_traced(
     devices: jax.sharding.Mesh | None = None,
 ) -> Lowered:
     """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
-    traced = _own(traced)
+    own = mesh if isinstance(mesh, jax.sharding.Mesh) else devices
+    traced = with_own_calls(_own(traced), own)
     if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
         traced = without_host(traced)
     lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)

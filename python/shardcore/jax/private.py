@@ -117,3 +117,68 @@ def _are_unspecified(shardings: Iterable[Any]) -> bool:
 def is_ordered(effect: Any) -> bool:
     """Whether ``effect`` is that of a callback of which JAX keeps the order."""
     return type(effect).__name__ in ("OrderedDebugEffect", "OrderedIOEffect")
+
+
+def sharding_rule(
+    rule: Any, given: tuple[Any, ...], operands: list[Any], results: list[Any]
+) -> Any:
+    """Return the attribute of the sharding rule of a ``custom_partitioning`` function.
+
+    Args:
+        rule: an ``SdyShardingRule``, or a function that makes one, or text and options, of the
+            arguments ``given``, the types of operands and the types of results.
+        given: the static arguments of the call, then the mesh.
+        operands: the types of the operands in MLIR.
+        results: the types of the results in MLIR.
+    """
+    from jax._src import custom_partitioning_sharding_rule as own
+
+    if callable(rule):
+        rule = rule(*given, operands, results)
+        options: Mapping[str, Any] = {}
+        if isinstance(rule, (list, tuple)) and len(rule) == 2:
+            rule, options = rule
+        if isinstance(rule, str):
+            rule = own.str_to_sdy_sharding_rule(rule, **options)
+        elif not isinstance(rule, own.SdyShardingRule):
+            raise ValueError("sharding_rule returns an SdyShardingRule or text")
+    return own.sdy_sharding_rule_to_mlir(rule, operands, results)
+
+
+def own_partitioner(key: str) -> Any | None:
+    """Return what JAX keeps of a ``custom_partitioning`` call that it lowered in this process, by
+    the backend configuration of the call; ``None`` if it keeps nothing under that key.
+
+    It has ``partition``, ``static_args``, ``in_tree``, ``out_tree``, ``mesh`` and
+    ``module_context``.
+    """
+    from jax._src import custom_partitioning
+
+    known: Mapping[bytes, Any] = getattr(custom_partitioning, "_sharding_callbacks", {})
+    return known.get(key.encode())
+
+
+def without_names(sharding: jax.sharding.NamedSharding, rank: int) -> Any:
+    """Return ``sharding``, over a mesh with devices, as a ``GSPMDSharding``."""
+    from jax._src.sharding_impls import GSPMDSharding
+
+    devices = tuple(sharding.mesh.devices.flat)
+    return GSPMDSharding(devices, sharding._to_xla_hlo_sharding(rank))
+
+
+def spec_of(sharding: jax.sharding.Sharding, mesh: Any, rank: int) -> Any:
+    """Return the ``PartitionSpec`` over ``mesh`` of a sharding of any class.
+
+    Raises whatever JAX does, if it has none.
+    """
+    from jax._src.sharding_impls import parse_flatten_op_sharding
+
+    [spec, *_] = parse_flatten_op_sharding(sharding._to_xla_hlo_sharding(rank), mesh)
+    return spec
+
+
+def name_of_program(program: Any) -> str:
+    """Return the name of the function that a jaxpr was traced from."""
+    info = getattr(program.jaxpr, "debug_info", None)
+    name = getattr(info, "func_name", None) or str(getattr(info, "func_src_info", ""))
+    return str(name).split(" at ")[0] or "custom_partitioning"

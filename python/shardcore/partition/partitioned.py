@@ -22,6 +22,7 @@ from shardcore._core import (
 from shardcore.bounded import shown
 from shardcore.expected import expect
 from shardcore.rules.costs import cost_estimates, registered_cost_rules
+from shardcore.rules.partitioners import local_program
 from shardcore.rules.shards import shard_rules
 from shardcore.units import plural
 
@@ -369,6 +370,7 @@ def lowered(
         policy == "least",
         looks_ahead,
         takes_source and source.num_ops > MOST_OPS_COPIED,
+        local_program,
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from shardcore.rules.partitioners import TARGET, function_called, partitioner
 from shardcore.simulate import lapack
 from shardcore.simulate.ragged import ragged_all_to_all
 from shardcore.simulate.registry import arrays, op
+from shardcore.simulate.run import Run
 from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.sort import approximate_top_k, largest
+
+if TYPE_CHECKING:
+    from shardcore.simulate.values import Value
 
 __all__ = ["TARGETS"]
 
@@ -28,6 +33,26 @@ def _top_k(site: Site) -> Kernel:
     return arrays(lambda x: largest(x, count))
 
 
+def _partitioned_by_user(site: Site) -> Kernel:
+    """The function that is called, on all of its operands."""
+    key = site.attributes.get("backend_config")
+    known = partitioner(key) if isinstance(key, str) else None
+    program = None if known is None else known.global_program()
+    body = None if program is None else site.entry(program)
+    if body is None:
+        called = function_called(key) or "a custom_partitioning function"
+        raise site.unsupported(
+            f"the call of {called} cannot be simulated: its function is not known here",
+            "give shardcore.jax.lower the JAX function that calls it, in this process",
+        )
+
+    def kernel(run: Run, *values: Value) -> Value:
+        found = run.call(body, list(values))
+        return found[0] if len(found) == 1 else found
+
+    return kernel
+
+
 TARGETS: dict[str, Callable[[Site], Kernel]] = {
     "Sharding": _identity,
     "annotate_device_placement": _identity,
@@ -38,6 +63,7 @@ TARGETS: dict[str, Callable[[Site], Kernel]] = {
     "xla.sdy.FuncResultSharding": _identity,
     "ApproxTopK": approximate_top_k,
     "TopK": _top_k,
+    TARGET: _partitioned_by_user,
     **lapack.TARGETS,
 }
 """The function that prepares a custom call, by target."""

@@ -70,6 +70,10 @@ class Program:
                 raise mistake("unsupported-op", message, hint, (function,), self.filename) from None
         return self._bodies[name]
 
+    def entry(self) -> Body | None:
+        """The body of the entry function."""
+        return self.body("main" if "main" in self.functions else next(iter(self.functions), ""))
+
     def kernel(self, site: Site) -> Kernel:
         """The kernel of the op at ``site``; equal ops share one."""
         signature = site.op.signature
@@ -184,6 +188,7 @@ class _Scope:
             program.body,
             program.meshes,
             program.dtypes,
+            lambda module: Program(module, module.filename, program.dtypes).entry(),
         )
         results = tuple(self.place(value) for value in op.results)
         kernel, shape = program.kernel(site), _static_shape(op)

@@ -83,6 +83,8 @@ class Site:
     meshes: dict[str, _core.Mesh] = field(default_factory=dict)
     dtypes: Mapping[str, np.dtype[Any]] = field(default_factory=lambda: DTYPES)
     """The types that values are computed in, by element type."""
+    entry: Callable[[_core.Module], Body | None] = lambda module: None
+    """The body of the entry function of another module, computed in the same types."""
 
     @property
     def name(self) -> str:

@@ -15,6 +15,7 @@ use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, IdVec, OpId, SignatureId, StrId};
 use crate::inlining::inline::Inlined;
 use crate::ir::{OpKind, OpTraits, Program};
+use crate::spmd::partitioned_calls::{called, is_partitioned_call};
 use crate::work::cached::{Outcome, Works};
 use crate::work::execution::Execution;
 use crate::work::ops::estimate::Estimates;
@@ -268,8 +269,10 @@ impl<'a> Count<'a> {
         let program = self.program;
         let target = self.works.target(op).filter(|_| program.kind(op) == OpKind::CustomCall);
         let name = match target {
-            Some(target) => format!("{} @{target}", program.op_name(op)),
-            None => program.op_name(op).to_owned(),
+            Some(target) if !is_partitioned_call(program, op) => {
+                format!("{} @{target}", program.op_name(op))
+            }
+            _ => called(program, op).into_owned(),
         };
         let operands = program.operands(op);
         let values = operands.chain(program.op_results(op));

@@ -7,6 +7,7 @@ use crate::ir::{Direction, OpKind, Program, ValueDef};
 use crate::mlir::CallSites;
 use crate::propagation::explain::{Explanation, Step as Move, Through};
 use crate::propagation::observe::Slot;
+use crate::spmd::partitioned_calls::called;
 use std::sync::Arc;
 
 /// One tensor gets an axis from another one.
@@ -101,10 +102,10 @@ impl Tensors {
             op
         };
         let name = match self.done.kind(named) {
-            OpKind::NamedComputation | OpKind::Func => "func.call",
-            _ => self.done.op_name(named),
+            OpKind::NamedComputation | OpKind::Func => "func.call".into(),
+            _ => called(&self.done, named),
         };
-        (name.to_owned(), is_edge)
+        (name.into_owned(), is_edge)
     }
     pub(super) fn line(&self, op: OpId) -> Option<String> {
         let given = self.names.given_op(&self.given, &self.done, op)?;

@@ -35,6 +35,7 @@ mod erase;
 mod findings;
 mod from_text;
 mod function;
+mod graft;
 mod id_slots;
 mod kinds;
 mod meshes;

@@ -17,6 +17,7 @@ use crate::ir::{Program, Type, ValueDef};
 use crate::mesh::Mesh;
 use crate::mlir::CallSites;
 use crate::sharding::TensorSharding;
+use crate::spmd::partitioned_calls::called;
 use crate::spmd::steps::Steps;
 use crate::work::execution::Loop;
 use pyo3::intern;
@@ -77,7 +78,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
     pub fn op(&mut self, (row, kind): (&OpRow, &usize)) -> PyResult<Bound<'py, PyDict>> {
         record!(self.py, {
-            name: self.local.program.op_name(row.op),
+            name: called(self.local.program, row.op),
             location: self.location(row.loc, row.op),
             kind: kind,
             count: row.count,
@@ -95,7 +96,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             kind: kind,
             count: row.count,
             location: self.location(row.loc, row.op),
-            cause: row.cause.map(|cause| source.op_name(cause)),
+            cause: row.cause.map(|cause| called(source, cause)),
             cause_op: row.cause.map(Id::index),
             moved: moved.map(Id::index),
             cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
@@ -156,7 +157,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         (step, work, traffic): (&Step, Option<usize>, Option<usize>),
     ) -> PyResult<Bound<'py, PyDict>> {
         record!(self.py, {
-            name: self.local.program.op_name(step.op),
+            name: called(self.local.program, step.op),
             value: self.op_value_name(step.op),
             location: self.location(step.loc, step.op),
             work: work,
@@ -186,7 +187,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
     pub fn peak_op(&mut self, op: OpId, loc: Span) -> PyResult<Bound<'py, PyDict>> {
         record!(self.py, {
-            name: self.local.program.op_name(op),
+            name: called(self.local.program, op),
             value: self.op_value_name(op),
             location: self.location(loc, op),
         })
@@ -215,7 +216,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         let known = local.source_value(value);
         let (op, location) = match local.program.def(value) {
             ValueDef::Result(op) => {
-                (Some(local.program.op_name(op)), self.location(local.program.loc(op), op))
+                (Some(called(local.program, op)), self.location(local.program.loc(op), op))
             }
             ValueDef::Arg(_) => {
                 let place = known.and_then(|value| self.calls.value_location(local.source, value));

@@ -60,6 +60,7 @@ mod figures;
 mod hlo;
 mod inlined;
 mod kept_run;
+mod local_programs;
 mod mesh;
 mod mesh_argument;
 mod mesh_devices;

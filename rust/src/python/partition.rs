@@ -3,6 +3,7 @@
 use super::arguments::Items;
 use super::errors::raise;
 use super::figures::signed;
+use super::local_programs::local_programs;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin, SourceProgram};
 use super::originals::PyOriginals;
@@ -18,7 +19,9 @@ use crate::inlining::inline::Inlined;
 use crate::ir::{OpKind, Program};
 use crate::kept::Taken;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
-use crate::spmd::{improve, partition, KnownPlans, Options, Partitioned, Policy, Results, Unknown};
+use crate::spmd::{
+    improve, partition, Given, KnownPlans, Options, Partitioned, Policy, Results, Unknown,
+};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -40,11 +43,12 @@ fn shard_rule(
 /// `looks_ahead` besides, they go to their shardings, or to where elementwise ops behind them are resharded to. With
 /// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
 /// those of `module`, if its calls were inlined before. With `takes_source` the program of `module` becomes the local program,
-/// if nobody else has it, and `module` makes it again when it is read.
+/// if nobody else has it, and `module` makes it again when it is read. `local_program` says what one device computes of calls
+/// of `custom_partitioning`; see [`local_programs`].
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
                     replicates_unknown = false, plans = None, originals = None, improves = None,
-                    looks_ahead = false, takes_source = false))]
+                    looks_ahead = false, takes_source = false, local_program = None))]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
@@ -59,6 +63,7 @@ pub(super) fn partition_program(
     improves: Option<bool>,
     looks_ahead: bool,
     takes_source: bool,
+    local_program: Option<Py<PyAny>>,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
     let filename = module.get().filename.clone();
     let rules = registry().legalizing_chlo();
@@ -76,6 +81,17 @@ pub(super) fn partition_program(
     let shard_rules = shard_rules.map_or_else(ShardRules::default, |Items(rules)| {
         rules.into_iter().map(shard_rule).collect()
     });
+    if keep_results {
+        let erased = work(py, registry(), limits(None), None, |context| {
+            symbol_dce::run(&mut program, context)
+        })?;
+        erased.map_err(|error| raise(py, &error, (*text).as_ref(), &filename))?;
+    }
+    let local_programs = match local_program {
+        Some(ask) => local_programs(py, &program, &ask)?,
+        None => Vec::new(),
+    };
+    let given = Given { shard_rules, local_programs };
     let results = match (keep_results, looks_ahead) {
         (false, _) => Results::AsSharded,
         (true, false) => Results::AsComputed,
@@ -93,10 +109,7 @@ pub(super) fn partition_program(
     let plans = plans.as_ref();
     let mut known = plans.map_or_else(|| Taken::apart(KnownPlans::default()), |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
-        if keep_results {
-            symbol_dce::run(&mut program, context)?;
-        }
-        let partitioned = partition(&mut program, context, shard_rules, options, &mut known)?;
+        let partitioned = partition(&mut program, context, given, options, &mut known)?;
         if improve {
             // Of the plans that are compared one is kept: its ops get signatures when these are needed.
             improve::run(&mut program, context)?;

@@ -3,7 +3,7 @@
 use super::devices::Devices;
 use super::digits::Digit;
 use crate::index::{BlockId, OpId, TypeId, ValueId};
-use crate::ir::{InsertPoint, NewOp, Place, Program, Span, Type, ValueMap};
+use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program, Span, Type, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Builds ops at an insertion point.
@@ -139,17 +139,16 @@ impl<'p> Emitter<'p> {
         let loc = self.loc();
         self.program.build(new, InsertPoint::at(self.at.0).with_loc(loc))
     }
-    /// Records that the op whose location new ops get requires `op`; if that is a collective of the per-device program, the op
-    /// that required it does.
+    /// Records that [`Emitter::cause`] requires `op`.
     pub fn note_cause(&mut self, op: OpId) {
-        let cause = self.cause();
-        self.program.set_cause(op, cause);
+        self.program.set_cause(op, self.cause());
     }
-    /// The op that [`Emitter::note_cause`] records.
+    /// The op whose location new ops get; if it is one of the per-device program, or stands for a call, what required it.
     pub(super) fn cause(&self) -> OpId {
-        let own = self.at.1;
-        let is_local = self.program.op_name(own).starts_with("stablehlo.");
-        self.program.cause(own).filter(|_| is_local).unwrap_or(own)
+        let (program, own) = (&*self.program, self.at.1);
+        let is_local = program.op_name(own).starts_with("stablehlo.");
+        let hands_on = |op: &OpId| is_local || program.kind(*op) == OpKind::CustomCall;
+        program.cause(own).filter(hands_on).unwrap_or(own)
     }
     /// Makes an op with one result.
     pub fn op(

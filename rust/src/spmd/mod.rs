@@ -4,7 +4,8 @@
 //! 2. [`reshard`]: sequences of collectives from one placement to another with the fewest bytes sent.
 //! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
 //! 4. [`ways`]: the ways in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
-//! 5. `legalize`: ops of which no way is known, in other words.
+//! 5. [`partitioned_calls`]: calls that say themselves what one device computes; `legalize`: ops of which no way is known, in
+//!    other words.
 //! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops, [`repeat`]
 //!    copies them.
 //!
@@ -23,6 +24,7 @@ mod module_shardings;
 pub mod movement;
 pub mod one_by_one;
 pub mod outcome;
+pub mod partitioned_calls;
 pub mod placement;
 pub mod policy;
 mod reduced_apart;
@@ -53,6 +55,7 @@ use crate::memory;
 use crate::shardy::Change;
 use custom_calls::ShardRules;
 use outcome::Outcome;
+use partitioned_calls::LocalPrograms;
 use steps::Steps;
 
 /// The result of partitioning.
@@ -82,14 +85,23 @@ pub struct Options {
     pub has_free_reshards: bool,
 }
 
+/// What is given of the custom calls of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// How custom calls are computed on shards, by signature.
+    pub shard_rules: ShardRules,
+    /// What computes custom calls on one device, by call.
+    pub local_programs: LocalPrograms,
+}
+
 /// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a way, and
 /// results are placed as the options say; where reshards are explicit already, the way with the fewest bytes needs no
-/// further reshards. Custom calls are computed by `shard_rules`, or by the built-in rules of known targets. New ops have
-/// no signatures yet.
+/// further reshards. Custom calls are computed as `given`, or by the built-in rules of known targets. New ops have no
+/// signatures yet.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
-    shard_rules: ShardRules,
+    given: Given,
     Options { policy, results, unknown, has_free_reshards }: Options,
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
@@ -98,7 +110,9 @@ pub fn partition(
     if unknown == Unknown::Refuse {
         sound::check_scales(program)?;
     }
-    let legalized = legalize::run(program, context, policy)?;
+    let Given { shard_rules, local_programs } = given;
+    let put = partitioned_calls::put(program, context, &local_programs, &shard_rules)?;
+    let legalized = legalize::run(program, context, policy)?.after(put);
     let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
     let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
     if unknown == Unknown::Refuse {

@@ -80,6 +80,12 @@ pub(super) struct Legalized {
 }
 
 impl Legalized {
+    /// The ops that were replaced, and before them those in whose places `made` were made.
+    pub(super) fn after(self, made: FxHashMap<OpId, OpId>) -> Self {
+        let first = |(new, op)| (new, made.get(&op).copied().unwrap_or(op));
+        let later: FxHashMap<OpId, OpId> = self.made.into_iter().map(first).collect();
+        Self { made: made.into_iter().chain(later).collect(), ..self }
+    }
     /// Makes `outcomes` those of the ops that were replaced: of several, the one that takes most.
     pub(super) fn name_replaced(&self, outcomes: &mut Vec<Outcome>) {
         if self.made.is_empty() {

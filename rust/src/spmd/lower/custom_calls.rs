@@ -1,10 +1,11 @@
 //! Computes custom calls of known targets, or with partition rules, on shards.
 
 use super::super::custom_calls::{batched, method_of, ShardMethod, ShardRule};
+use super::super::partitioned_calls::{is_partitioned_call, rule_hint, shown};
 use super::super::ways::Way;
 use super::{Held, Lowering};
 use crate::attribute::write_string;
-use crate::error::Result;
+use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
@@ -38,6 +39,17 @@ impl Lowering<'_, '_, '_> {
         }
         if self.custom_call_rule(op).is_some() || (self.is_in_manual() && self.is_whole(op)) {
             return Ok(());
+        }
+        if is_partitioned_call(self.emit.program, op) {
+            let what = shown(self.emit.program, op);
+            let message = format!("{what} cannot be partitioned: it has no sharding rule");
+            let problem = Diagnostic::new(Code::Unpartitionable, message);
+            let program = &*self.emit.program;
+            let values = program.operands(op).chain(program.op_results(op));
+            let shapes: Vec<_> =
+                values.map(|value| self.shape_of(self.global_type(value))).collect();
+            let hint = rule_hint(&shapes, program.num_operands(op));
+            return Err(problem.at_op(self.emit.program, op).with_hint(hint).into());
         }
         let why = format!("nothing is known of custom call target \"{target}\"");
         let hint = format!(

@@ -1,0 +1,57 @@
+"""Replaces equations of traced programs, also in the programs that other equations have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, Jaxpr
+
+from shardcore.jax.private import with_jaxpr
+
+Replace = Callable[[Any], Any]
+"""The equation in place of an equation; ``None`` if it stays."""
+
+
+def replaced(traced: Any, replace: Replace) -> Any:
+    """Return a ``jax.stages.Traced`` with the equations that ``replace`` makes of its own.
+
+    Itself if none is replaced.
+    """
+    jaxpr = _replaced(traced.jaxpr, replace, {})
+    return traced if jaxpr is traced.jaxpr else with_jaxpr(traced, jaxpr)
+
+
+def _replaced(value: Any, replace: Replace, known: dict[int, Any]) -> Any:
+    """A parameter of an equation, with equations of its programs replaced; itself if none is."""
+    # Since JAX 0.11 there is one class for both, with constants, whose `.jaxpr` is itself.
+    if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
+        inner = _replaced(value.jaxpr, replace, known)
+        if inner is value.jaxpr:
+            return value
+        # Calls of the same program stay calls of one function.
+        return known.setdefault(id(value), ClosedJaxpr(inner, value.consts))
+    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
+        items = [_replaced(item, replace, known) for item in value]
+        changed = any(new is not old for new, old in zip(items, value, strict=True))
+        return type(value)(items) if changed else value
+    return _program(value, replace, known) if isinstance(value, Jaxpr) else value
+
+
+def _program(program: Any, replace: Replace, known: dict[int, Any]) -> Any:
+    if id(program) not in known:
+        equations = [_equation(equation, replace, known) for equation in program.eqns]
+        pairs = zip(equations, program.eqns, strict=True)
+        changed = any(new is not old for new, old in pairs)
+        known[id(program)] = program.replace(eqns=equations) if changed else program
+    return known[id(program)]
+
+
+def _equation(equation: Any, replace: Replace, known: dict[int, Any]) -> Any:
+    other = replace(equation)
+    if other is not None:
+        return other
+    params = equation.params
+    inside = {key: _replaced(value, replace, known) for key, value in params.items()}
+    changed = any(inside[key] is not params[key] for key in params)
+    return equation.replace(params=inside) if changed else equation
