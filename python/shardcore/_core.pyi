@@ -1754,8 +1754,8 @@ class Figures:
         """The elements of the first argument that is a batch of sequences of integers."""
 
     def whole_ops(self, num_devices: int) -> list[tuple[int, int] | None]:
-        """For each of :meth:`ops` that is a product or a kernel the FLOPs of the op of the source
-        that it is a part of, and the number of devices that compute that together."""
+        """For each of :meth:`ops` that is a product the FLOPs of the op of the source that it is a
+        part of, and the number of devices that compute that together."""
 
     def name_stacks(self) -> tuple[list[str], list[str]]:
         """The names around the lines of the ops, and of the ops that required the collectives, in

@@ -9,12 +9,12 @@ use crate::work::ops::unit::Unit;
 /// The FLOPs of an op of the source, and the devices that compute it together: those that differ in no manual axis around it.
 pub type WholeOp = (u128, u128);
 
-/// For each of `rows` that is a product or a kernel the op of the source that it is a part of, if there is one. A program over
-/// `num_devices` devices is run.
+/// For each of `rows` that is a product the op of the source that it is a part of, if there is one, in a program over `num_devices`
+/// devices. What a kernel says that it computes is not known of its parts.
 pub fn whole_ops(local: Local<'_>, rows: &[OpRow], num_devices: u128) -> Vec<Option<WholeOp>> {
     let mut works = Works::new(local.source);
     let mut of = |row: &OpRow| {
-        if !matches!(row.unit, Unit::Product(_) | Unit::Kernel) {
+        if !matches!(row.unit, Unit::Product(_)) {
             return None;
         }
         let op = source_op(local, row.op)?;

@@ -326,7 +326,7 @@ impl PyFigures {
         });
         tokens
     }
-    /// For each op that is a product or a kernel the FLOPs of the op of the source that it is a part of, and the number of
+    /// For each op that is a product the FLOPs of the op of the source that it is a part of, and the number of
     /// devices, of `num_devices`, that compute that together; `None` for others.
     fn whole_ops(&self, num_devices: u64) -> Vec<Option<WholeOp>> {
         let local = self.origin.local(&self.program, &self.source);
