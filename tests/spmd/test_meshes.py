@@ -137,3 +137,17 @@ func.func @main(%a: tensor<12x12xi32>) -> tensor<12x12xi32> {
         result.partition(policy)
     assert refused.value.code == "unpartitionable"
     assert '[{"x":(1)2}, {"x":(3)2}]' in refused.value.message
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_argument_over_a_mesh_without_axes(policy: str) -> None:
+    """As JAX writes of an argument without sharding beside those of a mesh."""
+    text = """sdy.mesh @mesh = <["x"=4]>
+sdy.mesh @empty = <[]>
+func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %b: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@empty, [{}, {}]>}) -> tensor<8x4xf32> {
+  %0 = stablehlo.add %a, %b : tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}"""
+    partitioned = shardcore.Module.parse(text).propagate().partition(policy)
+    assert shardcore.prove(partitioned).is_proven

@@ -34,13 +34,13 @@ def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np
 
 
 def _sharding(port: Port) -> TensorSharding | None:
-    """The sharding of ``port``; ``None`` if it is on one device.
+    """The sharding of ``port``; ``None`` if it is over a mesh without axes.
 
-    The devices of a per-device program all hold what is on one.
+    The devices of a per-device program all hold what is on one, or over no mesh.
     """
     sharding = port.sharding
-    is_on_one = sharding is not None and sharding.mesh is not None and sharding.mesh.is_maximal
-    return None if is_on_one else sharding
+    has_axes = sharding is not None and (sharding.mesh is None or bool(sharding.mesh.axes))
+    return sharding if has_axes else None
 
 
 def _terms(port: Port, num_devices: int) -> list[int]:
