@@ -128,3 +128,15 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     with pytest.raises(LoweringError, match="of_no_library") as caught:
         shardcore.jax.compile(module.propagate())
     assert "register_ffi_target" in str(caught.value.hint)
+
+
+def test_an_option_that_is_misspelt() -> None:
+    def step(x: Any, in_sharding: int = 0) -> Any:
+        return x + in_sharding
+
+    shape = jax.ShapeDtypeStruct((8,), jnp.float32)
+    with pytest.raises(LoweringError, match="lower has no option in_sharding") as caught:
+        lower(lambda x: x, shape, mesh={"x": 2}, in_sharding=(P("x"),))
+    assert caught.value.hint == "did you mean in_shardings=?"
+    # It may be an argument of the function.
+    assert lower(step, shape, mesh={"x": 2}, in_sharding=3).module.num_ops > 0

@@ -96,3 +96,16 @@ def test_paths_are_what_the_strings_of_the_text_stand_for() -> None:
     assert module["%3"].location == "к.py:3:4"
     twin = pickle.loads(pickle.dumps(session))
     assert twin.annotations == session.annotations
+
+
+def test_paths_that_end_alike_are_near() -> None:
+    ports = Module.parse(TEXT)._ports
+    assert ports.near("state['w']") == ports.near("w")
+    assert "\"params['b']['w']\"" in ports.near("state['w']")
+    # That with more in common comes first.
+    text = "\n".join(
+        f"%a{n}: tensor<8xf32> loc(\"p['{layer}']['{kind}']['w']\"),"
+        for n, (layer, kind) in enumerate((a, b) for a in "abc" for b in ("mlp", "attn"))
+    ).rstrip(",")
+    ports = Module.parse(f"func.func @main({text}) {{ return }}")._ports
+    assert ports.near("q['mlp']['w']") == [f"\"p['{layer}']['mlp']['w']\"" for layer in "abc"]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from shardcore.calculus.hardware import hardware
 from shardcore.calculus.mistakes import CODES, choices, mistake
 from shardcore.cli import main
 from shardcore.errors import CalculusError
@@ -239,3 +240,16 @@ def test_no_notation_loses_what_it_can_say(
     assert shown.count("note  ") == notes
     assert main(["show", text, "--mesh", "X=2,Y=4", "--shape", "8x8"]) == 0
     assert "8x8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("v5e", "tpu-v5e"), ("H100", "h100"), ("tpu v5p", "tpu-v5p"), ("tpu-v9", None)],
+)
+def test_a_chip_that_is_not_known(name: str, meant: str | None) -> None:
+    """Only a name that says so is another one's; all are listed."""
+    with pytest.raises(CalculusError) as caught:
+        hardware(name)
+    hint = str(caught.value.hint)
+    assert hint.startswith("there is tpu-v3" if meant is None else f"did you mean {meant}? there")
+    assert all(f" {known}" in hint for known in ("tpu-v7x", "h200", "mi300x"))

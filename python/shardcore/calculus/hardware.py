@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -135,6 +135,18 @@ def hardware_names(extra: str | Path | None = None) -> list[str]:
     return list(_tables(None if extra is None else _File.read(extra)))
 
 
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The chips that ``name`` is a part of, or that are a part of it, and all that there are."""
+    asked = _plain(name)
+    close = [each for each in known if asked in _plain(each) or _plain(each) in asked]
+    meant = f"did you mean {' or '.join(close)}? " if asked and close else ""
+    return f"{meant}there is {', '.join(known)}; a TOML file can add others"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
+
+
 def hardware(name: str, extra: str | Path | None = None) -> Hardware:
     """Return the chip ``name``, with the figures of the TOML file ``extra`` where it has some.
 
@@ -153,7 +165,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
             CalculusError,
             "unknown-hardware",
             f'unknown hardware "{name}"',
-            hint=choices(name, tables) + "; a TOML file can add others",
+            hint=_meant(name, tables),
             text=name,
             filename="<hardware>",
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.export
 import numpy as np
 
+from shardcore.calculus.mistakes import close_names
 from shardcore.jax.artifacts import from_bytes, from_exported
 from shardcore.jax.callbacks import without_host
 from shardcore.jax.custom_partitioning import with_own_calls
@@ -89,6 +91,7 @@ def lower(
             if isinstance(fn, str)
             else "give a function, a Traced, a Lowered, an Exported, or bytes",
         )
+    _check_names(fn, kwargs)
     # PartitionSpecs in the function are over the mesh of the context.
     context = contextlib.nullcontext() if found is None else over(found)
     with context:
@@ -99,6 +102,30 @@ def lower(
         traced = ask(jitted.trace, *args, of=fn, by=lower, **kwargs)
         program = _lower_traced(traced, found, platform, fn, devices)
     return program.annotated(in_shardings, out_shardings)
+
+
+def _check_names(fn: Any, kwargs: Mapping[str, Any]) -> None:
+    """Raise if one of ``kwargs`` is no argument of ``fn``, but nearly an option of ``lower``."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return
+    known = {each.name for each in parameters}
+    options = [
+        each.name
+        for each in inspect.signature(lower).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    ]
+    for name in kwargs.keys() - known:
+        close = close_names(name, options, 1)
+        if close:
+            raise mistake(
+                "unexpected-argument",
+                f"lower has no option {name}, and the function no argument of that name",
+                f"did you mean {close[0]}=?",
+            )
 
 
 def _for_jax(shardings: Any, mesh: JaxMesh | None) -> Any:

@@ -7,6 +7,7 @@ In a pattern ``*`` stands for any characters of one step, ``**`` for any number 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -127,9 +128,18 @@ class Ports:
 
         labels = [label for label, _ in self._labels if label]
         wanted = steps(path)
-        ends = [label for label in labels if steps(label)[-len(wanted) :] == wanted]
-        close = ends[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR)
+        same = [label for label in labels if steps(label)[-1:] == wanted[-1:]]
+        if len(same) > _MOST_NEAR:
+            # Those that are most alike first, and those that have as much in common in their order.
+            same.sort(key=lambda label: -_num_common_ends(steps(label), wanted))
+        close = same[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR)
         return [f'"{each}"' for each in close]
+
+
+def _num_common_ends(path: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """The number of last steps that both have."""
+    pairs = zip(reversed(path), reversed(other), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def is_pattern(path: str) -> bool:
