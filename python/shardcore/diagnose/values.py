@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from shardcore._core import values_on_host
 from shardcore.diagnose.places import first_of, warning
 from shardcore.errors import Diagnostic
 from shardcore.units import format_bytes, plural
@@ -54,22 +55,37 @@ def _replicated_ports(
     ]
     for port in [*result.arguments(), *gathered]:
         mesh = _mesh_of(port, meshes) if _is_replicated(port) else None
+        if _is_port_on_host(port):
+            continue
         if mesh is not None and mesh.num_devices > 1:
             yield _replicated(port.label or port.name, port, mesh, None)
 
 
 def _replicated_values(ops: Iterable[Op], meshes: list[Mesh]) -> Iterator[tuple[int, Diagnostic]]:
-    """Warnings about values that ops compute from others which are not replicated."""
+    """Warnings about values in the memory of devices that ops compute from others which are not
+    replicated.
+    """
+    found = list(_replicated_results(ops))
+    for value, is_on_host in zip(found, values_on_host(found), strict=True):
+        mesh = _mesh_of(value, meshes)
+        if not is_on_host and mesh is not None and mesh.num_devices > 1:
+            yield _replicated(value.qualified_name, value, mesh, value.location)
+
+
+def _replicated_results(ops: Iterable[Op]) -> Iterator[Value]:
+    """Large results that are whole on every device, of operands that are not."""
     for op in ops:
         if not op.operands:
             continue
         whole = [value for value in op.results if _is_replicated(value)]
         if not whole or any(map(_is_replicated, op.operands)):
             continue
-        for value in whole:
-            mesh = _mesh_of(value, meshes)
-            if mesh is not None and mesh.num_devices > 1:
-                yield _replicated(value.qualified_name, value, mesh, value.location)
+        yield from whole
+
+
+def _is_port_on_host(port: Port) -> bool:
+    """Whether ``port`` is in the memory of the host, of which devices hold nothing."""
+    return "host" in port.attributes.get("mhlo.memory_kind", "")
 
 
 def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:
