@@ -135,7 +135,9 @@ def untimed(host: HostCost, chip: Hardware) -> list[UncountedOp]:
     """Return the transfers whose time is not known."""
     reason = f"{chip.name} has no host_bytes_per_second"
     return [
-        UncountedOp(row.direction, reason, "communication", row.count, row.total_bytes, row.location)
+        UncountedOp(
+            row.direction, reason, "communication", row.count, row.total_bytes, row.location
+        )
         for row in host.transfers
         if row.seconds is None
     ]

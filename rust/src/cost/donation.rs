@@ -71,10 +71,8 @@ pub fn donated_of_entry(
     let returned = last.map_or_else(Vec::new, |op| program.operands(op).collect());
     let (tensors, spaces) = (&mut works.tensors, &works.spaces);
     donated_arguments(program, entry, &returned, |output, value| {
-        let space = output.map_or_else(
-            || spaces.of_argument(value),
-            |output| spaces.of_result(output, value),
-        );
+        let space = output
+            .map_or_else(|| spaces.of_argument(value), |output| spaces.of_result(output, value));
         (tensors.bytes(value), space)
     })
 }

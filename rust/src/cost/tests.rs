@@ -75,7 +75,7 @@ fn calls_cost_the_same_inlined_or_not() {
         let cost = inlined_cost(local(&program), &inlined, &Estimates::default());
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
-        let peak = inlined_peak(&inlined, &cost);
+        let peak = inlined_peak(&inlined, &cost, Space::Device);
         assert!(peak.bytes >= 64, "limit {limit}");
         // What is reported is of the program itself.
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
@@ -183,7 +183,8 @@ fn tasks_without_work_run_in_program_order() {
         .iter()
         .map(|_| timeline::Computation { seconds: 1.0, is_product: false })
         .collect();
-    let transfer = |stream| timeline::Transfer { seconds: 1.0, stream, chunks: 1.0, contends: true };
+    let transfer =
+        |stream| timeline::Transfer { seconds: 1.0, stream, chunks: 1.0, contends: true };
     let transfers = [transfer(1), transfer(2), transfer(3)];
     let times = timeline::Times {
         computations: &computations,

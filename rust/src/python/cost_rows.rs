@@ -166,9 +166,12 @@ impl<'a, 'py> Tables<'a, 'py> {
             live_bytes: step.live_bytes,
         })
     }
+    /// What is copied has its name, or, if partitioning made it, that of what its op makes of it.
     pub fn host_copy(&mut self, row: &HostCopy) -> PyResult<Bound<'py, PyDict>> {
+        let known = self.local.source_value(row.moved.value).map(|value| self.value_name(value));
+        let name = known.or_else(|| self.op_value_name(row.op));
         record!(self.py, {
-            value: self.value_name(row.moved.value),
+            value: name.unwrap_or_else(|| self.value_name(row.moved.value)),
             to_host: row.moved.to == Space::Host,
             bytes: row.bytes,
             count: row.count,

@@ -274,7 +274,8 @@ impl Fusion {
             // The update is written in place.
             return read.saturating_mul(2);
         }
-        let written: u128 = results.by_ref().map(|value| works.bytes_in(Space::Device, value)).sum();
+        let written: u128 =
+            results.by_ref().map(|value| works.bytes_in(Space::Device, value)).sum();
         read.saturating_add(written)
     }
 }

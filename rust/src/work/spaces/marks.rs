@@ -3,7 +3,8 @@
 use super::Space;
 use crate::bitset::BitSet;
 use crate::index::{FuncId, OpId, ValueId};
-use crate::ir::{OpKind, Port, Program};
+use crate::inlining::call_graph::Calls;
+use crate::ir::{OpKind, OpTraits, Port, Program};
 use crate::mlir::{op_attribute, AttrValue};
 use rustc_hash::FxHashMap;
 
@@ -96,4 +97,54 @@ fn frontend(program: &Program, op: OpId, name: &str) -> Option<String> {
     program.attr(op, FRONTEND_ATTRIBUTES)?;
     let found = op_attribute(program, op, FRONTEND_ATTRIBUTES)?;
     Some(found.field(name)?.as_str()?.to_owned())
+}
+
+/// `program` where all that functions do which only the host calls says that the host computes it; `None` if there are none. JAX says it of
+/// calls, and of most ops in what they call.
+pub(super) fn within_calls(program: &Program) -> Option<Program> {
+    program.find_name(FRONTEND_ATTRIBUTES)?;
+    let calls = Calls::new(program);
+    let callee = |call: OpId| Some((call, calls.callee(program, call)?));
+    let all = program.repeated_ops_of(OpKind::Call);
+    let mut all: Vec<(OpId, FuncId)> = all.filter_map(callee).collect();
+    all.sort_unstable();
+    all.dedup();
+    let is_asked =
+        |call: OpId| frontend(program, call, "_xla_compute_type").as_deref() == Some("host");
+    let asked: Vec<bool> = all.iter().map(|&(call, _)| is_asked(call)).collect();
+    if !asked.contains(&true) {
+        return None;
+    }
+    let mut found: BitSet<FuncId> = BitSet::new(program.num_func_ids());
+    loop {
+        let by_host = |&(&(call, _), &is_asked): &(&(OpId, FuncId), &bool)| {
+            is_asked || found.contains(program.function_of(program.top_level_op(call)))
+        };
+        let (mut called, mut otherwise) = (found.clone(), BitSet::new(program.num_func_ids()));
+        for (row, is_asked) in all.iter().zip(&asked) {
+            if by_host(&(row, is_asked)) {
+                called.insert(row.1);
+            } else {
+                otherwise.insert(row.1);
+            }
+        }
+        let more: Vec<FuncId> = called.iter().filter(|&func| !otherwise.contains(func)).collect();
+        if more.into_iter().fold(false, |is_new, func| found.insert(func) || is_new) {
+            continue;
+        }
+        break;
+    }
+    let mut marked = program.clone();
+    for func in found.iter() {
+        let func = program.func_op(func);
+        for op in program.pre_order(func).filter(|&op| op != func) {
+            let is_plain = program.attr(op, FRONTEND_ATTRIBUTES).is_none()
+                && !program.has_traits(op, OpTraits::TERMINATOR)
+                && program.kind(op) != OpKind::Call;
+            if is_plain {
+                marked.set_attr(op, FRONTEND_ATTRIBUTES, "{_xla_compute_type = \"host\"}");
+            }
+        }
+    }
+    Some(marked)
 }

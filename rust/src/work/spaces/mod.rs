@@ -1,7 +1,7 @@
 //! Which values are in the memory of the host instead of the device, what the host computes, and what is moved between the two.
 //!
 //! A program says where its values are with `mhlo.memory_kind` on arguments and results, with `annotate_device_placement`, and with
-//! `_xla_compute_type = "host"` on what the host computes ([`marks`]). As in XLA, from there on a value is on the host through
+//! `_xla_compute_type = "host"` on what the host computes, or on calls of it ([`marks`]). As in XLA, from there on a value is on the host through
 //! whatever only passes it on, until it is placed on the device ([`flow`]):
 //!
 //! 1. What loops carry, branches return, barriers and reshapes pass on.
@@ -27,9 +27,18 @@ mod tests;
 
 use crate::bitset::BitSet;
 use crate::index::{Id, OpId, ValueId};
+use crate::inlining::inline::Inlined;
 use crate::ir::Program;
 use flow::Flow;
 use marks::Marks;
+
+/// `program` with its calls inlined, where what functions do that the host calls says so.
+pub fn inlined(program: &Program) -> Inlined<'_> {
+    match marks::within_calls(program) {
+        Some(marked) => Inlined::of(marked),
+        None => Inlined::new(program),
+    }
+}
 
 /// A memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

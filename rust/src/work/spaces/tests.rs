@@ -1,4 +1,5 @@
 use super::{Space, Spaces};
+use crate::context::RuleSource;
 use crate::index::ValueId;
 use crate::ir::Program;
 use crate::mlir::parse;
