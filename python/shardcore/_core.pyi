@@ -69,6 +69,7 @@ __all__ = [
     "set_rule",
     "shardy_changes",
     "shardy_versions",
+    "values_on_host",
 ]
 
 __version__: str
@@ -1679,6 +1680,9 @@ def program_figures(
     registered.
     """
 
+def values_on_host(values: list[Value]) -> list[bool]:
+    """Whether each of ``values``, which are of one program, is in the memory of the host."""
+
 @final
 class Figures:
     """The figures that :class:`shardcore.Cost` is computed from; rows are made when asked for."""
@@ -1687,11 +1691,21 @@ class Figures:
     def is_saturated(self) -> bool:
         """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 
-    def memory(self) -> list[int]:
-        """Bytes of arguments, outputs, and donated outputs."""
+    def memory(self, on_host: bool) -> list[int]:
+        """Bytes of arguments, outputs, and donated outputs, in the memory of the device or of its
+        host.
+        """
 
-    def peak_bytes(self) -> int:
-        """The most bytes that are live at once."""
+    def peak_bytes(self, on_host: bool) -> int:
+        """The most bytes that are live at once, likewise."""
+
+    def host_work(self) -> tuple[int, int]:
+        """FLOPs and transcendentals that the host computes."""
+
+    def host_copies(self) -> list[dict[str, Any]]:
+        """The copies between the memory of the device and that of its host, in program order: the
+        fields of :class:`shardcore.costs.HostTransfer`, with ``to_host`` for the direction.
+        """
 
     def host_bytes(self) -> int:
         """Bytes that XLA allocates where the program runs on hosts."""
@@ -1730,13 +1744,15 @@ class Figures:
         traffic: list[tuple[float, int, float]],
         of_rows: list[int],
         contention: float,
-    ) -> tuple[float, list[float]]:
-        """Seconds of the program, and exposed seconds of each row of :meth:`collectives`.
+        copies: list[float],
+    ) -> tuple[float, list[float], list[float]]:
+        """Seconds of the program, and exposed seconds of each row of :meth:`collectives` and of
+        :meth:`host_copies`.
 
         ``work`` has seconds for each row of :meth:`work`, ``traffic`` seconds, stream and number of
         chunks of collectives, by the places that ``of_rows`` has for each row of
         :meth:`collectives`; ``contention`` is the share of the time of collectives that overlapping
-        ops lose.
+        ops lose, ``copies`` has seconds for each row of :meth:`host_copies`.
         """
 
     def combined(
@@ -1772,8 +1788,10 @@ class Figures:
     def loops(self) -> list[dict[str, Any]]:
         """The fields of :class:`shardcore.costs.records.LoopTrips`, for each loop."""
 
-    def live_at_peak(self) -> list[dict[str, Any]]:
-        """The fields of :class:`shardcore.costs.LiveValue`, for each value live at the peak."""
+    def live_at_peak(self, on_host: bool) -> list[dict[str, Any]]:
+        """The fields of :class:`shardcore.costs.LiveValue`, for each value live at the peak, in the
+        memory of the device or of its host.
+        """
 
     def peak_op(self) -> dict[str, Any] | None:
         """The fields of :class:`shardcore.costs.records.PeakOp`; ``None`` if there is no op."""

@@ -35,6 +35,7 @@ _FIGURES = {
     "hop_seconds",
     "node_bytes_per_second",
     "dcn_bytes_per_second",
+    "host_bytes_per_second",
     "combine_bytes",
 }
 _MAY_BE_ZERO = {"hop_seconds", "combine_bytes"}
@@ -75,6 +76,8 @@ class Hardware:
     """In one direction, out of a node."""
     dcn_bytes_per_second: float = float("inf")
     """In one direction, from a chip of a torus out of its slice."""
+    host_bytes_per_second: float | None = None
+    """In one direction, between a chip and its host; ``None`` where it is not known."""
     combine_bytes: float = 0.0
     """How large a message compilers combine collectives of one kind to; 0 if they do not."""
     achieved: Achieved = field(default_factory=Achieved)

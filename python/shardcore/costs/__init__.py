@@ -7,6 +7,7 @@
 :mod:`~.rows`          the rows of a cost, made when somebody looks at them
 :mod:`~.scopes`        the sums by scope, as those of JAX's ``named_scope``
 :mod:`~.memory`        what is in memory when
+:mod:`~.host`          what is in the memory of the host, copied there and computed there
 :mod:`~.usage`         MFU, HFU, tokens a second
 :mod:`~.build`         computes times from these figures
 :mod:`~.rates`         times of ops on a chip
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardcore.costs.compare import Comparison, compare
+from shardcore.costs.host import HostCost, HostTransfer
 from shardcore.costs.memory import Lifetime, MemoryPoint, MemoryTimeline
 from shardcore.costs.program import Cost
 from shardcore.costs.records import (
@@ -48,6 +50,8 @@ __all__ = [
     "CollectiveCost",
     "Comparison",
     "Cost",
+    "HostCost",
+    "HostTransfer",
     "Lifetime",
     "LiveValue",
     "MemoryPoint",

@@ -16,6 +16,7 @@ from shardcore.calculus.hardware import hardware as find_hardware
 from shardcore.calculus.slices import networked
 from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.figures import TrafficKind, traffic_kinds, work_kinds
+from shardcore.costs.host import HostCost, achieved_seconds, host_cost, untimed, with_exposed
 from shardcore.costs.improve import improved
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
@@ -90,13 +91,15 @@ def timed(
     compute_seconds = sum([max(compute, memory) * kind.count for kind, compute, memory in work])
     counts = [kind.count for kind in kinds]
     computation = _Computation(compute_seconds, [achieved for *_, achieved in times], counts)
-    step = _step(figures, computation, sent, runs, rates.chip)
-    arguments, outputs, aliased = figures.memory()
+    host = host_cost(figures, chip)
+    step = _step(figures, computation, sent, runs, (rates.chip, host))
+    arguments, outputs, aliased = figures.memory(False)
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
     rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
+    uncounted += untimed(host, chip)
     return Cost(
         hardware=chip,
         policy=local.policy,
@@ -113,6 +116,7 @@ def timed(
         step_seconds_lower=step.lower,
         step_seconds_upper=step.upper,
         exposed_seconds=sum(step.exposed),
+        host=with_exposed(host, step.host_exposed),
         rows=rows,
         uncounted=tuple(uncounted),
         loops=tuple(LoopTrips(**row) for row in figures.loops()),
@@ -179,6 +183,8 @@ class _Step:
     upper: float
     exposed: list[float]
     """Exposed seconds of each row of collectives, over all their runs."""
+    host_exposed: list[float]
+    """Those of each transfer to or from the host."""
 
 
 def _step(
@@ -186,26 +192,30 @@ def _step(
     computation: _Computation,
     sent: Sequence[_Sent],
     runs: Runs,
-    chip: Hardware,
+    chip_and_host: tuple[Hardware, HostCost],
 ) -> _Step:
     """Schedule the program and bound its time from both sides; from above as if no collectives ran
     as one.
     """
+    chip, host = chip_and_host
     shares = chip.achieved
+    copies = achieved_seconds(host, chip)
     transfers = [
         (run.achieved, run.stream if run.overlaps else 0, float(run.chunks)) for run in runs.runs
     ]
-    point, exposed = figures.timeline(
-        computation.achieved, transfers, runs.of_rows, shares.contention
+    point, exposed, host_exposed = figures.timeline(
+        computation.achieved, transfers, runs.of_rows, shares.contention, copies
     )
-    busy = [computation.peak]
+    busy = [computation.peak, host.busy_seconds]
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
     serial = sum(map(mul, computation.achieved, computation.counts))
     moved = sum(row.run.achieved * row.kind.count for row in sent)
     serial += moved * (1 + shares.contention)
+    serial += sum(map(mul, copies, [row.count for row in host.transfers]))
     start = shares.step_seconds
     communication = runs.total(lambda run: run.seconds)
-    return _Step(communication, max(busy), start + point, start + serial / shares.slowest, exposed)
+    upper = start + serial / shares.slowest
+    return _Step(communication, max(busy), start + point, upper, exposed, host_exposed)
 
 
 def _fastest_on(stream: int, run: Transfer) -> float:

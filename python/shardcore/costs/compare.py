@@ -94,6 +94,9 @@ TOTALS = (
     "peak_bytes",
 )
 
+HOST_TOTALS = ("host_memory_peak_bytes",)
+"""The figures of programs that have something in the memory of the host."""
+
 
 def compare(before: Cost, after: Cost) -> Comparison:
     """Return the differences from ``before`` to ``after``, in total and by source line.
@@ -106,7 +109,8 @@ def compare(before: Cost, after: Cost) -> Comparison:
     for cost in (before, after):
         if not isinstance(cost, Cost):
             raise TypeError(f"expected a shardcore.Cost, not {type(cost).__name__}")
-    totals = tuple(Figure(name, getattr(before, name), getattr(after, name)) for name in TOTALS)
+    names = (*TOTALS, *(HOST_TOTALS if before.host or after.host else ()))
+    totals = tuple(Figure(name, getattr(before, name), getattr(after, name)) for name in names)
     old, new = _lines(before), _lines(after)
     lines = [
         change

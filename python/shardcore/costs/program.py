@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.bounded import json_text
+from shardcore.costs.host import HostCost
 from shardcore.costs.memory import MemoryTimeline
 from shardcore.costs.records import (
     CollectiveCost,
@@ -70,6 +71,8 @@ class Cost:
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
+    host: HostCost = HostCost()
+    """What the host keeps in its memory, copies and computes, apart from the device."""
     notes: tuple[str, ...] = ()
     """Remarks on the mapping of the mesh to the chips, or on the figures."""
     tokens: int | None = None
@@ -111,6 +114,19 @@ class Cost:
         XLA says on hosts, which compute bfloat16 in float32 and put temporaries in one heap.
         """
         return self.rows.host_peak_bytes
+
+    @property
+    def host_memory_peak_bytes(self) -> int:
+        """The most bytes in the memory of the host that are live at once, its arguments included:
+        what has a memory kind of hosts or is placed there. All other figures of memory leave these
+        out, but for :attr:`host_peak_bytes`, that of a program that hosts run.
+        """
+        return self.rows.host_memory_peak_bytes
+
+    @property
+    def host_live_at_peak(self) -> tuple[LiveValue, ...]:
+        """The values that are live in the memory of the host then."""
+        return self.rows.host_live_at_peak
 
     @property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
@@ -211,6 +227,12 @@ class Cost:
             "peak_bytes": self.peak_bytes,
             "least_peak_bytes": self.least_peak_bytes,
             "host_peak_bytes": self.host_peak_bytes,
+            "host_argument_bytes": self.host.argument_bytes,
+            "host_output_bytes": self.host.output_bytes,
+            "host_alias_bytes": self.host.alias_bytes,
+            "host_memory_peak_bytes": self.host_memory_peak_bytes,
+            "host_flops": self.host.flops,
+            "host_transcendentals": self.host.transcendentals,
             "fits": self.fits,
             "peak_op": None if self.peak_op is None else asdict(self.peak_op),
             "compute_seconds": self.compute_seconds,
@@ -232,6 +254,8 @@ class Cost:
             "collectives": [row.record() for row in self.collectives],
             "ops": [row.record() for row in self.ops],
             "live_at_peak": [row.record() for row in self.live_at_peak],
+            "host_transfers": [row.record() for row in self.host.transfers],
+            "host_live_at_peak": [row.record() for row in self.host_live_at_peak],
             "loops": [asdict(row) for row in self.loops],
             "uncounted": [asdict(row) for row in self.uncounted],
             "notes": list(self.notes),

@@ -93,7 +93,17 @@ class Rows:
     @cached_property
     def peak_bytes(self) -> int:
         """The most bytes that are live at once, arguments included."""
-        return self._figures.peak_bytes()
+        return self._figures.peak_bytes(False)
+
+    @cached_property
+    def host_memory_peak_bytes(self) -> int:
+        """The most bytes in the memory of the host that are live at once."""
+        return self._figures.peak_bytes(True)
+
+    @cached_property
+    def host_live_at_peak(self) -> tuple[LiveValue, ...]:
+        """The values that are live there at that time."""
+        return tuple(LiveValue(**row) for row in self._figures.live_at_peak(True))
 
     @cached_property
     def peak_op(self) -> PeakOp | None:
@@ -104,7 +114,7 @@ class Rows:
     @cached_property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
         """The values that are live at the peak: arguments first, then others in program order."""
-        return tuple(LiveValue(**row) for row in self._figures.live_at_peak())
+        return tuple(LiveValue(**row) for row in self._figures.live_at_peak(False))
 
     @cached_property
     def lifetimes(self) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
@@ -207,7 +217,8 @@ class Rows:
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self.steps, self.scopes, self.product_flops
         hosts = self.host_peak_bytes, self.flops_counting_loops_once
-        return _rows, (*self._key(), *kept, self.lifetimes, *hosts)
+        on_host = self.host_memory_peak_bytes, self.host_live_at_peak
+        return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host)
 
 
 def _rows(
@@ -223,6 +234,8 @@ def _rows(
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
     host_peak_bytes: int,
     flops_counting_loops_once: int,
+    host_memory_peak_bytes: int,
+    host_live_at_peak: tuple[LiveValue, ...],
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
@@ -232,6 +245,8 @@ def _rows(
     vars(rows).update(lifetimes=lifetimes, least_peak_bytes=least_peak_bytes)
     vars(rows).update(host_peak_bytes=host_peak_bytes)
     vars(rows).update(flops_counting_loops_once=flops_counting_loops_once)
+    vars(rows).update(host_memory_peak_bytes=host_memory_peak_bytes)
+    vars(rows).update(host_live_at_peak=host_live_at_peak)
     return rows
 
 

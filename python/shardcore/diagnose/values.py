@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shardcore._core import values_on_host
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.places import LARGE_BYTES, warning
@@ -53,6 +54,8 @@ def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iter
     ]
     for port in [*result.arguments(), *gathered]:
         mesh = _mesh_of(port, meshes) if _is_replicated(port) else None
+        if _is_port_on_host(port):
+            continue
         if mesh is not None and mesh.num_devices > 1:
             yield port.label or port.name, port, mesh, None
 
@@ -60,20 +63,30 @@ def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iter
 def _replicated_values(
     result: Result, ops: Iterable[Op], meshes: list[Mesh]
 ) -> Iterator[_Replicated]:
-    """Values that ops compute from others which are not replicated."""
-    given: set[str] | None = None
+    """Values in the memory of devices that ops compute from others which are not replicated."""
+    found = list(_replicated_results(ops))
+    if not found:
+        return
+    # What propagation inserts has no name that one could annotate.
+    given = {value.qualified_name for op in result._given().ops() for value in op.results}
+    for value, is_on_host in zip(found, values_on_host(found), strict=True):
+        mesh, name = _mesh_of(value, meshes), value.qualified_name
+        if is_on_host or mesh is None or mesh.num_devices == 1 or name not in given:
+            continue
+        yield name, value, mesh, value.location
+
+
+def _replicated_results(ops: Iterable[Op]) -> Iterator[Value]:
+    """Large results that are whole on every device, of operands that are not."""
     for op in ops:
         whole = [value for value in op.results if _is_replicated(value)]
-        if not op.operands or not whole or any(map(_is_replicated, op.operands)):
-            continue
-        if given is None:
-            # What propagation inserts has no name that one could annotate.
-            made = [value for op in result._given().ops() for value in op.results]
-            given = {value.qualified_name for value in made}
-        for value in whole:
-            mesh = _mesh_of(value, meshes)
-            if mesh is not None and mesh.num_devices > 1 and value.qualified_name in given:
-                yield value.qualified_name, value, mesh, value.location
+        if op.operands and whole and not any(map(_is_replicated, op.operands)):
+            yield from whole
+
+
+def _is_port_on_host(port: Port) -> bool:
+    """Whether ``port`` is in the memory of the host, of which devices hold nothing."""
+    return "host" in port.attributes.get("mhlo.memory_kind", "")
 
 
 def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:

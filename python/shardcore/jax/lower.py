@@ -229,8 +229,16 @@ def _shape_of(leaf: Any) -> Any:
         return leaf
     sharding = leaf.sharding
     if isinstance(sharding, jax.sharding.NamedSharding):
-        mesh = sharding.mesh.abstract_mesh
-        sharding = jax.sharding.NamedSharding(mesh, sharding.spec)
+        mesh, kind = sharding.mesh.abstract_mesh, _host_memory_of(leaf)
+        sharding = jax.sharding.NamedSharding(mesh, sharding.spec, memory_kind=kind)
         return _Shape(leaf.shape, leaf.dtype, sharding=sharding)
     is_weak = bool(getattr(leaf, "weak_type", False))
     return _Shape(leaf.shape, leaf.dtype, weak_type=is_weak)
+
+
+def _host_memory_of(array: jax.Array) -> str | None:
+    """The kind of the memory of ``array``, if it is on the host of its devices."""
+    kind: str | None = array.sharding.memory_kind
+    device = next(iter(array.sharding.device_set))
+    is_own = kind is None or kind == device.default_memory().kind
+    return kind if not is_own and "host" in str(kind) else None

@@ -272,7 +272,8 @@ class JaxResult:
                 f"no NamedSharding says that {said}",
                 "take its spec, or give a mesh whose axis_types have AxisType.Explicit",
             )
-        return NamedSharding(mesh, trimmed(port))
+        kind = port.attributes.get("mhlo.memory_kind", "").strip('"')
+        return NamedSharding(mesh, trimmed(port), memory_kind=kind if "host" in kind else None)
 
 
 def trimmed(port: Port) -> PartitionSpec:

@@ -24,6 +24,7 @@ NAMES = {
     "argument_bytes": "arguments",
     "output_bytes": "outputs",
     "peak_bytes": "peak memory",
+    "host_memory_peak_bytes": "peak on the host",
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shardcore.labels import file_line, sharding_text
 from shardcore.report.console import paragraph, plain_text, table
 from shardcore.report.fits import fit_text
+from shardcore.report.host_table import host_lines, largest_transfers, transfers_part
 from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
     """The parts of the report, ``top`` rows of each ranking."""
     parts: list[Part] = [paragraph(_overview(cost))]
     timed = [row for row in cost.ops[:top] if row.seconds > 0]
+    on_host = cost.host_live_at_peak if cost.host else ()
     sites = [(site, sums) for site, sums in cost.by_site().items() if sums.seconds > 0]
     pieces: list[tuple[str, Sequence[object], Callable[[], Part]]] = [
         ("collectives by kind", cost.collectives, lambda: _sums("kind", cost.by_kind())),
@@ -39,9 +41,19 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
         ),
         ("most expensive ops", timed, lambda: _ops(timed)),
         (
+            "transfers to and from the host",
+            cost.host.transfers,
+            lambda: transfers_part(largest_transfers(cost, top)),
+        ),
+        (
             _largest(len(cost.live_at_peak)),
             cost.live_at_peak,
             lambda: _live(sorted(cost.live_at_peak, key=lambda row: -row.bytes)[:top]),
+        ),
+        (
+            _largest(len(on_host), " in the memory of the host"),
+            on_host,
+            lambda: _live(sorted(on_host, key=lambda row: -row.bytes)[:top]),
         ),
     ]
     for title, rows, draw in pieces:
@@ -98,6 +110,7 @@ def _overview(cost: Cost) -> str:
             f"  arguments    {format_bytes(cost.argument_bytes)}",
             f"  outputs      {format_bytes(cost.output_bytes)}{aliased}",
             f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}{order}",
+            *host_lines(cost),
             *_not_in_step(cost.not_in_step),
         ]
     )
@@ -181,11 +194,11 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
     )
 
 
-def _largest(count: int) -> str:
+def _largest(count: int, where: str = "") -> str:
     """The title of the largest of ``count`` values."""
     if count == 1:
-        return "the value that is live at the peak"
-    return f"largest of the {count} values that are live at the peak"
+        return f"the value that is live at the peak{where}"
+    return f"largest of the {count} values that are live at the peak{where}"
 
 
 def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:

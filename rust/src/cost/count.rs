@@ -4,6 +4,7 @@ use super::collectives::collective;
 use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
 use super::groups::KnownGroups;
+use super::host::copies;
 use super::local::Local;
 use super::memory::{Liveness, Memory};
 use super::steps::{Order, RowsOfOp};
@@ -20,11 +21,15 @@ use crate::work::cached::{Outcome, Works};
 use crate::work::execution::Execution;
 use crate::work::ops::estimate::Estimates;
 use crate::work::ops::{Movement, Work};
+use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// The place of what no other op is like.
 const NOT_ALIKE: u32 = u32::MAX;
 
+const ON_HOST: &str = "the host computes it";
+const AT_OPERAND: &str =
+    "the host computes it, as an operand is in its memory and not placed on the device";
 const MISSING_CALLEE: &str = "what it calls is not there";
 
 /// The key of a row: ops with the same name, location and kind share one.
@@ -123,6 +128,8 @@ impl<'a> Count<'a> {
                 }
             }
         }
+        let rows = &mut *count.cost.rows_of;
+        count.cost.host.copies = copies(program, &mut count.works, &count.execution, rows);
         let (execution, rows) = (&count.execution, &*count.cost.rows_of);
         count.cost.flow = Dataflow::new(program, execution, &mut count.works, &functions, rows);
         Some((count, entry))
@@ -131,6 +138,9 @@ impl<'a> Count<'a> {
     fn add(&mut self, op: OpId) {
         if self.works.is_free(op) {
             return;
+        }
+        if self.works.spaces.is_off_chip(op) {
+            return self.add_off_chip(op);
         }
         if let Some(place) = self.alike(op) {
             return self.add_alike(op, place);
@@ -150,6 +160,22 @@ impl<'a> Count<'a> {
             Outcome::Unknown(reason) => self.note(op, reason),
         }
         self.add_row(op, &outcome);
+    }
+    /// Adds one op for which the chip does nothing.
+    fn add_off_chip(&mut self, op: OpId) {
+        let movement = self.works.movement(op);
+        let is_computed = self.works.spaces.is_computed_by_host(op);
+        if !is_computed || matches!(movement, Movement::Alias | Movement::Expand | Movement::Inside)
+        {
+            return;
+        }
+        if let Outcome::Counted(work) = self.works.of(op) {
+            let times = self.execution.times(self.program.parent_block(op));
+            let host = &mut self.cost.host;
+            host.work = host.work.plus(work.times(times));
+        }
+        let is_asked = self.works.spaces.is_asked_of_host(op);
+        self.note(op, if is_asked { ON_HOST } else { AT_OPERAND });
     }
     fn add_collective(&mut self, op: OpId) {
         let (works, groups) = (&mut self.works, &mut self.groups);
@@ -297,8 +323,9 @@ impl<'a> Count<'a> {
     /// What depends on the order of the ops. Of the order of the program and the depth-first one that counts which needs less.
     fn in_order(mut self, entry: FuncId) -> Sequence {
         let program = self.program;
-        let donated = donated_of_entry(program, &mut self.works.tensors, entry);
-        let arguments = Memory::of_ports(program, &mut self.works, entry, &[]).argument_bytes;
+        let donated = donated_of_entry(program, &mut self.works, entry);
+        let memory = Memory::of_ports(program, &mut self.works, entry, &[], Space::Device);
+        let arguments = memory.argument_bytes;
         let functions = self.execution.functions.iter().map(|&func| program.func_op(func));
         let functions: Vec<OpId> = functions.collect();
         let depth_first = Schedule::depth_first(program, &mut self.works.tensors, &functions);
@@ -314,8 +341,10 @@ impl<'a> Count<'a> {
     }
     /// Adds the figures of arguments and results, and of loops.
     fn finish(mut self, entry: FuncId) -> ProgramCost {
-        let donated = donated_of_entry(self.program, &mut self.works.tensors, entry);
-        self.cost.memory = Memory::of_ports(self.program, &mut self.works, entry, &donated);
+        let (program, works) = (self.program, &mut self.works);
+        let donated = donated_of_entry(program, works, entry);
+        self.cost.memory = Memory::of_ports(program, works, entry, &donated, Space::Device);
+        self.cost.host.memory = Memory::of_ports(program, works, entry, &donated, Space::Host);
         self.cost.donated = donated;
         self.cost.loops = std::mem::take(&mut self.execution.loops);
         let rows = self.cost.ops.iter();

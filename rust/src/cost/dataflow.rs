@@ -16,6 +16,8 @@ pub struct Task {
     pub row: Option<u32>,
     /// Its row of `ProgramCost::collectives`; `None` if it is no collective.
     pub collective: Option<u32>,
+    /// The group of its copies to and from the host; `None` if it has none.
+    pub copies: Option<u32>,
     /// The number of tasks that it needs, one that it needs twice counted twice.
     pub num_needs: u32,
     /// Where the bodies that it runs begin in [`Dataflow::bodies`], and their number.
@@ -116,8 +118,8 @@ impl Builder<'_> {
             let first = self.flow.tasks.len() as u32;
             for op in program.block_ops(block) {
                 self.task_of[op.index()] = self.flow.tasks.len() as u32;
-                let RowsOfOp { row, collective } = rows[op.index()];
-                self.flow.tasks.push(Task { row, collective, ..Task::default() });
+                let RowsOfOp { row, collective, copies } = rows[op.index()];
+                self.flow.tasks.push(Task { row, collective, copies, ..Task::default() });
             }
             self.block_of[block.index()] = self.flow.blocks.len() as u32;
             let tasks = (first, self.flow.tasks.len() as u32);

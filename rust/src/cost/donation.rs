@@ -6,14 +6,19 @@
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
 use crate::mlir::AttrValue;
-use crate::work::tensors::Tensors;
+use crate::work::cached::Works;
+use crate::work::spaces::Space;
 
-/// Pairs of the index of an output and the argument whose memory it takes.
-pub fn donated_arguments(
+/// Bytes, and the memory that they are in.
+type Place = (u128, Space);
+
+/// Pairs of the index of an output and the argument whose memory it takes. `place` is that of an argument, or, with its index, of
+/// an output.
+fn donated_arguments(
     program: &Program,
     func: FuncId,
     returned: &[ValueId],
-    mut bytes: impl FnMut(ValueId) -> u128,
+    mut place: impl FnMut(Option<usize>, ValueId) -> Place,
 ) -> Vec<(usize, ValueId)> {
     let mut is_taken = vec![false; returned.len()];
     let mut pairs = Vec::new();
@@ -29,6 +34,9 @@ pub fn donated_arguments(
                     let Some(output) = output.filter(|&output| output < returned.len()) else {
                         continue;
                     };
+                    if place(Some(output), returned[output]).1 != place(None, arg).1 {
+                        continue;
+                    }
                     if !std::mem::replace(&mut is_taken[output], true) {
                         pairs.push((output, arg));
                     }
@@ -38,28 +46,33 @@ pub fn donated_arguments(
             }
         }
     }
-    // Outputs by their size, in reverse order.
-    let mut free: rustc_hash::FxHashMap<u128, Vec<usize>> = rustc_hash::FxHashMap::default();
+    // Outputs by their size and memory, in reverse order.
+    let mut free: rustc_hash::FxHashMap<Place, Vec<usize>> = rustc_hash::FxHashMap::default();
     if !donors.is_empty() {
         for output in (0..returned.len()).rev().filter(|&output| !is_taken[output]) {
-            free.entry(bytes(returned[output])).or_default().push(output);
+            free.entry(place(Some(output), returned[output])).or_default().push(output);
         }
     }
     for arg in donors {
-        if let Some(output) = free.get_mut(&bytes(arg)).and_then(Vec::pop) {
+        if let Some(output) = free.get_mut(&place(None, arg)).and_then(Vec::pop) {
             pairs.push((output, arg));
         }
     }
     pairs
 }
 
-/// Pairs of the index of an output of `entry` and the argument whose memory it takes.
+/// Pairs of the index of an output of `entry` and the argument whose memory it takes, of those that are in the same memory.
 pub fn donated_of_entry(
     program: &Program,
-    tensors: &mut Tensors<'_>,
+    works: &mut Works<'_>,
     entry: FuncId,
 ) -> Vec<(usize, ValueId)> {
     let last = program.func_body(entry).get().and_then(|body| program.last_op(body).get());
     let returned = last.map_or_else(Vec::new, |op| program.operands(op).collect());
-    donated_arguments(program, entry, &returned, |value| tensors.bytes(value))
+    let (tensors, spaces) = (&mut works.tensors, &works.spaces);
+    donated_arguments(program, entry, &returned, |output, value| {
+        let space = output
+            .map_or_else(|| spaces.of_argument(value), |output| spaces.of_result(output, value));
+        (tensors.bytes(value), space)
+    })
 }

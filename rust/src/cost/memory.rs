@@ -17,6 +17,7 @@ use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
+use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// The most memory that one device takes at once.
@@ -32,7 +33,7 @@ pub struct Peak {
     pub live: Vec<Live>,
 }
 
-/// Memory of the arguments and the results on one device.
+/// Memory of the arguments and the results on one device, or on its host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     /// Bytes of the arguments.
@@ -44,27 +45,34 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The bytes of the arguments of `entry`, of its results, and of results that arguments are `donated` to.
+    /// The bytes in `space` of the arguments of `entry`, of its results, and of results that arguments are `donated` to.
     pub fn of_ports(
         program: &Program,
         works: &mut Works<'_>,
         entry: FuncId,
         donated: &[(usize, ValueId)],
+        space: Space,
     ) -> Self {
         let mut memory = Self::default();
         let Some(body) = program.func_body(entry).get() else { return memory };
         for arg in program.block_args(body) {
-            memory.argument_bytes += works.tensors.bytes(arg);
+            if works.spaces.of_argument(arg) == space {
+                memory.argument_bytes += works.tensors.bytes(arg);
+            }
         }
         let returned = returned(program, body);
-        for &value in &returned {
-            memory.output_bytes += works.tensors.bytes(value);
+        for (index, &value) in returned.iter().enumerate() {
+            if works.spaces.of_result(index, value) == space {
+                memory.output_bytes += works.tensors.bytes(value);
+            }
         }
-        if returned.len() > 1 {
+        if returned.len() > 1 && space == Space::Device {
             memory.output_bytes += POINTER_BYTES * returned.len() as u128;
         }
-        for &(output, _) in donated {
-            memory.alias_bytes += works.tensors.bytes(returned[output]);
+        for &(index, arg) in donated {
+            if works.spaces.of_argument(arg) == space {
+                memory.alias_bytes += works.tensors.bytes(returned[index]);
+            }
         }
         memory
     }
@@ -266,7 +274,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let program = self.program;
         run.made = 0;
         for (index, result) in program.op_results(op).enumerate() {
-            let bytes = self.works.tensors.bytes(result);
+            let bytes = self.works.bytes_in(Space::Device, result);
             let last = self.last[result.index()];
             if self.fusion.is_virtual(result) || bytes == 0 {
                 continue;

@@ -7,11 +7,12 @@
 //! 2. [`ops`](mod@crate::work::ops): flops of each op, by family; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
 //! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, [`trips`](mod@crate::work::trips) of loops, and branches.
 //! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are written to memory.
-//! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`](mod@crate::compilers::accelerator::schedule)).
-//! 6. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
-//! 7. [`steps`]: the ops in the order in which they run.
-//! 8. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
-//! 9. [`combine`]: the collectives that run as one, given how large a message may be.
+//! 5. [`host`]: what is copied to and from the memory of the host, and what that computes.
+//! 6. [`memory`]: live values and the peak, in the better of two orders ([`schedule`](mod@crate::compilers::accelerator::schedule)).
+//! 7. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
+//! 8. [`steps`]: the ops in the order in which they run.
+//! 9. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
+//! 10. [`combine`]: the collectives that run as one, given how large a message may be.
 //!
 //! [`whole_ops`] finds what ops of the source compute that ops of a device are a part of.
 //!
@@ -29,6 +30,7 @@ mod count;
 pub mod dataflow;
 pub mod donation;
 pub mod groups;
+pub mod host;
 mod in_order;
 pub mod local;
 pub mod memory;
@@ -53,10 +55,12 @@ use crate::work::execution::{Execution, Loop};
 use crate::work::ops::estimate::Estimates;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::Work;
+use crate::work::spaces::Space;
 use collectives::Collective;
 use count::Count;
 use dataflow::Dataflow;
 use donation::donated_of_entry;
+use host::{inlined, Hosted};
 use local::Local;
 use memory::{Memory, Peak};
 use steps::{RowsOfOp, Step};
@@ -122,6 +126,8 @@ pub struct ProgramCost {
     pub loops: Vec<Loop>,
     /// Memory of arguments and results.
     pub memory: Memory,
+    /// What the host of the device does.
+    pub host: Hosted,
     /// How often the blocks of the program run, in which calls are inlined; the peak of memory is computed from it.
     pub execution: Execution,
     /// Pairs of the index of a result of the entry function and the argument whose memory it takes, likewise.
@@ -135,13 +141,13 @@ pub struct ProgramCost {
 /// The cost of the program of `local`, whose ops have signatures, on one device. Ops and values are those of that program, or,
 /// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered.
 pub fn local_cost(local: Local<'_>, estimates: &Estimates) -> ProgramCost {
-    inlined_cost(local, &Inlined::new(local.program), estimates)
+    inlined_cost(local, &inlined(local.program), estimates)
 }
 
 /// What XLA's analysis of costs on hosts counts of the program of `local`, given its cost. It is not a part of the cost because it
 /// takes a third of the time of one, and few ask for it.
 pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
-    let inlined = Inlined::new(local.program);
+    let inlined = inlined(local.program);
     let program = &*inlined.program;
     let row_of = |op: OpId| cost.rows_of[op.index()].row;
     once(program, &mut Works::new(program), &cost.execution, cost.ops.len(), row_of)
@@ -159,7 +165,7 @@ pub struct Sequence {
 /// What depends on the order of the ops of `local`, with the same arguments as [`local_cost`]. It is not a part of the cost
 /// because it takes half of the time of one, and few ask for it.
 pub fn sequence(local: Local<'_>, estimates: &Estimates) -> Sequence {
-    Count::sequence(local, &Inlined::new(local.program), estimates)
+    Count::sequence(local, &inlined(local.program), estimates)
 }
 
 fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) -> ProgramCost {
@@ -177,50 +183,57 @@ fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) 
     for row in &mut cost.collectives {
         row.op = originals.op(row.op);
     }
+    for row in &mut cost.host.copies {
+        row.op = originals.op(row.op);
+        row.moved.value = originals.value(row.moved.value);
+    }
     cost
 }
 
-/// The most memory that the program of `local` takes at once, given its [`local_cost`]. It is not a part of the cost because it
-/// takes longer than all of that, and not all ask for it.
-pub fn local_peak(local: Local<'_>, cost: &ProgramCost) -> Peak {
-    inlined_peak(&Inlined::new(local.program), cost)
+/// The most memory in `space` that the program of `local` takes at once, given its [`local_cost`]. It is not a part of the cost
+/// because it takes longer than all of that, and not all ask for it.
+pub fn local_peak(local: Local<'_>, cost: &ProgramCost, space: Space) -> Peak {
+    inlined_peak(&inlined(local.program), cost, space)
 }
 
-fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost) -> Peak {
+fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, space: Space) -> Peak {
     let (program, originals) = (&*inlined.program, &inlined.originals);
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let host = host_peak(program, &mut works, &cost.execution, entry, &cost.donated);
-    let mut live = host.live;
+    let most = host_peak(program, &mut works, &cost.execution, entry, &cost.donated, space);
+    let mut live = most.live;
     for live in &mut live {
         live.value = originals.value(live.value);
     }
-    let loc = host.op.map_or(Span::EMPTY, |op| program.loc(op));
-    let op = host.op.map(|op| originals.op(op));
-    Peak { bytes: cost.memory.argument_bytes.saturating_add(host.bytes), op, loc, live }
+    let loc = most.op.map_or(Span::EMPTY, |op| program.loc(op));
+    let op = most.op.map(|op| originals.op(op));
+    let memory = if space == Space::Device { &cost.memory } else { &cost.host.memory };
+    Peak { bytes: memory.argument_bytes.saturating_add(most.bytes), op, loc, live }
 }
 
 /// The bytes that XLA allocates for the program of `local` where it runs on hosts.
 pub fn local_host_bytes(local: Local<'_>) -> u128 {
-    let program = &*simplified(Inlined::new(local.program).program);
+    let program = &*simplified(inlined(local.program).program);
     let Some(entry) = program.entry_function() else { return 0 };
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
-    let donated = donated_of_entry(program, &mut works.tensors, entry);
-    let arguments = Memory::of_ports(program, &mut works, entry, &[]).argument_bytes;
+    let donated = donated_of_entry(program, &mut works, entry);
+    let spaces = [Space::Device, Space::Host];
+    let ports = spaces.map(|space| Memory::of_ports(program, &mut works, entry, &[], space));
+    let arguments: u128 = ports.iter().map(|memory| memory.argument_bytes).sum();
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
 }
 
 /// What is in the memory of one device at each moment of the program of `local`; ops and values are those of [`local_cost`].
 pub fn local_lifetimes(local: Local<'_>) -> Lifetimes {
-    let inlined = Inlined::new(local.program);
+    let inlined = inlined(local.program);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
-    let donated = donated_of_entry(program, &mut works.tensors, entry);
+    let donated = donated_of_entry(program, &mut works, entry);
     let mut found = lifetimes(program, &mut works, &execution, entry, &donated);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);

@@ -34,6 +34,8 @@ pub struct RowsOfOp {
     pub row: Option<u32>,
     /// In `ProgramCost::collectives`.
     pub collective: Option<u32>,
+    /// The group of its copies to and from the host.
+    pub copies: Option<u32>,
 }
 
 /// What the steps of a program are made from.
@@ -77,7 +79,7 @@ impl Order<'_> {
     ) {
         let mut open = vec![op];
         while let Some(op) = open.pop() {
-            let (program, RowsOfOp { row, collective }) = (self.program, self.rows[op.index()]);
+            let (program, RowsOfOp { row, collective, .. }) = (self.program, self.rows[op.index()]);
             let count = self.execution.times(program.parent_block(op));
             if count > 0 && (row.is_some() || collective.is_some()) {
                 let loc = program.loc(op);

@@ -11,6 +11,7 @@
 //!   ended. XLA calls that a windowed einsum, or a collective matmul.
 //! - Ops lose a share of the time of a collective that runs meanwhile ([`Times::contention`]).
 //! - A collective of stream 0 does not overlap with ops.
+//! - A copy to or from the host is like a collective, on a stream for its direction, and takes nothing from ops.
 //! - Time in which no op runs is exposed communication of the collective that the next op waited for.
 //!
 //! Takes `n log n` time for n ops, once for each block.
@@ -36,6 +37,8 @@ pub struct Transfer {
     pub stream: usize,
     /// The number of chunks that it is split in; 1 if it is not.
     pub chunks: f64,
+    /// Whether ops that run meanwhile lose time to it.
+    pub contends: bool,
 }
 
 /// The schedule of a program.
@@ -43,7 +46,7 @@ pub struct Transfer {
 pub struct Timeline {
     /// Seconds of the whole program.
     pub seconds: f64,
-    /// Exposed seconds of each row of `ProgramCost::collectives`, over all its runs.
+    /// Exposed seconds of each row of `ProgramCost::collectives` and of each group of copies, over all its runs.
     pub exposed: Vec<f64>,
 }
 
@@ -51,12 +54,22 @@ pub struct Timeline {
 pub struct Times<'a> {
     /// Of the rows of ops.
     pub computations: &'a [Computation],
-    /// Of the rows of collectives.
+    /// Of the rows of collectives, then of the groups of copies to and from the host.
     pub transfers: &'a [Transfer],
+    /// The number of the former.
+    pub num_collectives: u32,
     /// The number of streams, that of computation included.
     pub num_streams: usize,
     /// The share of the time of a collective that ops which overlap with it lose, as both use the memory.
     pub contention: f64,
+}
+
+impl Times<'_> {
+    /// The place of what `task` sends among the transfers; `None` if it sends nothing, or does something else besides.
+    fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
+        let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
+        task.collective.or_else(|| Some(self.num_collectives + copies?))
+    }
 }
 
 /// Schedules `flow`, whose entry block is the first.
@@ -132,7 +145,7 @@ enum Kind {
 
 impl Kind {
     fn of(flow: &Dataflow, task: &Task, times: &Times<'_>) -> Self {
-        match (task.collective, task.row) {
+        match (times.sent(flow, task), task.row) {
             (Some(row), _) if times.transfers[row as usize].chunks > 1.0 => Self::Split,
             (Some(_), _) => Self::Collective,
             _ if !flow.bodies(task).is_empty() => Self::Alone,
@@ -215,10 +228,14 @@ impl Run<'_> {
         self.expose_tail(end, block.times);
         end
     }
+    /// The place of what `task` sends among the transfers.
+    fn sent(&self, task: u32) -> Option<u32> {
+        self.times.sent(self.flow, &self.flow.tasks[task as usize])
+    }
     /// Seconds of `task` by itself.
     fn seconds(&self, task: u32) -> f64 {
         let known = &self.flow.tasks[task as usize];
-        if let Some(row) = known.collective {
+        if let Some(row) = self.sent(task) {
             return self.times.transfers[row as usize].seconds;
         }
         let own = known.row.map_or(0.0, |row| self.times.computations[row as usize].seconds);
@@ -232,7 +249,7 @@ impl Run<'_> {
     }
     /// Puts a task that can start, and takes time, on its stream.
     fn release(&mut self, task: u32) {
-        let row = self.flow.tasks[task as usize].collective;
+        let row = self.sent(task);
         let stream = row.map_or(0, |row| self.times.transfers[row as usize].stream);
         self.streams[stream].add(self.states[task as usize].ready, task);
     }
@@ -246,7 +263,7 @@ impl Run<'_> {
     }
     /// Runs `task` on a stream from `start`.
     fn place(&mut self, task: u32, at: usize, start: f64, times: f64) {
-        let collective = self.flow.tasks[task as usize].collective;
+        let collective = self.sent(task);
         let (mut seconds, kind) = (self.seconds(task), self.kinds[task as usize]);
         let is_alone = kind == Kind::Alone;
         let mut start = start;
@@ -262,7 +279,7 @@ impl Run<'_> {
             let idle = start - self.streams[0].free;
             seconds += (self.lost - idle * self.times.contention).max(0.0);
             self.lost = 0.0;
-        } else if at > 0 {
+        } else if collective.is_some_and(|row| self.times.transfers[row as usize].contends) {
             self.lost += seconds * self.times.contention;
         }
         let state = &mut self.states[task as usize];
@@ -321,13 +338,13 @@ impl Run<'_> {
             (source, others) if is_free && source != NONE => (source, others),
             _ => (task, 0.0),
         };
-        let (from, known) = (&self.states[source as usize], &self.flow.tasks[source as usize]);
-        let waits_for = match known.collective {
+        let (from, sent) = (&self.states[source as usize], self.sent(source));
+        let waits_for = match sent {
             Some(row) => row,
             None if source == task && !is_free => NONE,
             None => state.waits_for,
         };
-        let (kind, row) = (self.kinds[source as usize], known.collective);
+        let (kind, row) = (self.kinds[source as usize], sent);
         Made { end: state.end, source, others, kind, from: (from.start, from.end), row, waits_for }
     }
     /// Tells `user`, which is of `kind` and needs what was `made`, when that ends.
@@ -358,7 +375,7 @@ impl Run<'_> {
     fn chunks(&self, made: &Made, user: u32, kind: Kind) -> f64 {
         let row = match (made.kind, kind) {
             (Kind::Split, Kind::Product) => made.row,
-            (Kind::Product, Kind::Split) => self.flow.tasks[user as usize].collective,
+            (Kind::Product, Kind::Split) => self.sent(user),
             _ => None,
         };
         row.map_or(1.0, |row| self.times.transfers[row as usize].chunks)

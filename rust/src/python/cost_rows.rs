@@ -7,6 +7,7 @@ use crate::axis::AxisRef;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetime;
 use crate::compilers::Live;
 use crate::cost::collectives::Collective;
+use crate::cost::host::HostCopy;
 use crate::cost::local::Local;
 use crate::cost::steps::Step;
 use crate::cost::{OpRow, Uncounted};
@@ -20,6 +21,7 @@ use crate::sharding::TensorSharding;
 use crate::spmd::partitioned_calls::called;
 use crate::spmd::steps::Steps;
 use crate::work::execution::Loop;
+use crate::work::spaces::Space;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -165,6 +167,18 @@ impl<'a, 'py> Tables<'a, 'py> {
             collective: step.collective,
             count: step.count,
             live_bytes: step.live_bytes,
+        })
+    }
+    /// What is copied has its name, or, if partitioning made it, that of what its op makes of it.
+    pub fn host_copy(&mut self, row: &HostCopy) -> PyResult<Bound<'py, PyDict>> {
+        let known = self.local.source_value(row.moved.value).map(|value| self.value_name(value));
+        let name = known.or_else(|| self.op_value_name(row.op));
+        record!(self.py, {
+            value: name.unwrap_or_else(|| self.value_name(row.moved.value)),
+            to_host: row.moved.to == Space::Host,
+            bytes: row.bytes,
+            count: row.count,
+            location: self.location(row.loc, row.op),
         })
     }
     pub fn uncounted(&mut self, row: &Uncounted) -> PyResult<Bound<'py, PyDict>> {

@@ -3,6 +3,7 @@
 
 use super::axis::PyAxisRef;
 use super::cost_rows::{axis_refs, Tables};
+use super::host;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
@@ -25,6 +26,7 @@ use crate::ir::{Program, Type};
 use crate::work::ops::estimate::{Estimate, Estimates};
 use crate::work::ops::unit::Unit;
 use crate::work::ops::Work;
+use crate::work::spaces::Space;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -105,7 +107,8 @@ pub struct PyFigures {
     estimates: Estimates,
     cost: ProgramCost,
     sequence: OnceLock<Sequence>,
-    peak: OnceLock<Peak>,
+    /// Of the device, and of its host.
+    peaks: [OnceLock<Peak>; 2],
     work: Kinds<WorkKind>,
     traffic: Kinds<TrafficKey>,
 }
@@ -126,8 +129,8 @@ impl PyFigures {
             (kind, mesh, axes.map(<[AxisRef]>::to_vec), devices, bytes)
         });
         let traffic = Kinds { keys: keys.collect(), of_rows };
-        let (sequence, peak) = (OnceLock::new(), OnceLock::new());
-        Self { program, origin, source, estimates, cost, sequence, peak, work, traffic }
+        let (sequence, peaks) = Default::default();
+        Self { program, origin, source, estimates, cost, sequence, peaks, work, traffic }
     }
     /// The program of one device, beside its source.
     fn local(&self) -> Local<'_> {
@@ -138,10 +141,11 @@ impl PyFigures {
         let make = || sequence(self.local(), &self.estimates);
         py.detach(|| self.sequence.get_or_init(make))
     }
-    /// The most memory that is taken at once.
-    fn peak(&self, py: Python<'_>) -> &Peak {
-        let make = || local_peak(self.local(), &self.cost);
-        py.detach(|| self.peak.get_or_init(make))
+    /// The most memory that is taken at once, of the device or of its host.
+    fn peak(&self, py: Python<'_>, on_host: bool) -> &Peak {
+        let space = if on_host { Space::Host } else { Space::Device };
+        let make = || local_peak(self.local(), &self.cost, space);
+        py.detach(|| self.peaks[usize::from(on_host)].get_or_init(make))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.source, &self.program)
@@ -182,14 +186,23 @@ pub(super) fn program_figures(
 
 #[pymethods]
 impl PyFigures {
-    /// Bytes of arguments, outputs, and donated outputs.
-    fn memory(&self) -> [u128; 3] {
-        let memory = &self.cost.memory;
+    /// Bytes of arguments, outputs, and donated outputs, in the memory of the device or of its host.
+    fn memory(&self, on_host: bool) -> [u128; 3] {
+        let memory = if on_host { &self.cost.host.memory } else { &self.cost.memory };
         [memory.argument_bytes, memory.output_bytes, memory.alias_bytes]
     }
-    /// The most bytes that are live at once. They are computed when asked for.
-    fn peak_bytes(&self, py: Python<'_>) -> u128 {
-        self.peak(py).bytes
+    /// The most bytes that are live at once, likewise. They are computed when asked for.
+    fn peak_bytes(&self, py: Python<'_>, on_host: bool) -> u128 {
+        self.peak(py, on_host).bytes
+    }
+    /// FLOPs and transcendentals that the host computes.
+    fn host_work(&self) -> (u128, u128) {
+        let work = self.cost.host.work;
+        (work.flops, work.transcendentals)
+    }
+    /// The fields of the copies between the memory of the device and that of its host.
+    fn host_copies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.tables(py).list(self.cost.host.copies.iter(), Tables::host_copy)
     }
     /// The bytes that XLA allocates where the program runs on hosts. They are computed when asked for.
     fn host_bytes(&self, py: Python<'_>) -> u128 {
@@ -269,7 +282,8 @@ impl PyFigures {
     }
     /// Seconds of the program, and exposed seconds of each row of collectives over all their runs, given the seconds of ops by
     /// their place in `work()`, the seconds, the stream and the number of chunks of collectives, by the places that `of_rows` has
-    /// for each row, and the share of the time of collectives that overlapping ops lose.
+    /// for each row, the share of the time of collectives that overlapping ops lose, and the seconds of copies to and from the
+    /// host, whose exposed seconds come last.
     #[allow(clippy::needless_pass_by_value)] // Python makes the lists.
     fn timeline(
         &self,
@@ -278,13 +292,15 @@ impl PyFigures {
         traffic: Vec<(f64, usize, f64)>,
         of_rows: Vec<usize>,
         contention: f64,
-    ) -> PyResult<(f64, Vec<f64>)> {
+        copies: Vec<f64>,
+    ) -> PyResult<(f64, Vec<f64>, Vec<f64>)> {
         if work.len() != self.work.keys.len()
+            || copies.len() != self.cost.host.copies.len()
             || of_rows.len() != self.cost.collectives.len()
             || of_rows.iter().any(|&place| place >= traffic.len())
         {
             return Err(PyValueError::new_err(
-                "expected a time for each kind of ops and each collective",
+                "expected a time for each kind of ops, each collective and each copy",
             ));
         }
         let computation = |&kind: &usize| Computation {
@@ -295,14 +311,20 @@ impl PyFigures {
             seconds,
             stream: stream.min(MAX_STREAMS),
             chunks,
+            contends: true,
         };
         let computations: Vec<_> = self.work.of_rows.iter().map(computation).collect();
-        let transfers: Vec<_> = of_rows.iter().map(|&place| transfer(&traffic[place])).collect();
+        let mut transfers: Vec<_> =
+            of_rows.iter().map(|&place| transfer(&traffic[place])).collect();
+        let num_collectives = transfers.len() as u32;
+        host::add(&mut transfers, &self.cost.host, &copies);
         let num_streams = transfers.iter().map(|row| row.stream).max().unwrap_or(0) + 1;
         let (computations, transfers) = (&*computations, &*transfers);
-        let times = Times { computations, transfers, num_streams, contention };
-        let found = py.detach(|| timeline(&self.cost.flow, &times));
-        Ok((found.seconds, found.exposed))
+        let times = Times { computations, transfers, num_collectives, num_streams, contention };
+        let mut found = py.detach(|| timeline(&self.cost.flow, &times));
+        let of_groups = found.exposed.split_off(num_collectives as usize);
+        let (exposed, rest) = host::exposed(&self.cost, &copies, &of_groups);
+        Ok((found.seconds + rest, found.exposed, exposed))
     }
     /// The sets of collectives that run as one, given the most bytes of a set by kind; and for each row of collectives the
     /// place of its kind in `traffic()`, or, in a set, the number of kinds and the place among the kinds of all sets.
@@ -347,9 +369,9 @@ impl PyFigures {
     fn loops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.cost.loops.iter(), Tables::carried_loop)
     }
-    /// The fields of the values that are live at the peak.
-    fn live_at_peak<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.tables(py).list(self.peak(py).live.iter(), Tables::live)
+    /// The fields of the values that are live at the peak, in the memory of the device or of its host.
+    fn live_at_peak<'py>(&self, py: Python<'py>, on_host: bool) -> PyResult<Bound<'py, PyList>> {
+        self.tables(py).list(self.peak(py, on_host).live.iter(), Tables::live)
     }
     /// The ops that run at each moment, and the values in memory, with the first and the last moment of each. They are computed
     /// when asked for.
@@ -369,7 +391,7 @@ impl PyFigures {
     }
     /// The fields of the op at which most bytes are live; `None` if there is none.
     fn peak_op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let peak = self.peak(py);
+        let peak = self.peak(py, false);
         let mut tables = self.tables(py);
         peak.op.map(|op| tables.peak_op(op, peak.loc)).transpose()
     }

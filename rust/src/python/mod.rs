@@ -28,7 +28,7 @@
 //! | [`edges`] | `DataFlowEdge`, edges of users |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
-//! | [`figures`], [`cost_rows`] | the figures behind `shardcore/costs`, and their rows |
+//! | [`figures`], [`cost_rows`], [`host`] | the figures behind `shardcore/costs`, their rows, and what is on the host |
 //! | [`caches`] | functions behind `shardcore/caches.py` |
 //! | [`source`] | texts, bytes and files as programs |
 //! | [`arguments`] | sequences that users pass |
@@ -58,6 +58,7 @@ mod errors;
 mod factor_table;
 mod figures;
 mod hlo;
+mod host;
 mod inlined;
 mod kept_run;
 mod local_programs;
@@ -122,6 +123,8 @@ mod _core {
     use super::figures::{program_figures, PyFigures};
     #[pymodule_export]
     use super::hlo::import_hlo_shardings;
+    #[pymodule_export]
+    use super::host::values_on_host;
     #[pymodule_export]
     use super::mesh::{PyMesh, PyMeshAxis};
     #[pymodule_export]

@@ -6,6 +6,7 @@ use crate::rules::{Shapes, SignatureView};
 use crate::work::ops::estimate::{estimate, Estimate, Estimates};
 use crate::work::ops::unit::Unit;
 use crate::work::ops::{call_target, Family, Measure, Movement, Work};
+use crate::work::spaces::{Space, Spaces};
 use crate::work::tensors::Tensors;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -49,6 +50,8 @@ pub struct Works<'a> {
     program: &'a Program,
     /// The local tensors.
     pub tensors: Tensors<'a>,
+    /// In which memory they are.
+    pub spaces: Spaces,
     /// What is known of the ops of each name, as a place in `names`.
     named: IdVec<StrId, u32>,
     names: Vec<Named>,
@@ -96,6 +99,7 @@ impl<'a> Works<'a> {
         Self {
             program,
             tensors,
+            spaces: Spaces::new(program),
             named,
             names,
             memo: FxHashMap::default(),
@@ -110,6 +114,15 @@ impl<'a> Works<'a> {
     /// The work of the ops of `program`, that of some custom calls as a user registered it.
     pub fn with_estimates(program: &'a Program, estimates: &Estimates) -> Self {
         Self { estimates: estimates.clone(), ..Self::new(program) }
+    }
+    /// The bytes that `value` takes in the memory `space`.
+    #[inline]
+    pub fn bytes_in(&mut self, space: Space, value: ValueId) -> u128 {
+        if self.spaces.takes(space, value) {
+            self.tensors.bytes(value)
+        } else {
+            0
+        }
     }
     /// The family of `op`, `None` if it has none.
     #[inline]

@@ -2,10 +2,12 @@
 //!
 //! 1. [`ops`]: the work of an op, by family of ops; [`cached`]: once for all ops of a signature with the same local shapes.
 //! 2. [`tensors`]: shape, elements and bytes of values.
-//! 3. [`execution`]: the number of runs of each block, with [`trips`], the trip counts of loops.
+//! 3. [`spaces`]: which values are in the memory of the host, and what is moved.
+//! 4. [`execution`]: the number of runs of each block, with [`trips`], the trip counts of loops.
 
 pub mod cached;
 pub mod execution;
 pub mod ops;
+pub mod spaces;
 pub mod tensors;
 pub mod trips;

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.labels import sharding_text
+from shardcore.report.host_table import host_lines
 from shardcore.report.page.tables import Tables
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def cost_record(
         "output_bytes": cost.output_bytes,
         "peak_bytes": cost.peak_bytes,
         "not_timed": [missing.compute_ops, missing.communication_ops],
-        "notes": list(cost.notes),
+        "notes": [*map(str.strip, host_lines(cost)), *cost.notes],
         "collectives": rows,
         "before": _before(cost.rows.steps, row_of, row_of_value),
         **_steps(cost, row_of, tables),

@@ -12,6 +12,7 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
+use crate::work::spaces::Space;
 
 /// How the values of a program are stored.
 pub struct Fusion {
@@ -248,7 +249,7 @@ impl Fusion {
         let mut kept = first;
         for at in first..self.reads.len() {
             let Read { value, bytes } = self.reads[at];
-            let bytes = bytes.min(works.tensors.bytes(value));
+            let bytes = bytes.min(works.bytes_in(Space::Device, value));
             if bytes > 0 {
                 self.reads[kept] = Read { value, bytes };
                 kept += 1;
@@ -256,7 +257,7 @@ impl Fusion {
         }
         self.reads.truncate(kept);
     }
-    /// Bytes that `op` reads and writes, with fusion.
+    /// Bytes of the device's memory that `op` reads and writes, with fusion.
     pub fn traffic(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
         let movement = works.movement(op);
         if matches!(movement, Movement::Inside | Movement::Alias)
@@ -273,7 +274,8 @@ impl Fusion {
             // The update is written in place.
             return read.saturating_mul(2);
         }
-        let written: u128 = results.by_ref().map(|value| works.tensors.bytes(value)).sum();
+        let written: u128 =
+            results.by_ref().map(|value| works.bytes_in(Space::Device, value)).sum();
         read.saturating_add(written)
     }
 }

@@ -32,6 +32,7 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
+use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// The most memory that a program takes at once.
@@ -62,17 +63,18 @@ struct Blocks<'p, 'w, 'a> {
     peaks: FxHashMap<BlockId, Peak>,
 }
 
-/// The peak of `program`, whose entry function is `entry`. `donated` has pairs of the index of a result and the argument whose
-/// memory it takes.
+/// The peak of `program`, whose entry function is `entry`, in the memory `space`. `donated` has pairs of the index of a result and
+/// the argument whose memory it takes.
 pub fn host_peak(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
+    space: Space,
 ) -> HostPeak {
     let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
-    Blocks::new(program, works, execution, entry, false).of_entry(body, donated).0
+    Blocks::new(program, works, execution, entry, Some(space)).of_entry(body, donated).0
 }
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
@@ -85,7 +87,7 @@ pub fn host_order(
     donated: &[(usize, ValueId)],
 ) -> Vec<(OpId, u128)> {
     let Some(body) = program.func_body(entry).get() else { return Vec::new() };
-    let mut blocks = Blocks::new(program, works, execution, entry, false);
+    let mut blocks = Blocks::new(program, works, execution, entry, Some(Space::Device));
     let (_, entry, taken) = blocks.of_entry(body, donated);
     blocks.over_time(body, &entry, &taken)
 }
@@ -100,17 +102,17 @@ struct Entry {
 }
 
 impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
-    /// The blocks of `program`, of which the functions besides `entry` are done. `widens` says whether `bf16` is computed as `f32`.
+    /// The blocks of `program`, of which the functions besides `entry` are done, in a memory; see [`Builder::new`].
     fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
         execution: &'w Execution,
         entry: FuncId,
-        widens: bool,
+        space: Option<Space>,
     ) -> Self {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
-        let builder = Builder::new(program, works, &functions, widens);
+        let builder = Builder::new(program, works, &functions, space);
         let mut blocks = Self { builder, execution, peaks: FxHashMap::default() };
         for &func in &execution.functions {
             if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {

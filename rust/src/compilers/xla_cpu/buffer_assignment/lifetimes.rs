@@ -16,6 +16,7 @@ use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
+use crate::work::spaces::Space;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What memory is taken for.
@@ -71,7 +72,7 @@ pub fn lifetimes(
     donated: &[(usize, ValueId)],
 ) -> Lifetimes {
     let Some(body) = program.func_body(entry).get() else { return Lifetimes::default() };
-    let mut blocks = Blocks::new(program, works, execution, entry, false);
+    let mut blocks = Blocks::new(program, works, execution, entry, Some(Space::Device));
     let Entry { graph, liveness, num_arguments, outputs } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
     let Open { graph, late, .. } = walk.unroll(&mut blocks, graph, liveness);
@@ -108,7 +109,7 @@ pub fn allocated(
     donated: &[(usize, ValueId)],
 ) -> u128 {
     let Some(body) = program.func_body(entry).get() else { return 0 };
-    let mut blocks = Blocks::new(program, works, execution, entry, true);
+    let mut blocks = Blocks::new(program, works, execution, entry, None);
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
     let open = walk.unroll(&mut blocks, graph, liveness);

@@ -14,6 +14,7 @@ use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
+use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// What graphs are made from, and what is known while one is.
@@ -22,6 +23,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub works: &'w mut Works<'a>,
     pub layouts: Layouts,
     pub storage: Storage,
+    /// The memory of which there are items; what is in the other one takes no bytes. `None` where there is but one.
+    space: Option<Space>,
     /// The item of each value, while its block is built.
     pub(in crate::compilers::xla_cpu) items: Vec<u32>,
     /// The last walk that visited a value, and the place of the item among its reads.
@@ -42,14 +45,15 @@ pub struct Builder<'p, 'w, 'a> {
 }
 
 impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
-    /// For the blocks of `functions`, given by their ops. `widens` says whether `bf16` is computed as `f32`.
+    /// For the blocks of `functions`, given by their ops, and the memory `space` of a device and its host. Without that it is for
+    /// hosts themselves, which have one memory and compute `bf16` as `f32`.
     pub fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        widens: bool,
+        space: Option<Space>,
     ) -> Self {
-        let mut layouts = Layouts::new(program, widens);
+        let mut layouts = Layouts::new(program, space.is_none());
         let storage = Storage::new(program, works, &mut layouts, functions);
         let count = program.num_value_ids();
         Self {
@@ -57,6 +61,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             works,
             layouts,
             storage,
+            space,
             items: vec![NONE; count],
             stamps: vec![(0, 0); count],
             num_walks: 0,
@@ -138,6 +143,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         made_by: u32,
     ) -> u32 {
         let at = self.graph.items.len() as u32;
+        let is_there = self.space.is_none_or(|space| self.works.spaces.takes(space, value));
+        let bytes = if is_there { bytes } else { 0 };
         self.graph.items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
         self.items[value.index()] = at;
         at
