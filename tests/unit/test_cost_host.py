@@ -24,8 +24,8 @@ def port(kind: str, more: str = "") -> str:
 def place(result: str, operand: str, kind: str, ty: str = T) -> str:
     return (
         f"{result} = stablehlo.custom_call @annotate_device_placement({operand}) "
-        f'{{has_side_effect = true, mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}}}'
-        f" : ({ty}) -> {ty}\n"
+        f"{{has_side_effect = true, mhlo.frontend_attributes = "
+        f'{{_xla_buffer_placement = "{kind}"}}}} : ({ty}) -> {ty}\n'
     )
 
 
@@ -95,7 +95,8 @@ def test_copies_bound_the_step() -> None:
     exposed = sum(row.exposed_seconds or 0.0 for row in cost.host.transfers)
     assert cost.host.exposed_seconds == exposed == pytest.approx(both, rel=0.05)
     assert cost.step_seconds_upper > cost.step_seconds
-    assert cost.exposed_seconds == 0 and not cost.collectives
+    assert cost.exposed_seconds == 0
+    assert not cost.collectives
 
 
 def test_a_chip_without_a_rate_says_so() -> None:
@@ -189,7 +190,8 @@ def test_residuals_of_a_scan_are_one_buffer_of_the_host() -> None:
     assert cost.host_memory_peak_bytes == 16 * ROW_BYTES
     assert transfers(cost) == [("%y", "to_host", ROW_BYTES, 16), ("%l", "to_device", ROW_BYTES, 16)]
     assert cost.host.moved("to_host") == 16 * ROW_BYTES
-    assert not kept.host and kept.host_memory_peak_bytes == 0
+    assert not kept.host
+    assert kept.host_memory_peak_bytes == 0
     # The rows are not on the device, but for one that is read.
     assert kept.peak_bytes - cost.peak_bytes >= 15 * ROW_BYTES
     assert all(row.bytes < 16 * ROW_BYTES for row in cost.live_at_peak)
@@ -261,7 +263,8 @@ def test_large_values_that_are_placed_on_the_host_fit() -> None:
 
     assert not found("device").fits
     cost = found("pinned_host")
-    assert cost.fits and cost.peak_bytes == 8 * 65536 * 4
+    assert cost.fits
+    assert cost.peak_bytes == 8 * 65536 * 4
     assert transfers(cost) == [("%1", "to_device", 8 * 65536 * 4, 1)]
     assert cost.host_memory_peak_bytes == 65536 * 65536 * 4
 
@@ -270,7 +273,7 @@ def test_the_host_computes_all_that_its_functions_do() -> None:
     # JAX says it of calls, and not of all ops inside.
     host = '{mhlo.frontend_attributes = {_xla_compute_type = "host"}}'
     text = f"""{MESH}
-    func.func @main(%g: {port("device")}) -> {port("device")} {{
+    func.func @main(%g: {port("device")}) -> ({port("device")}) {{
       %0 = call @f(%g) {host} : ({T}) -> {T}
       return %0 : {T}
     }}

@@ -110,7 +110,8 @@ def host_cost(figures: Figures, chip: Hardware) -> HostCost:
         )
         for row in figures.host_copies()
     )
-    return HostCost(*figures.memory(True), *figures.host_work(), transfers)
+    arguments, outputs, aliased = figures.memory(True)
+    return HostCost(arguments, outputs, aliased, *figures.host_work(), transfers)
 
 
 def achieved_seconds(host: HostCost, chip: Hardware) -> list[float]:

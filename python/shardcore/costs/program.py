@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shardcore.bounded import json_text
@@ -71,7 +71,7 @@ class Cost:
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
-    host: HostCost = HostCost()
+    host: HostCost = field(default_factory=HostCost)
     """What the host keeps in its memory, copies and computes, apart from the device."""
     notes: tuple[str, ...] = ()
     """Remarks on the mapping of the mesh to the chips, or on the figures."""

@@ -239,6 +239,6 @@ def _shape_of(leaf: Any) -> Any:
 def _host_memory_of(array: jax.Array) -> str | None:
     """The kind of the memory of ``array``, if it is on the host of its devices."""
     kind: str | None = array.sharding.memory_kind
-    device = next(iter(array.sharding.device_set))
+    device: Any = next(iter(array.sharding.device_set))
     is_own = kind is None or kind == device.default_memory().kind
     return kind if not is_own and "host" in str(kind) else None

@@ -9,7 +9,6 @@ use crate::ir::Program;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Work;
-use crate::work::spaces;
 use crate::work::spaces::{Move, Space, Spaces};
 
 /// What the host of a device does for a program.
@@ -42,7 +41,7 @@ pub struct HostCopy {
 
 /// `program` with its calls inlined, without placements of what is there already.
 pub fn inlined(program: &Program) -> Inlined<'_> {
-    let mut inlined = spaces::inlined(program);
+    let mut inlined = Inlined::new(program);
     let idle = Spaces::new(&inlined.program).idle;
     if !idle.is_empty() {
         let program = inlined.program.to_mut();

@@ -5,6 +5,7 @@
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ValueId};
 use crate::inlining::call_graph::Calls;
+use crate::inlining::host_calls::{is_for_host, let_host_compute};
 use crate::ir::{OpKind, Place, Program, ValueMap};
 use crate::mlir::{is_installed, Origin};
 use rustc_hash::FxHashMap;
@@ -171,6 +172,11 @@ impl<'a> Inlined<'a> {
             clones.extend(program.pre_order(op).zip(program.pre_order(clone)));
         }
         note_origins(program, &clones, &mut self.originals);
+        if is_for_host(program, call) {
+            for &(_, clone) in &clones {
+                let_host_compute(program, clone);
+            }
+        }
         let called = line_of(program, &mut self.lines, program.loc(call));
         for &(_, clone) in &clones {
             if line_of(program, &mut self.lines, program.loc(clone)) < called {

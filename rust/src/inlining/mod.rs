@@ -1,4 +1,5 @@
 //! The call graph of a program, and its functions inlined into their callers.
 
 pub mod call_graph;
+pub mod host_calls;
 pub mod inline;

@@ -9,8 +9,9 @@ use crate::cost::host::{HostCopy, Hosted};
 use crate::cost::timeline::Transfer;
 use crate::cost::ProgramCost;
 use crate::index::{Id, ValueId};
+use crate::inlining::inline::Inlined;
 use crate::ir::Program;
-use crate::work::spaces::{inlined, Space, Spaces};
+use crate::work::spaces::{Space, Spaces};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ fn on_host(mut program: Arc<Program>) -> BitSet<ValueId> {
         registry().legalizing_chlo().sign(Arc::make_mut(&mut program));
     }
     let mut found = BitSet::new(program.num_value_ids());
-    let inlined = inlined(&program);
+    let inlined = Inlined::new(&program);
     let spaces = Spaces::new(&inlined.program);
     for value in inlined.program.value_ids().filter(|&it| !spaces.takes(Space::Device, it)) {
         let value = inlined.originals.value(value);

@@ -90,9 +90,10 @@ impl<'p> Flow<'p> {
                 }
                 self.reach(program.result(op, 0));
             }
-            // Where to read or to write is for the device to know.
-            OpKind::DynamicUpdateSlice | OpKind::DynamicSlice => {}
-            OpKind::CustomCall
+            // Where to read or to write is for the device to know; so is what to run.
+            OpKind::DynamicUpdateSlice
+            | OpKind::DynamicSlice
+            | OpKind::CustomCall
             | OpKind::Call
             | OpKind::Composite
             | OpKind::Case
@@ -100,13 +101,14 @@ impl<'p> Flow<'p> {
             | OpKind::ManualComputation
             | OpKind::NamedComputation => {}
             _ if is_collective(program, op) => {}
-            _ => match self.passed_on(op, index) {
-                Some(result) => self.reach(result),
-                None => {
+            _ => {
+                if let Some(result) = self.passed_on(op, index) {
+                    self.reach(result);
+                } else {
                     self.computed.insert(op);
                     program.op_results(op).for_each(|result| self.reach(result));
                 }
-            },
+            }
         }
     }
     /// The result of `op` that is its operand `index`, passed on as it is.

@@ -27,18 +27,9 @@ mod tests;
 
 use crate::bitset::BitSet;
 use crate::index::{Id, OpId, ValueId};
-use crate::inlining::inline::Inlined;
 use crate::ir::Program;
 use flow::Flow;
 use marks::Marks;
-
-/// `program` with its calls inlined, where what functions do that the host calls says so.
-pub fn inlined(program: &Program) -> Inlined<'_> {
-    match marks::within_calls(program) {
-        Some(marked) => Inlined::of(marked),
-        None => Inlined::new(program),
-    }
-}
 
 /// A memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
