@@ -67,7 +67,7 @@ class Topology:
         """Map ``mesh`` to tori of ``shape``, mesh axes to physical axes by ``mapping``.
 
         Without ``mapping`` the mesh axes take physical axes in order. Without ``shape`` each mesh
-        axis is a physical axis, or lies on several where that makes no slice of such chips.
+        axis is a physical axis, or lies on several where so many chips do not come in one row.
         ``slices`` is the number of tori; without it, as many as pods are needed.
 
         Raises:

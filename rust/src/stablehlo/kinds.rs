@@ -110,7 +110,8 @@ impl Kind {
         };
         fixed.to_owned()
     }
-    /// Whether an op stores `attribute` in a property of this kind, whether or not it admits it.
+    /// Whether `attribute` has the class that a property of this kind is stored as, so that MLIR keeps it there; its value may
+    /// still be refused.
     pub fn stores(self, attribute: &Attribute<'_>) -> bool {
         match self {
             Self::Int(..) | Self::ApiVersion => {

@@ -67,7 +67,7 @@ pub enum ShapeRule {
     Elementwise,
     /// From operands and attributes.
     Attributes(fn(&Program, OpId, &[&Shape]) -> Option<Vec<Shape>>),
-    /// By what converts the op.
+    /// The function that pads the op works them out.
     Own,
     /// They cannot change: the elements are an attribute of the op.
     Fixed,

@@ -2,7 +2,7 @@
 //!
 //! Counts are those of XLA's cost analysis, so that they can be compared with it: an elementwise op is one
 //! flop an element, or one transcendental where it is an exponential, a logarithm, a root or the like; a
-//! multiply-add is two flops; data movement is none. `docs/cost.md` has the formula of each family.
+//! multiply-add is two flops; data movement is none. `docs/cost_model.md` has the formula of each family.
 //!
 //! Ops that are in no row are listed as uncounted.
 
@@ -27,7 +27,7 @@ pub struct Work {
     pub flops: u128,
     /// Exponentials, logarithms, roots, trigonometric functions.
     pub transcendentals: u128,
-    /// Operations that XLA for hosts computes in addition, where it has another way than other backends.
+    /// Operations that XLA's compiler for CPUs adds to these: it expands some ops that others have kernels for.
     pub only_on_hosts: u128,
 }
 

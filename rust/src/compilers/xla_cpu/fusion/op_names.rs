@@ -19,17 +19,17 @@ pub struct Named {
     pub reduces: bool,
     /// It is a select.
     pub is_select: bool,
-    /// It is a broadcast, or a count along a dim.
+    /// It is a broadcast or an iota: it reads next to nothing.
     pub is_of_nothing: bool,
     /// A library computes it for a reduction.
     pub is_known_to_library: bool,
     /// It converts elements to another type.
     pub converts: bool,
-    /// Of which elements XLA computes it only once.
+    /// The element types of which XLA does not compute it again in each consumer that it is fused into.
     pub expense: Expense,
 }
 
-/// Of which elements XLA computes an op only once.
+/// The element types of which XLA does not compute an op again in each consumer that it is fused into: it is expensive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Expense {
     /// Of none.
