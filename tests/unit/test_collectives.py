@@ -419,7 +419,7 @@ def test_hardware_files_with_mistakes(text: str, tmp_path: Path) -> None:
 
 
 def test_unknown_hardware_and_types() -> None:
-    with pytest.raises(ShardcoreError, match='did you mean "tpu-v5e"') as caught:
+    with pytest.raises(ShardcoreError, match=r"did you mean tpu-v5e\?") as caught:
         hardware("tpuv5e")
     assert caught.value.code == "unknown-hardware"
     assert "^^^^^^" in str(caught.value)

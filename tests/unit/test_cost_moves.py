@@ -36,7 +36,7 @@ MOVES = {
     "operand": f"%0 = stablehlo.negate %arg0 {on(BY_X)} : {T}",
     "order": f"%0 = sdy.reshard %arg0 {TURNED} : {T}",
     "order of an operand": f"%0 = stablehlo.negate %arg0 {on(TURNED)} : {T}",
-    "one device": f"%0 = stablehlo.negate %arg0 {on('<@last, []>')} : {T}",
+    "one device": f"%0 = sdy.sharding_constraint %arg0 <@last, []> : {T}",
 }
 
 

@@ -42,6 +42,10 @@ PROGRAMS = {
       %0 = stablehlo.add %a, %b : {T}
       %1 = stablehlo.negate %a : {T}
       return %0, %1 : {T}, {T} }}""",
+    "stays where it was computed": f"""(%a: {T} {ROWS}) -> ({T}, {T} {ROWS}) {{
+      %0 = sdy.sharding_constraint %a <@on_1, []> : {T}
+      %1 = stablehlo.negate %a : {T}
+      return %0, %1 : {T}, {T} }}""",
     "two devices": f"""(%a: {T} {ROWS}) -> ({T} {ROWS}) {{
       %0 = stablehlo.custom_call @Sharding(%a) {VALUE_ON} : ({T}) -> {T}
       %1 = stablehlo.custom_call @Sharding(%0) {OTHER} : ({T}) -> {T}

@@ -5,7 +5,7 @@
 //!
 //! Source: XLA's `PartitionedHlo::Broadcast`.
 
-use crate::index::{FuncId, OpId, ShardingId, ValueId};
+use crate::index::{FuncId, OpId, ShardingId, UseId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::spmd::digits::Digit;
 use crate::spmd::emit::zero;
@@ -55,9 +55,9 @@ impl Lowering<'_, '_, '_> {
     fn broadcast_for(&self, value: ValueId, sharding: ShardingId) -> Option<(i64, OpId)> {
         let program = &*self.emit.program;
         let device = program.single_device(sharding)?;
-        let others = program.users(value).filter(|&user| !is_on(program, user, device));
+        let others = program.uses(value).filter(|&slot| !is_on(program, slot, device));
         // Uses are newest first.
-        Some((device, others.last()?))
+        Some((device, program.user(others.last()?)))
     }
     /// Replaces the local value of `value` by what all devices get of it from `device`, for `user`.
     fn broadcast_from(&mut self, value: ValueId, device: i64, user: OpId) {
@@ -89,12 +89,16 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// Whether what `op` makes of its operands is on `device` alone.
-fn is_on(program: &Program, op: OpId, device: i64) -> bool {
+/// Whether what is made of the operand at `slot` is on `device` alone. A result of a function without a sharding is where
+/// it was computed.
+fn is_on(program: &Program, slot: UseId, device: i64) -> bool {
+    let op = program.user(slot);
+    let is_there = |sharding: ShardingId| program.single_device(sharding) == Some(device);
     if program.kind(op) == OpKind::FuncReturn {
         let results = program.func_results(program.function_of(program.top_level_op(op)));
-        return results.iter().all(|port| program.single_device(port.sharding) == Some(device));
+        let port = results.get(program.operand_index(slot));
+        return port.is_some_and(|port| port.sharding.is_none() || is_there(port.sharding));
     }
-    let is_there = |value| program.single_device(program.sharding(value)) == Some(device);
-    program.num_results(op) > 0 && program.op_results(op).all(is_there)
+    program.num_results(op) > 0
+        && program.op_results(op).all(|value| is_there(program.sharding(value)))
 }
