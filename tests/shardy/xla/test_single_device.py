@@ -42,7 +42,10 @@ PROGRAMS = {
       %0 = stablehlo.add %a, %b : {T}
       %1 = stablehlo.negate %a : {T}
       return %0, %1 : {T}, {T} }}""",
-    "stays where it was computed": f"""(%a: {T} {ROWS}) -> ({T}, {T} {ROWS}) {{
+    "stays where it was computed": f"""(%a: {T} {ROWS}) -> {T} {{
+      %0 = sdy.sharding_constraint %a <@on_1, []> : {T}
+      return %0 : {T} }}""",
+    "is returned beside another result": f"""(%a: {T} {ROWS}) -> ({T}, {T} {ROWS}) {{
       %0 = sdy.sharding_constraint %a <@on_1, []> : {T}
       %1 = stablehlo.negate %a : {T}
       return %0, %1 : {T}, {T} }}""",
@@ -73,13 +76,14 @@ def text_of(name: str) -> str:
 }}"""
 
 
-# Later versions of Shardy refuse arguments and results on one device.
 HERE = shardcore.Module.parse("func.func @main() { return }").shardy
 
+# Later versions of Shardy refuse arguments and results on one device. Of what stays where it was
+# computed we send a sum too many there, as their export gives all results shardings.
+LATER = [name for name, text in PROGRAMS.items() if ON not in text and not name.startswith("stays")]
 
-@pytest.mark.parametrize(
-    "name", [name for name, text in PROGRAMS.items() if HERE == "0.10" or ON not in text]
-)
+
+@pytest.mark.parametrize("name", PROGRAMS if HERE == "0.10" else LATER)
 def test_sent_as_under_xla(name: str) -> None:
     text = text_of(name)
     result = shardcore.Module.parse(text).propagate(legalize_chlo=True)

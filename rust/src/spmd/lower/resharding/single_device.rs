@@ -89,15 +89,16 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// Whether what is made of the operand at `slot` is on `device` alone. A result of a function without a sharding is where
-/// it was computed.
+/// Whether what is made of the operand at `slot` is on `device` alone. The results of a function of which none has a sharding
+/// are where they were computed; beside others, those without one are replicated.
 fn is_on(program: &Program, slot: UseId, device: i64) -> bool {
     let op = program.user(slot);
     let is_there = |sharding: ShardingId| program.single_device(sharding) == Some(device);
     if program.kind(op) == OpKind::FuncReturn {
         let results = program.func_results(program.function_of(program.top_level_op(op)));
         let port = results.get(program.operand_index(slot));
-        return port.is_some_and(|port| port.sharding.is_none() || is_there(port.sharding));
+        return port.is_some_and(|port| is_there(port.sharding))
+            || results.iter().all(|port| port.sharding.is_none());
     }
     program.num_results(op) > 0
         && program.op_results(op).all(|value| is_there(program.sharding(value)))
