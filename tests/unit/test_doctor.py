@@ -42,7 +42,7 @@ def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "cost      on h100: step ",
         'all_gather along "x" for dot_general at decode.py:43:8: 4.0 MiB',
         """because of cache [{}, {"x"}, {}] and params['w'] [{}, {"x"}]""",
-        "annotate params['w'] with [{}, {}]: it goes, step -",
+        "annotate params['w'] with [{}, {}]: it goes (step -",
         "where XLA is known to be wrong\n  %0 at decode.py:41:8: if this update starts beyond",
         "https://github.com/openxla/xla/issues/49118, seen with jaxlib 0.10 and 0.12",
     ):

@@ -12,6 +12,7 @@ from shardcore.cli.options import (
     progress_bar,
     read_module,
 )
+from shardcore.cli.where import add_chip
 
 
 def add(commands: Any) -> None:
@@ -27,17 +28,7 @@ def add(commands: Any) -> None:
     )
     parser.set_defaults(command=run, parser=parser)
     add_program(parser)
-    parser.add_argument(
-        "--hardware",
-        default="tpu-v5p",
-        metavar="NAME",
-        help="the chip, e.g. tpu-v5e or h100 [tpu-v5p]",
-    )
-    parser.add_argument(
-        "--hardware-file",
-        metavar="FILE",
-        help="TOML with other chips, or other figures of known ones",
-    )
+    add_chip(parser, default="tpu-v5p")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 

@@ -24,10 +24,10 @@ def add_mesh(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def add_hardware(
+def add_chip(
     parser: argparse.ArgumentParser, default: str | None = None, *, required: bool = True
 ) -> None:
-    """Add ``--hardware``, ``--topology`` and how time is counted."""
+    """Add ``--hardware`` and ``--hardware-file``."""
     parser.add_argument(
         "--hardware",
         required=required and default is None,
@@ -40,6 +40,13 @@ def add_hardware(
         metavar="FILE",
         help="TOML with other chips, or other figures of known ones",
     )
+
+
+def add_hardware(
+    parser: argparse.ArgumentParser, default: str | None = None, *, required: bool = True
+) -> None:
+    """Add ``--hardware``, ``--topology`` and how time is counted."""
+    add_chip(parser, default, required=required)
     parser.add_argument(
         "--topology", metavar="4x4x4", help="the torus; without it, each mesh axis is an axis of it"
     )

@@ -86,7 +86,7 @@ def diagnostics(
         *annotation_findings(result),
         *op_findings(result),
         *state_findings(result, ops),
-        *(traffic_findings(result, trial.local) if trial else ()),
+        *(traffic_findings(result, ops, trial.local) if trial else ()),
         *(memory_findings(trial.cost, layouts) if trial and hardware is not None else ()),
         *map(Finding, result.warnings),
     ]

@@ -8,11 +8,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Result, __version__, registry_version
+from shardcore._core import Result, __version__
 from shardcore.costs.longest import longest_collectives
 from shardcore.diagnose import diagnostics
 from shardcore.diagnose.known_issues import suspects
+from shardcore.diagnose.ops import is_sharded
 from shardcore.expected import expect
+from shardcore.rules import registered
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
@@ -58,12 +60,12 @@ def checkup(
     return {
         "versions": _versions(),
         "shardy": module.shardy,
-        "registered_rules": bool(registry_version()),
+        "registered_rules": "user" in registered().values(),
         "program": {
             "name": module.filename,
             "ops": module.num_ops,
             "arguments": len(ports),
-            "sharded_arguments": sum(_is_sharded(port) for port in ports),
+            "sharded_arguments": sum(map(is_sharded, ports)),
             "results": len(result.results()),
         },
         "meshes": {name: str(mesh) for name, mesh in module.meshes.items()},
@@ -82,10 +84,6 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _is_sharded(port: Any) -> bool:
-    return port.sharding is not None and any(dim.axes for dim in port.sharding.dims)
 
 
 def _figures(cost: Cost) -> dict[str, Any]:

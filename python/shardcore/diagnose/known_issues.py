@@ -6,9 +6,9 @@ there.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from shardcore.worked_out import cached_property
@@ -133,14 +133,23 @@ def _malformed_rolls(program: Program) -> Iterator[Op]:
     """Rolls, as concatenations of pads that cut, of one value or of each other, that start with
     fewer elements than there are shards.
     """
-    narrow = [op for op in program.ops if op.name == "stablehlo.concatenate" and _is_narrow(op)]
-    if len(narrow) < 2:
-        return
-    rolls = [(op, found) for op in narrow if (found := _rolled(op, program)) is not None]
-    for (first, one), (second, other) in combinations(rolls, 2):
-        sources = one.qualified_name, first.results[0].qualified_name
-        if _widths(first) != _widths(second) and other.qualified_name in sources:
-            yield second
+    widths: dict[str, set[_Widths]] = defaultdict(set)
+    for op in program.ops:
+        if op.name != "stablehlo.concatenate" or not _is_narrow(op):
+            continue
+        rolled = _rolled(op, program)
+        if rolled is None:
+            continue
+        own = tuple(value.shape for value in op.operands)
+        if widths[rolled.qualified_name] - {own}:
+            yield op
+        # A roll of what this one makes counts as one of the same value.
+        for value in (rolled, op.results[0]):
+            widths[value.qualified_name].add(own)
+
+
+_Widths = tuple["tuple[int | None, ...] | None", ...]
+"""The shapes of the two parts of a roll."""
 
 
 def _rolled(op: Op, program: Program) -> Value | None:
@@ -151,10 +160,6 @@ def _rolled(op: Op, program: Program) -> Value | None:
         return None
     first, second = sources
     return first if first.qualified_name == second.qualified_name else None
-
-
-def _widths(op: Op) -> tuple[tuple[int | None, ...] | None, ...]:
-    return tuple(value.shape for value in op.operands)
 
 
 def _cuts(op: Op) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from shardcore._core import AxisRef, DimSharding, TensorSharding
+from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh, Op, Port, Result, Value
@@ -21,19 +22,22 @@ _Shape = tuple[int | None, ...]
 
 
 class Layouts:
-    """What values of a program are sharded like, by their shapes."""
+    """What values of a program are sharded like, by their shapes; found when somebody asks."""
 
     def __init__(self, result: Result, ops: Iterable[Op]) -> None:
-        self._meshes = {
-            name: mesh for name, mesh in result.module.meshes.items() if mesh.num_devices > 1
-        }
-        self._twins: dict[_Shape, Counter[TensorSharding]] = defaultdict(Counter)
-        values = [value for op in ops for value in op.results if not value.manual_axes]
-        tensors: list[Port | Value] = [*result.arguments(), *result.results(), *values]
+        self._result, self._ops = result, ops
+
+    @cached_property
+    def _twins(self) -> dict[_Shape, Counter[TensorSharding]]:
+        found: dict[_Shape, Counter[TensorSharding]] = defaultdict(Counter)
+        values = [value for op in self._ops for value in op.results if not value.manual_axes]
+        ports = [*self._result.arguments(), *self._result.results()]
+        tensors: list[Port | Value] = [*ports, *values]
         for each in tensors:
             sharding = each.sharding
             if sharding is not None and each.shape and _is_plain(sharding):
-                self._twins[each.shape][_closed(sharding)] += 1
+                found[each.shape][_closed(sharding)] += 1
+        return found
 
     def of(self, shape: _Shape, mesh_name: str | None) -> Iterator[TensorSharding]:
         """Yield shardings of a value of ``shape``: those that most values of that shape have, then
@@ -41,7 +45,7 @@ class Layouts:
         """
         known = [sharding for sharding, _ in self._twins[shape].most_common(_MOST_TWINS)]
         yield from known
-        for name, mesh in self._meshes.items():
+        for name, mesh in self._result.module.meshes.items():
             if mesh_name in (None, name):
                 yield from (each for each in _single(shape, name, mesh) if each not in known)
 
@@ -56,12 +60,13 @@ class Layouts:
 
 def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
     """Return the one of the first ``most`` of ``edits`` after which step time times peak memory is
-    smallest; ``None`` if all are refused.
+    smallest; ``None`` if all are refused. No argument gets fewer shards than it has.
     """
-    from shardcore.why.remedy import Remedy
+    from shardcore.why.remedy import Remedy, keeping_shards
 
     before = trial.cost
-    tried = ((edit, trial.after(*edit)) for edit in islice(edits, most))
+    kept = keeping_shards(trial, edits)
+    tried = ((edit, trial.after(*edit)) for edit in islice(kept, most))
     found = (Remedy.of(edit, before, after) for edit, after in tried if after is not None)
     return min(found, key=lambda each: each.product(before), default=None)
 

@@ -11,7 +11,7 @@ from shardcore.errors import Diagnostic, ShardcoreError
 from shardcore.rules.partitioners import TARGET, function_called
 
 if TYPE_CHECKING:
-    from shardcore._core import Module, Op, Result, Value
+    from shardcore._core import Module, Op, Port, Result, Value
 
 _KNOWN = ("stablehlo.", "sdy.", "func.", "builtin.")
 """Dialects whose ops have rules, or need none, but for those below."""
@@ -34,7 +34,7 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
     for op in module.ops():
         if op.name.startswith(_KNOWN) and op.name not in _MAY_LACK_RULES:
             continue
-        if not any(map(_is_sharded, op.operands)) or any(map(_is_sharded, op.results)):
+        if not any(map(is_sharded, op.operands)) or any(map(is_sharded, op.results)):
             continue
         tensors = [value for value in op.results if value.shape]
         name = _name(op)
@@ -136,7 +136,8 @@ def _written(patterns: set[_Pattern]) -> str | None:
     return " -> ".join(sides)
 
 
-def _is_sharded(value: Value) -> bool:
+def is_sharded(value: Value | Port) -> bool:
+    """Whether a dim of ``value`` has axes."""
     sharding = value.sharding
     return sharding is not None and any(dim.axes for dim in sharding.dims)
 

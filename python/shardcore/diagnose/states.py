@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -90,11 +89,7 @@ def _parameter(value: Port | Value, twins: list[Port]) -> Port | None:
         for twin, axes in known
         if all(set(some) <= set(all_) for some, all_ in zip(own, axes, strict=True))
     ]
-    return max(more, key=_num_shards, default=None)
-
-
-def _num_shards(port: Port) -> float:
-    return math.prod(port.shape or ()) / max(math.prod(port.local_shape or ()), 1)  # type: ignore[arg-type]
+    return min(more, key=lambda twin: twin.bytes_per_device or 0, default=None)
 
 
 def _finding(name: str, value: Port | Value, parameter: Port, location: str | None) -> Finding:

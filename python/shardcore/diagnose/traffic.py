@@ -33,11 +33,11 @@ _FEW_STEPS = 4
 """The ops within which a value still is its argument, cast or transposed."""
 
 
-def traffic_findings(result: Result, local: Partitioned) -> list[Finding]:
-    """Return findings about collectives."""
+def traffic_findings(result: Result, ops: list[Op], local: Partitioned) -> list[Finding]:
+    """Return findings about collectives, and ops of which every device computes all."""
     return [
         *first_of(list(_rematerialized(result, local.collectives))),
-        *first_of([*computed_whole(local), *random_bits(local)]),
+        *first_of([*computed_whole(local), *random_bits(ops)]),
         *first_of(list(_resharded(result, local.collectives))),
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from shardcore.diagnose.findings import Finding, removal_of
@@ -10,6 +10,7 @@ from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
+    from shardcore._core import Op
     from shardcore.costs import CollectiveCost
     from shardcore.partition.partitioned import Partitioned
 
@@ -83,9 +84,9 @@ def computed_whole(local: Partitioned) -> Iterator[Finding]:
 _RANDOM = "stablehlo.rng_bit_generator"
 
 
-def random_bits(local: Partitioned) -> Iterator[Finding]:
+def random_bits(ops: Iterable[Op]) -> Iterator[Finding]:
     """Findings about random bits that every device makes whole, to keep its shard of them."""
-    for op in local.source.ops():
+    for op in ops:
         if op.name != _RANDOM:
             continue
         bits = op.results[-1]

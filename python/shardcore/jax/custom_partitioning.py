@@ -177,16 +177,15 @@ def keep_own_calls(text: str) -> None:
         partitioner = UserPartitioner(
             name,
             info.partition,
-            info.static_args,
+            tuple(info.static_args),
             info.in_tree,
             info.out_tree,
             info.mesh,
             tuple(info.module_context.platforms),
-            True,
-            None,
+            decodes=True,
+            # JAX may give the address to another call once this one is forgotten.
+            keepalive=info,
         )
-        # JAX may give the address to another call once this one is forgotten.
-        partitioner.keepalive = info
         _keep(key, partitioner)
 
 

@@ -106,6 +106,8 @@ def lower(
 
 def _check_names(fn: Any, kwargs: Mapping[str, Any]) -> None:
     """Raise if one of ``kwargs`` is no argument of ``fn``, but nearly an option of ``lower``."""
+    if not kwargs:
+        return
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -26,35 +27,27 @@ _Shape: Any = jax.ShapeDtypeStruct
 _Spec: Any = PartitionSpec
 
 
+# Compared by identity, as the functions in it.
+@dataclass(eq=False)
 class UserPartitioner:
     """The ``partition`` callback of a call, and what JAX gives to it."""
 
-    def __init__(
-        self,
-        name: str,
-        partition: Any,
-        static_args: Sequence[Any],
-        in_tree: Any,
-        out_tree: Any,
-        mesh: Any,
-        platforms: tuple[str, ...],
-        decodes: bool,
-        program: Any | None,
-    ) -> None:
-        self.name = name
-        """The name of the user's function."""
-        self.keepalive: Any = None
-        """What has to live as long as this."""
-        self._partition = partition
-        self._static_args = tuple(static_args)
-        self._in_tree = in_tree
-        self._out_tree = out_tree
-        self._mesh = mesh
-        self._platforms = platforms
-        self._decodes = decodes
-        self._program = program
-        self._local: dict[Call, LocalProgram] = {}
-        self._global: Module | None = None
+    name: str
+    """The name of the user's function."""
+    partition: Any
+    static_args: tuple[Any, ...]
+    in_tree: Any
+    out_tree: Any
+    mesh: Any
+    platforms: tuple[str, ...]
+    decodes: bool
+    """Whether the callback gets shardings with names of axes."""
+    program: Any = None
+    """The jaxpr of the function itself; ``None`` if JAX has lowered it already."""
+    keepalive: Any = None
+    """What has to live as long as this."""
+    _local: dict[Call, LocalProgram] = field(default_factory=dict)
+    _global: Module | None = None
 
     def local_program(self, call: Call) -> LocalProgram:
         """Return what one device computes of ``call``, as the user's callback says.
@@ -76,13 +69,13 @@ class UserPartitioner:
 
     def global_program(self) -> Module | None:
         """Return the user's function itself; ``None`` if JAX has lowered it already."""
-        if self._program is None:
+        if self.program is None:
             return None
         if self._global is None:
-            function = jax.jit(jaxpr_as_fun(self._program), keep_unused=True)
-            with _context(self._program.in_avals):
-                traced = function.trace(*map(_shape_of, self._program.in_avals))
-                self._global = _module(traced, self._platforms)
+            function = jax.jit(jaxpr_as_fun(self.program), keep_unused=True)
+            with _context(self.program.in_avals):
+                traced = function.trace(*map(_shape_of, self.program.in_avals))
+                self._global = _module(traced, self.platforms)
         return self._global
 
     def _error(self, call: Call, error: Exception) -> PartitionError:
@@ -97,12 +90,12 @@ class UserPartitioner:
 
     def _asked(self, call: Call) -> LocalProgram:
         mesh = self._mesh_of(call)
-        arguments = self._in_tree.unflatten([self._shape(each, mesh) for each in call.operands])
-        result = self._out_tree.unflatten([self._shape(each, mesh) for each in call.results])
-        answer = self._partition(*self._static_args, mesh, arguments, result)
+        arguments = self.in_tree.unflatten([self._shape(each, mesh) for each in call.operands])
+        result = self.out_tree.unflatten([self._shape(each, mesh) for each in call.results])
+        answer = self.partition(*self.static_args, mesh, arguments, result)
         own, lower, results, operands = answer
-        taken = _dims(self._in_tree.flatten_up_to(operands), call.operands, mesh)
-        made = _dims(self._out_tree.flatten_up_to(results), call.results, mesh)
+        taken = _dims(self.in_tree.flatten_up_to(operands), call.operands, mesh)
+        made = _dims(self.out_tree.flatten_up_to(results), call.results, mesh)
         shards = [
             _Shape(_local(each.shape, dims, mesh), _dtype(each))
             for each, dims in zip(call.operands, taken, strict=True)
@@ -111,19 +104,19 @@ class UserPartitioner:
             (_local(each.shape, dims, mesh), _dtype(each))
             for each, dims in zip(call.results, made, strict=True)
         ]
-        traced = _traced(lower, self._in_tree, shards, wanted, own)
-        return LocalProgram(_module(traced, self._platforms), taken, made)
+        traced = _traced(lower, self.in_tree, shards, wanted, own)
+        return LocalProgram(_module(traced, self.platforms), taken, made)
 
     def _mesh_of(self, call: Call) -> Any:
         """The mesh of the call in JAX: with devices, where its program is over these."""
-        is_own = self._mesh.axis_names and is_same_mesh(call.mesh, self._mesh)
-        return self._mesh if is_own else abstract_mesh(call.mesh)
+        is_own = self.mesh.axis_names and is_same_mesh(call.mesh, self.mesh)
+        return self.mesh if is_own else abstract_mesh(call.mesh)
 
     def _shape(self, tensor: Tensor, mesh: Any) -> Any:
         rank = len(tensor.shape)
         spec = partition_spec(tensor.sharding, "an operand or a result")
         named = NamedSharding(mesh, _Spec(*spec, *[None] * (rank - len(spec))))
-        if not self._decodes and not isinstance(mesh, AbstractMesh):
+        if not self.decodes and not isinstance(mesh, AbstractMesh):
             named = without_names(named, rank)
         return _Shape(tensor.shape, _dtype(tensor), sharding=named)
 

@@ -8,7 +8,7 @@ from typing import Any
 from shardcore.diagnose.known_issues import KNOWN_ISSUES
 from shardcore.labels import file_line
 from shardcore.units import format_bytes, format_seconds, plural
-from shardcore.why.text import without_mesh
+from shardcore.why.text import edit_effect, edit_text, without_mesh
 
 
 def doctor_text(record: Mapping[str, Any]) -> str:
@@ -70,13 +70,7 @@ def _collectives(record: Mapping[str, Any]) -> Iterable[str]:
         if edit is None:
             yield "    no edit of one annotation that was tried removes it"
             continue
-        signs = ["-" if edit[key] < 0 else "+" for key in ("seconds", "peak_bytes")]
-        yield (
-            f"    annotate {edit['target']} with {without_mesh(edit['sharding'])}: it "
-            f"{'becomes one of another kind' if edit['is_replaced'] else 'goes'}, step "
-            f"{signs[0]}{format_seconds(abs(edit['seconds']))}, peak "
-            f"{signs[1]}{format_bytes(abs(edit['peak_bytes']))}"
-        )
+        yield f"    {edit_text(edit)}: it {edit_effect(edit)}"
 
 
 def _xla(record: Mapping[str, Any]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -108,18 +108,14 @@ def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterat
     place in a shorter step.
 
     Tried are at most ``most`` annotations of the sources, of the arguments and of the tensors:
-    without the axes of the collective, with these on one dim only, and left to propagation. With
-    ``keep_sharded`` no argument gets fewer shards than it has, which whoever makes it pays for.
+    without the axes of the collective, with these on one dim only, and left to propagation; with
+    ``keep_sharded`` those of :func:`keeping_shards`.
     """
     trial, row = search.trial, search.row
     before = trial.cost
     runs, same = _runs(before, row), _runs(before, row, row.kind)
     edits = _edits(search)
-    if keep_sharded:
-        ports = trial.result.arguments()
-        least = {port.label or port.name: _num_shards(port.sharding) for port in ports}
-        edits = (edit for edit in edits if _num_shards(edit[1]) >= least.get(edit[0], 1))
-    for edit in islice(edits, most):
+    for edit in islice(keeping_shards(trial, edits) if keep_sharded else edits, most):
         after = trial.after(*edit)
         if after is None or _runs(after, row, row.kind) > same - row.count:
             continue
@@ -129,11 +125,19 @@ def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterat
             yield found
 
 
+def keeping_shards(trial: Trial, edits: Iterable[Edit]) -> Iterator[Edit]:
+    """Yield those of ``edits`` by which no argument gets fewer shards than it has, for which
+    whoever makes it would pay.
+    """
+    ports = trial.result.arguments()
+    least = {port.label or port.name: _num_shards(port.sharding) for port in ports}
+    return (edit for edit in edits if _num_shards(edit[1]) >= least.get(edit[0], 1))
+
+
 def _num_shards(sharding: TensorSharding | None) -> int:
     if sharding is None or sharding.mesh is None:
         return 1
-    mesh = sharding.mesh
-    return math.prod(axis.size_in(mesh) for dim in sharding.dims for axis in dim.axes)
+    return math.prod(map(sharding.sharded_size, range(sharding.rank)))
 
 
 def _runs(cost: Cost, row: CollectiveCost, kind: str | None = None) -> int:

@@ -161,10 +161,20 @@ def collective_tree(record: dict[str, Any]) -> str:
     edit = record["edit"]
     if edit is None:
         return "\n".join([*lines, "└─ no edit of one annotation that was tried removes it"])
+    lines.append(f"└─ {edit_text(edit)}:")
+    lines.append(f"   this {record['kind']} {edit_effect(edit)}")
+    return "\n".join(lines)
+
+
+def edit_text(edit: dict[str, Any]) -> str:
+    """Return the edit in the record of a :class:`Remedy`."""
+    return f"annotate {edit['target']} with {without_mesh(edit['sharding'])}"
+
+
+def edit_effect(edit: dict[str, Any]) -> str:
+    """Return what the edit does to its collective, to the step and to the peak."""
     changes = (format_seconds(abs(edit["seconds"])), format_bytes(abs(edit["peak_bytes"])))
     signs = ["-" if edit[key] < 0 else "+" for key in ("seconds", "peak_bytes")]
     step, peak = (sign + text for sign, text in zip(signs, changes, strict=True))
-    lines.append(f"└─ annotate {edit['target']} with {without_mesh(edit['sharding'])}:")
     becomes = "becomes one of another kind" if edit["is_replaced"] else "goes"
-    lines.append(f"   this {record['kind']} {becomes} (step {step}, peak {peak})")
-    return "\n".join(lines)
+    return f"{becomes} (step {step}, peak {peak})"

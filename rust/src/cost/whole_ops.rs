@@ -40,8 +40,7 @@ fn source_op(local: Local<'_>, op: OpId) -> Option<OpId> {
 /// The number of devices that differ in manual axes around `op`, an op of the source.
 fn manual(local: Local<'_>, op: OpId) -> u128 {
     let source = local.source;
-    let Some(result) = source.op_results(op).next() else { return 1 };
-    let around = source.manual_axes_around(result);
+    let around = source.manual_axes_around_op(op);
     if around.is_empty() {
         return 1;
     }

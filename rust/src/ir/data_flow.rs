@@ -35,10 +35,17 @@ impl Program {
     }
     /// The names of the manual axes of the manual computations around `value`, innermost computation first.
     pub fn manual_axes_around(&self, value: ValueId) -> Vec<StrId> {
-        let mut around = match self.values[value].def() {
-            ValueDef::Result(op) => self.parent_op(op),
-            ValueDef::Arg(block) => Some(self.block_parent_op(block)),
-        };
+        match self.values[value].def() {
+            ValueDef::Result(op) => self.manual_axes_around_op(op),
+            ValueDef::Arg(block) => self.manual_axes_from(Some(self.block_parent_op(block))),
+        }
+    }
+    /// Those around `op`.
+    pub fn manual_axes_around_op(&self, op: OpId) -> Vec<StrId> {
+        self.manual_axes_from(self.parent_op(op))
+    }
+    /// Those of `around` and of the ops around it.
+    fn manual_axes_from(&self, mut around: Option<OpId>) -> Vec<StrId> {
         let mut names = Vec::new();
         while let Some(op) = around {
             if let Some(Payload::ManualComputation(axes)) = self.payload(op) {

@@ -9,7 +9,7 @@ use crate::inlining::inline::Inlined;
 use crate::ir::{Program, Type};
 use crate::mlir::Origin;
 use crate::spmd::partitioned_calls::{
-    key_of, manual_around, mesh_of, partitioned_calls, DimAxes, LocalProgram, LocalPrograms,
+    key_of, mesh_of, partitioned_calls, DimAxes, LocalProgram, LocalPrograms,
 };
 use pyo3::prelude::*;
 
@@ -52,7 +52,7 @@ fn local_program(
         return Ok(None);
     };
     let shared = PyMesh::from_verified(program.meshes()[mesh].mesh.clone());
-    let manual = manual_around(program, call);
+    let manual = program.manual_axes_around_op(call);
     let manual: Vec<&str> = manual.into_iter().map(|axis| program.str(axis)).collect();
     let place = program.origin(program.text().get(program.loc(call))).map(Origin::into_text);
     let arguments = (key, operands, results, shared, manual, place);

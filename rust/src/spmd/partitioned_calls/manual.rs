@@ -3,19 +3,9 @@
 use crate::index::{BlockId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{NewOp, OpKind, Payload, Program};
 
-/// The names of the axes that are manual around `op`.
-pub fn manual_around(program: &Program, op: OpId) -> Vec<StrId> {
-    let around = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));
-    let axes = around.filter_map(|op| match program.payload(op) {
-        Some(Payload::ManualComputation(axes)) => Some(axes.clone()),
-        _ => None,
-    });
-    axes.flatten().collect()
-}
-
 /// The axes of `mesh` that are not manual around `call`.
 pub(super) fn free_axes(program: &mut Program, call: OpId, mesh: MeshId) -> Vec<StrId> {
-    let manual = manual_around(program, call);
+    let manual = program.manual_axes_around_op(call);
     let names: Vec<String> =
         program.mesh(mesh).axes.iter().map(|axis| axis.name.to_string()).collect();
     let axes: Vec<StrId> = names.iter().map(|name| program.intern(name)).collect();

@@ -15,8 +15,6 @@ mod by_rule;
 mod given;
 mod manual;
 
-pub use manual::manual_around;
-
 use super::custom_calls::ShardRules;
 use super::listed_groups;
 use crate::context::Context;

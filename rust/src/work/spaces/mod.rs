@@ -1,8 +1,8 @@
 //! Which values are in the memory of the host instead of the device, what the host computes, and what is moved between the two.
 //!
-//! A program says where its values are with `mhlo.memory_kind` on arguments and results, with `annotate_device_placement`, and with
-//! `_xla_compute_type = "host"` on what the host computes, or on calls of it ([`marks`]). As in XLA, from there on a value is on the host through
-//! whatever only passes it on, until it is placed on the device ([`flow`]):
+//! A program says where its values are with `mhlo.memory_kind` on arguments and results, with `annotate_device_placement`, and
+//! with `_xla_compute_type = "host"` on what the host computes, or on calls of it ([`marks`]). As in XLA, from there on a value is
+//! on the host through whatever only passes it on, until it is placed on the device ([`flow`]):
 //!
 //! 1. What loops carry, branches return, barriers and reshapes pass on.
 //! 2. The result of a `dynamic_update_slice` into it, or of it; and what that began with, if it is made of nothing.
@@ -10,8 +10,9 @@
 //!    Likewise, what is placed on the host to be put into something there is written to its place.
 //! 4. The result of any other op, which the host computes as well: XLA moves ops to where their operands are.
 //!
-//! Every change of the memory is a move ([`moves`]), of a placement or implied: what the host computes from the device's values, and the
-//! device from what the host was asked to compute, operands of collectives, and results that are to be elsewhere than they are.
+//! Every change of the memory is a move ([`moves`]), of a placement or implied: what the host computes from the device's values,
+//! and the device from what the host was asked to compute, operands of collectives, and results that are to be elsewhere than
+//! they are.
 //!
 //! Source: XLA's `ConvertMemoryPlacementToInternalAnnotations` and `HostOffloader`. Deviations:
 //!
@@ -128,7 +129,8 @@ impl Spaces {
     pub fn is_asked_of_host(&self, op: OpId) -> bool {
         self.asked.as_ref().is_some_and(|ops| ops.contains(op))
     }
-    /// Whether the chip does nothing for `op`: the host computes it, or it only moves data to or from the host, or within its memory.
+    /// Whether the chip does nothing for `op`: the host computes it, or it only moves data to or from the host, or within its
+    /// memory.
     #[inline]
     pub fn is_off_chip(&self, op: OpId) -> bool {
         self.off_chip.as_ref().is_some_and(|ops| ops.contains(op))

@@ -63,8 +63,7 @@ impl Lowering<'_, '_, '_> {
     fn broadcast_from(&mut self, value: ValueId, device: i64, user: OpId) {
         let held = self.held(value);
         let Some(mesh) = self.emit.devices.mesh(0) else { return };
-        let count = mesh.device_count();
-        let position = (0..count).find(|&at| mesh.device_at_position(at) == device);
+        let (count, position) = (mesh.device_count(), mesh.position_of_device(device));
         let (Some(position), true) = (position, self.has_shape(held.global)) else { return };
         if self.is_empty(held.global) || !self.placements[held.placement].is_replicated() {
             return;
