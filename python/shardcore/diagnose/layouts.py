@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from shardcore._core import AxisRef, DimSharding, TensorSharding
@@ -29,14 +29,15 @@ class Layouts:
 
     @cached_property
     def _twins(self) -> dict[_Shape, Counter[TensorSharding]]:
+        values = (value for op in self._ops for value in op.results if not value.manual_axes)
+        tensors: Iterable[Port | Value] = chain(
+            self._result.arguments(), self._result.results(), values
+        )
+        counts = Counter((each.shape, each.sharding) for each in tensors)
         found: dict[_Shape, Counter[TensorSharding]] = defaultdict(Counter)
-        values = [value for op in self._ops for value in op.results if not value.manual_axes]
-        ports = [*self._result.arguments(), *self._result.results()]
-        tensors: list[Port | Value] = [*ports, *values]
-        for each in tensors:
-            sharding = each.sharding
-            if sharding is not None and each.shape and _is_plain(sharding):
-                found[each.shape][_closed(sharding)] += 1
+        for (shape, sharding), count in counts.items():
+            if sharding is not None and shape and _is_plain(sharding):
+                found[shape][_closed(sharding)] += count
         return found
 
     def of(self, shape: _Shape, mesh_name: str | None) -> Iterator[TensorSharding]:
@@ -45,9 +46,13 @@ class Layouts:
         """
         known = [sharding for sharding, _ in self._twins[shape].most_common(_MOST_TWINS)]
         yield from known
+        yield from (each for each in self.along_an_axis(shape, mesh_name) if each not in known)
+
+    def along_an_axis(self, shape: _Shape, mesh_name: str | None) -> Iterator[TensorSharding]:
+        """Yield each axis on each dim that it divides, the largest axis and dim first."""
         for name, mesh in self._result.module.meshes.items():
             if mesh_name in (None, name):
-                yield from (each for each in _single(shape, name, mesh) if each not in known)
+                yield from _single(shape, name, mesh)
 
     def best(
         self, name: str, shape: _Shape, mesh_name: str | None, trial: Trial, most: int

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shardcore._core import values_on_host
+from shardcore._core import Port, values_on_host
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
-    from shardcore._core import Mesh, Op, Port, Result, TensorSharding, Value
+    from shardcore._core import Mesh, Op, Result, Value
     from shardcore.errors import Diagnostic
 
 WASTED_SHARE = 1 / 8
@@ -113,7 +113,7 @@ def _replicated(
     hint = f"compare what annotations of {name} lead to: shardcore sweep FILE --set"
     mesh_name = None if value.sharding is None else value.sharding.mesh_name
     unhelped = f"no annotation of {name} that was tried makes the step or the peak smaller"
-    if next(layouts.of(value.shape or (), mesh_name), None) is None:
+    if next(layouts.along_an_axis(value.shape or (), mesh_name), None) is None:
         unhelped = f"no axis of the mesh divides a dim of {name}: pad it, or choose another mesh"
     return Finding(
         warning("large-replicated", message, hint, name, at),
@@ -124,26 +124,32 @@ def _replicated(
 
 
 def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic]]:
-    seen: set[tuple[object, ...]] = set()
-    ports = [(port.label or port.name, port, None) for port in result.arguments()]
-    values = [(each.qualified_name, each, each) for op in ops for each in op.results]
-    named: list[tuple[str, Port | Value, Value | None]] = [*ports, *values]
-    for name, value, made in named:
-        padding = _padding(value)
-        if padding is None:
+    # Values of one shape and sharding waste the same share; the first is named.
+    first: dict[object, Port | Value] = {}
+    for port in result.arguments():
+        first.setdefault((port.shape, port.dtype, port.sharding), port)
+    for made in (each for op in ops for each in op.results):
+        first.setdefault((made.shape, made.dtype, made.sharding), made)
+    seen: set[object] = set()
+    for value in first.values():
+        padding, key = _padding(value), (value.shape, value.sharding)
+        if padding is None or key in seen:
             continue
+        seen.add(key)
         dim, wasted, share = padding
-        key = (value.shape, str(value.sharding))
-        if key not in seen:
-            # Values of one shape and sharding waste the same; the first is named.
-            seen.add(key)
-            message = (
-                f"{name} wastes {format_bytes(wasted)} on a device, {share:.0%} of it, as padding: "
-                f"dim {dim} of size {(value.shape or ())[dim]} does not divide"
-            )
-            hint = f"choose a size that divides, or shard another dim than dim {dim}"
-            at = None if made is None else made.location
-            yield wasted, warning("padding", message, hint, name, at)
+        name, at = _name_and_place(value)
+        message = (
+            f"{name} wastes {format_bytes(wasted)} on a device, {share:.0%} of it, as padding: "
+            f"dim {dim} of size {(value.shape or ())[dim]} does not divide"
+        )
+        hint = f"choose a size that divides, or shard another dim than dim {dim}"
+        yield wasted, warning("padding", message, hint, name, at)
+
+
+def _name_and_place(value: Port | Value) -> tuple[str, str | None]:
+    if isinstance(value, Port):
+        return value.label or value.name, None
+    return value.qualified_name, value.location
 
 
 def _padding(value: Port | Value) -> tuple[int, int, float] | None:
@@ -158,7 +164,7 @@ def _padding(value: Port | Value) -> tuple[int, int, float] | None:
         # On a single device.
         return None
     shares = [
-        1 - dim / (part * _shards(sharding, place, sharding.mesh)) if dim and part else 0.0
+        1 - dim / (part * sharding.sharded_size(place)) if dim and part else 0.0
         for place, (dim, part) in enumerate(zip(shape, local, strict=True))
     ]
     share = 1 - math.prod(1 - each for each in shares)
@@ -166,10 +172,6 @@ def _padding(value: Port | Value) -> tuple[int, int, float] | None:
     if share < WASTED_SHARE or wasted < WASTED_BYTES:
         return None
     return shares.index(max(shares)), wasted, share
-
-
-def _shards(sharding: TensorSharding, dim: int, mesh: Mesh) -> int:
-    return math.prod(axis.size_in(mesh) for axis in sharding.dims[dim].axes)
 
 
 def _unused(result: Result) -> Iterator[Diagnostic]:
