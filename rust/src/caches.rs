@@ -7,7 +7,7 @@
 //! | `visits` | the results of visits of ops | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
 //! | `rules` | which ops were found valid | the text of an op's signature | 2^15 signatures, 16 MiB of their text | [`crate::stablehlo::verified`] |
 //!
-//! Of the tables of rules, visits and verified ops there are as many as runs at a time, up to [`crate::kept::MAX_TABLES`]; the bounds are
+//! Of the tables of rules, visits and verified ops there are as many as runs at a time, up to [`crate::cache_slot::MAX_TABLES`]; the bounds are
 //! those of one table, and [`sizes`] says how large the largest is.
 //!
 //! Results do not depend on the caches, only the time to compute them does. In addition, a program has tables of
@@ -15,7 +15,7 @@
 //!
 //! [`clear`] empties all caches; a run that has taken a cache before does not restore its entries.
 //!
-//! A run takes these caches out of the process for its duration, see [`crate::kept`], and never
+//! A run takes these caches out of the process for its duration, see [`crate::cache_slot`], and never
 //! blocks on the lock of a cache: a process that is forked while another thread uses a cache may run without that
 //! cache, but does not hang.
 

@@ -15,12 +15,12 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`index`] |
-//! | 1 | [`bitset`], [`error`], [`inline_list`], [`kept`], [`shardy`], [`suggest`] |
+//! | 1 | [`bitset`], [`error`], [`inline_list`], [`cache_slot`], [`shardy`], [`suggest`] |
 //! | 2 | [`mesh`], [`diagnostics`], [`memory`], [`solver`] |
 //! | 3 | [`axis`] |
-//! | 4 | [`sharding`], [`rule`] |
+//! | 4 | [`sharding`], [`op_sharding_rule`] |
 //! | 5 | [`ir`], [`layout`], [`projection`] |
-//! | 6 | [`attribute`], [`context`], [`nodes`], [`totals`] |
+//! | 6 | [`attribute`], [`context`], [`group_nodes`], [`sharding_totals`] |
 //! | 7 | [`mlir`] |
 //! | 8 | [`stablehlo`] |
 //! | 9 | [`verify`], [`rules`], [`partition`] |
@@ -39,6 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pub mod attribute;
 pub mod axis;
 pub mod bitset;
+pub mod cache_slot;
 pub mod caches;
 pub mod compilers;
 pub mod context;
@@ -47,18 +48,18 @@ pub mod diagnostics;
 pub mod error;
 pub mod explain;
 pub mod export;
+pub mod group_nodes;
 pub mod import;
 pub mod index;
 pub mod inline_list;
 pub mod inlining;
 pub mod ir;
-pub mod kept;
 pub mod layout;
 pub mod memory;
 pub mod mesh;
 pub mod mlir;
 pub mod module;
-pub mod nodes;
+pub mod op_sharding_rule;
 pub mod op_table;
 pub mod partition;
 pub mod pipeline;
@@ -66,16 +67,15 @@ pub mod projection;
 pub mod propagation;
 #[cfg(feature = "python")]
 mod python;
-pub mod rule;
 pub mod rules;
 pub mod session;
 pub mod sharding;
+pub mod sharding_totals;
 pub mod shardy;
 pub mod solver;
 pub mod spmd;
 pub mod stablehlo;
 pub mod suggest;
-pub mod totals;
 pub mod verify;
 pub mod work;
 

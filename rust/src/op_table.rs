@@ -58,7 +58,7 @@ fn row(name: &'static str) -> OpRow {
         rule: rule(name),
         cost: ops::Family::of(name).map(|family| family.name),
         padding: padding(name),
-        partitioning: spmd::Treatment::name_of(name),
+        partitioning: spmd::LoweringKind::name_of(name),
     }
 }
 

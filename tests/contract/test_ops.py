@@ -37,7 +37,7 @@ test compares the two. A number in parentheses is a hole: its reason is listed b
 operands without padding | \
 `rust/src/export/pad_for_divisibility/shapes.rs` |
 | partitioning | how the op is lowered in the per-device program | \
-`rust/src/spmd/lower/treatment.rs` |
+`rust/src/spmd/lower/lowering_kind.rs` |
 | simulator | the file that computes it on NumPy | `python/shardcore/simulate/` |
 
 An op that is not in the table is parsed in its generic form and keeps its text; `@shardcore.rule`

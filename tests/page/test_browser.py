@@ -304,7 +304,7 @@ def test_a_text_that_is_cut_says_so(
     result.report(tmp_path / "whole.html")
     browser.open(tmp_path / "whole.html")
     assert not [text for text in texts(browser, "#source > p") if "left out" in text]
-    monkeypatch.setattr("shardcore.report.page.sources.MAX_LISTED", 3)
+    monkeypatch.setattr("shardcore.report.page.source_text.MAX_LISTED", 3)
     result.report(tmp_path / "cut.html")
     browser.open(tmp_path / "cut.html")
     [note] = texts(browser, "#source > p")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shardcore import Mesh, Module
 from shardcore.calculus.hardware import hardware
+from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import read
-from shardcore.plan.wanted import Wanted
 
 
 def blocks() -> Module:

@@ -7,10 +7,10 @@ import shardcore
 from shardcore import Mesh, Module
 from shardcore.calculus.hardware import hardware
 from shardcore.plan.fewest import patterns
+from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import read
 from shardcore.plan.settled import open_ports
-from shardcore.plan.wanted import Wanted
 
 from tests.plan.ports import unlike
 from tests.plan.programs import mlp_step

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from shardcore import Diagnostic, Module, Result
-from shardcore.diagnose import tried
+from shardcore.diagnose import hints
 from shardcore.units import parse_bytes
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
@@ -93,7 +93,7 @@ def test_dims_that_no_axis_divides() -> None:
 
 
 def test_large_programs_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tried, "MOST_OPS_TRIED", 0)
+    monkeypatch.setattr(hints, "MOST_OPS_TRIED", 0)
     [each] = of(result(UPDATED), "large-replicated")
     assert each.hint == ("compare what annotations of cache lead to: shardcore sweep FILE --set")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import shardcore
-from shardcore.worked_out import cached_property
+from shardcore.cached_property import cached_property
 
 
 @dataclass(frozen=True)

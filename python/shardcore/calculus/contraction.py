@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardcore._core import AxisRef, Mesh
+from shardcore.cached_property import cached_property
 from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.notation_parser import Parser
 from shardcore.errors import CalculusError
 from shardcore.expected import expect, expect_all
-from shardcore.worked_out import cached_property
 
 _OPERATOR = re.compile(r"(?:\*|·|•|⋅|@|\.|\\cdot)(?:_\{?[A-Za-z][A-Za-z0-9]*\}?|_LOCAL)?")
 _FORM = "a product is written A[I, J] * B[J, K] -> C[I, K]"

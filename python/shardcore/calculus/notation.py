@@ -19,12 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
+from shardcore.cached_property import cached_property
 from shardcore.calculus.axes import Axis, axis_refs, axis_text, group_size
 from shardcore.calculus.dtypes import element_bytes
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.expected import expect, expect_all
-from shardcore.worked_out import cached_property
 
 
 @dataclass(frozen=True)

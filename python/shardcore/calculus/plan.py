@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardcore._core import AxisRef
+from shardcore.cached_property import cached_property
 from shardcore.calculus.axes import group_size
 from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of
 from shardcore.calculus.contraction import Contraction, names
@@ -20,7 +21,6 @@ from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.reshard import Layout, Step
 from shardcore.calculus.topology import Topology
 from shardcore.expected import expect
-from shardcore.worked_out import cached_property
 
 Cut = Mapping[str, tuple[AxisRef, ...]]
 """The axes that shard each dim of a product while devices multiply."""

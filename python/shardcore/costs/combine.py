@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from shardcore._core import Figures
 from shardcore.bounded import shown
+from shardcore.cached_property import cached_property
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs.figures import TrafficKind
 from shardcore.costs.links import Links, Transfer
 from shardcore.units import parse_bytes
-from shardcore.worked_out import cached_property
 
 Limits: TypeAlias = "Mapping[str, int | str] | int | str"
 """Bytes, or a text such as ``30MiB``, for all kinds of collectives or by kind."""

@@ -10,10 +10,10 @@ from itertools import accumulate
 from typing import Any
 
 from shardcore.bounded import json_text, shown
+from shardcore.cached_property import cached_property
 from shardcore.costs.records import LiveValue
 from shardcore.costs.scopes import scope_of
 from shardcore.units import plural
-from shardcore.worked_out import cached_property
 
 GROUPS = ("scope", "line", "role", "value")
 """What :meth:`MemoryTimeline.by` sums over."""

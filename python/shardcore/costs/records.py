@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from shardcore.cached_property import cached_property
 from shardcore.expected import expect
-from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shardcore.cached_property import cached_property
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
 from shardcore.costs.usage import ProductFlops
-from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Figures

@@ -9,7 +9,7 @@
 :mod:`~.states`       gradients and states of optimizers that lack an axis of their parameter
 :mod:`~.findings`     warnings with what looks for an edit that helps
 :mod:`~.layouts`      annotations of a value that may be better
-:mod:`~.tried`        hints that name an edit, which was tried
+:mod:`~.hints`        hints that name an edit, which was tried
 :mod:`~.unannotated`  what to say of a program in which nothing is annotated
 :mod:`~.places`       places in the user's source
 ====================  =======================================================================
@@ -27,11 +27,11 @@ from shardcore._core import Result
 from shardcore.bounded import items, shown
 from shardcore.diagnose.annotations import annotation_findings
 from shardcore.diagnose.findings import Finding
+from shardcore.diagnose.hints import with_hints
 from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.ops import op_findings
 from shardcore.diagnose.states import state_findings
 from shardcore.diagnose.traffic import memory_findings, traffic_findings
-from shardcore.diagnose.tried import with_hints
 from shardcore.diagnose.values import value_findings
 from shardcore.errors import Diagnostic, PartitionError
 from shardcore.expected import expect

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardcore.worked_out import cached_property
+from shardcore.cached_property import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Value

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from shardcore._core import AxisRef, DimSharding, TensorSharding
-from shardcore.worked_out import cached_property
+from shardcore.cached_property import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh, Op, Port, Result, Value

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shardcore._core import Mesh, Result, Value
+from shardcore.cached_property import cached_property
 from shardcore.calculus.mistakes import choices
 from shardcore.expect.report import Failure, shortened
 from shardcore.expect.schema import Expectations, Forbidden
 from shardcore.expect.sharding_text import dims_text
 from shardcore.expect.subjects import Subject, Subjects, names_of, title
 from shardcore.units import format_bytes
-from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore.costs import CollectiveCost, Cost

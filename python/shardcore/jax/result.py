@@ -10,6 +10,7 @@ import jax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shardcore._core import AxisRef, Module, Port, Result, Value
+from shardcore.cached_property import cached_property
 from shardcore.errors import Diagnostic
 from shardcore.expected import expect
 from shardcore.jax.hlo import hlo_sharding, with_sub_axes
@@ -17,7 +18,6 @@ from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistake, mistakes
 from shardcore.jax.specs import implicit_axes, trimmed_spec, unsayable
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
-from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware

@@ -1,29 +1,29 @@
 """The best sharding of a program: from a chip and a memory limit to a few annotations.
 
-=====================  ========================================================================
-:mod:`~.answer`        :class:`Plan`, the answer
-:mod:`~.program`       the program without its annotations, but for those that are kept
-:mod:`~.meshes`        the meshes to consider
-:mod:`~.classes`       dims that are best sharded alike, by the rules of the ops
-:mod:`~.alike`         classes of repeated layers, by how they are used
-:mod:`~.roles`         arguments that get one annotation
-:mod:`~.pins`          values that are worth a constraint
-:mod:`~.routed`        values that go to experts and come back
-:mod:`~.layouts`       for each mesh axis the classes that it shards
-:mod:`~.kinds`         what kind of parallelism that is
-:mod:`~.model`         estimates what a layout costs, to rank layouts
-:mod:`~.candidates`    layouts worth an exact evaluation
-:mod:`~.layers`        programs with fewer of their repeated layers
-:mod:`~.scorers`       evaluates on the whole program, or on fewer layers
-:mod:`~.trials`        what was evaluated
-:mod:`~.search`        the first evaluations, and local search
-:mod:`~.fewest`        the fewest annotations that make propagation give the plan
-:mod:`~.settled`       annotations that XLA completes alike
-:mod:`~.products`      the products, and what their operands are made of
-:mod:`~.relaxation`    what products compute twice or send in every plan
-:mod:`~.bounds`        what no plan can do better than
-:mod:`~.planner`       all of it in order
-=====================  ========================================================================
+=======================  ========================================================================
+:mod:`~.answer`          :class:`Plan`, the answer
+:mod:`~.program`         the program without its annotations, but for those that are kept
+:mod:`~.meshes`          the meshes to consider
+:mod:`~.classes`         dims that are best sharded alike, by the rules of the ops
+:mod:`~.alike`           classes of repeated layers, by how they are used
+:mod:`~.roles`           arguments that get one annotation
+:mod:`~.pins`            values that are worth a constraint
+:mod:`~.expert_routing`  values that go to experts and come back
+:mod:`~.layouts`         for each mesh axis the classes that it shards
+:mod:`~.kinds`           what kind of parallelism that is
+:mod:`~.model`           estimates what a layout costs, to rank layouts
+:mod:`~.candidates`      layouts worth an exact evaluation
+:mod:`~.layers`          programs with fewer of their repeated layers
+:mod:`~.scorers`         evaluates on the whole program, or on fewer layers
+:mod:`~.trials`          what was evaluated
+:mod:`~.search`          the first evaluations, and local search
+:mod:`~.fewest`          the fewest annotations that make propagation give the plan
+:mod:`~.settled`         annotations that XLA completes alike
+:mod:`~.products`        the products, and what their operands are made of
+:mod:`~.relaxation`      what products compute twice or send in every plan
+:mod:`~.bounds`          what no plan can do better than
+:mod:`~.planner`         all of it in order
+=======================  ========================================================================
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def plan(
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
     from shardcore.plan.meshes import meshes
+    from shardcore.plan.objective import Wanted, links
     from shardcore.plan.planner import Planner
     from shardcore.plan.program import read
     from shardcore.plan.trials import OBJECTIVES
-    from shardcore.plan.wanted import Wanted, links
 
     if minimize not in OBJECTIVES:
         raise ValueError(f"minimize is one of {', '.join(OBJECTIVES)}, not {shown(minimize)}")

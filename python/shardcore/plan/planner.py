@@ -14,21 +14,21 @@ from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
 from shardcore.plan.candidates import Candidate, candidates
 from shardcore.plan.classes import DimClasses
+from shardcore.plan.expert_routing import routed
 from shardcore.plan.fewest import fewest, patterns, same_as
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.layouts import Dims
 from shardcore.plan.model import Model
+from shardcore.plan.objective import Wanted
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions
 from shardcore.plan.refusal import refusal
 from shardcore.plan.relaxation import seconds_of
 from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
-from shardcore.plan.routed import routed
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
 from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, dims_of
-from shardcore.plan.wanted import Wanted
 from shardcore.session import Session
 from shardcore.units import format_bytes, format_seconds
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shardcore.worked_out import cached_property
+from shardcore.cached_property import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Port

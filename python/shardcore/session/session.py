@@ -22,7 +22,7 @@ from shardcore.errors import ShardcoreError
 from shardcore.session.edits import Edited, Edits
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.pickled import pickled
-from shardcore.session.remembered import Remembered
+from shardcore.session.result_cache import Remembered
 from shardcore.session.shardings import NamedMesh, read_for
 from shardcore.session.targets import Target, Targets
 from shardcore.units import plural

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from shardcore.cached_property import cached_property
 from shardcore.simulate.dtypes import DTYPES
 from shardcore.simulate.mistakes import mistake, of_elements
-from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore import _core

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardcore.cached_property import cached_property
 from shardcore.errors import ShardcoreError
-from shardcore.worked_out import cached_property
 
 if TYPE_CHECKING:
     from shardcore._core import Result, TensorSharding

@@ -7,7 +7,7 @@ use super::parameter::is_of_syntax;
 use super::propagation_edges::parse_propagation_edges;
 use super::rule_reader::read_rule;
 use super::sharding::{read_sharding, read_shardings};
-use super::LoneScope;
+use super::StandaloneScope;
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
 use crate::shardy::Version;
@@ -67,7 +67,7 @@ pub fn syntax_error(form: Form, text: &str, base: u32, shardy: Version) -> Optio
     let mut cursor = Cursor::new(text, base);
     // The existence of meshes and axes is not checked here.
     let resolve = |_: &str| Some(Arc::default());
-    let mut scope = LoneScope::new(&resolve, &[], shardy);
+    let mut scope = StandaloneScope::new(&resolve, &[], shardy);
     let mesh = Mesh::default();
     let mut axes = AxisReader::new(&mesh);
     let read: Result<()> = match form {

@@ -14,7 +14,6 @@ mod axis;
 mod cursor;
 mod digit_groups;
 mod form;
-mod lone;
 mod mesh;
 mod named_axes;
 mod parameter;
@@ -29,6 +28,7 @@ mod sharding;
 mod sharding_rules;
 #[cfg(test)]
 mod sharding_tests;
+mod standalone_scope;
 mod too_new;
 
 pub use array::split_array;
@@ -40,7 +40,6 @@ pub use axis::{
 pub use cursor::{is_no_token, names_itself, Cursor, Wrapping};
 pub use digit_groups::{parse_digit_groups, write_digit_groups};
 pub use form::{syntax_error, Form};
-pub use lone::LoneScope;
 pub use mesh::{
     drop_default_device_ids, parse_mesh, parse_mesh_dictionary, verify_mesh, write_mesh,
     MAX_DEVICES,
@@ -61,10 +60,11 @@ pub use sharding::{
     write_sharding_per_value, ReadSharding,
 };
 pub use sharding_rules::{not_maximal, rank_problem, verify_axes, verify_sharding};
+pub use standalone_scope::StandaloneScope;
 pub use too_new::too_new;
 
 use crate::mesh::Mesh;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::sharding::TensorSharding;
 
 /// `<["x"=2, "y"=4], device_ids=[...]>`; callers put `#sdy.mesh` in front where needed.

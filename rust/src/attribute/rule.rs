@@ -5,7 +5,7 @@
 //! without a gap, `ij`. `rule_reader.rs` reads them.
 
 use crate::index::Id;
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use std::fmt::Write as _;
 
 /// How many factors have a one-letter symbol.

@@ -19,7 +19,7 @@ use super::rule::{factor_symbol, SPECIAL_LISTS};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FactorId, Id};
 use crate::ir::StaticShape;
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
 fn problem(part: Part, message: impl Into<String>) -> Problem {
     Problem::new(Code::InvalidRule, part, message)

@@ -8,7 +8,7 @@ use super::rule_check::{rule_problems, tensor_name};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::FactorId;
 use crate::memory;
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::shardy::{Change, Version};
 
 const MAPPINGS: [Parameter; 2] = [

@@ -10,7 +10,7 @@
 //! 7. A sharding over a maximal mesh has no dims and no axes.
 //! 8. There is one dim sharding for each dim of the tensor; what is not a tensor has none.
 //!
-//! A mesh that is not known ([`super::LoneScope`]) has axes of size 0; then 5 and half of 2 cannot be
+//! A mesh that is not known ([`super::StandaloneScope`]) has axes of size 0; then 5 and half of 2 cannot be
 //! checked.
 //!
 //! All are checked, also if some do not hold. Messages are those of the reference, which stops at the

@@ -5,7 +5,7 @@ use super::local::Local;
 use crate::axis::AxisRef;
 use crate::error::Span;
 use crate::index::{MeshId, OpId, ValueId};
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::Program;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;

@@ -4,7 +4,7 @@ use super::memory::Memory;
 use super::steps::RowsOfOp;
 use crate::error::Span;
 use crate::index::{Id, OpId};
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::Program;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;

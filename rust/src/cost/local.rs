@@ -1,7 +1,7 @@
 //! A per-device program beside the program that it was made from.
 
 use crate::index::{Id, MeshId, OpId, ValueId};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::{OpKind, Program};
 use crate::sharding::TensorSharding;
 use std::borrow::Cow;

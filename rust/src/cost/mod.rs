@@ -2,7 +2,7 @@
 //!
 //! Its values have local shapes. [`local`] finds what its source program says of it: names, shardings, meshes.
 //!
-//! 0. [`inline`](mod@crate::inlining::inline): inlines calls, along the call graph of [`call_graph`](mod@crate::inlining::call_graph).
+//! 0. [`inline`](mod@crate::inlining::call_inliner): inlines calls, along the call graph of [`call_graph`](mod@crate::inlining::call_graph).
 //! 1. [`tensors`](mod@crate::work::tensors): bytes of each value.
 //! 2. [`ops`](mod@crate::work::ops): flops of each op, by family; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
 //! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, [`trips`](mod@crate::work::trips) of loops, and branches.
@@ -31,9 +31,9 @@ pub mod dataflow;
 pub mod donation;
 pub mod groups;
 pub mod host;
-mod in_order;
 pub mod local;
 pub mod memory;
+mod priority_queue;
 pub mod steps;
 mod stream;
 pub mod timeline;
@@ -49,7 +49,7 @@ use crate::compilers::xla_cpu::host_peak;
 use crate::compilers::xla_cpu::passes::simplification::simplified;
 use crate::error::Span;
 use crate::index::{Id, OpId, StrId, ValueId};
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::work::cached::Works;
 use crate::work::execution::{Execution, Loop};
 use crate::work::ops::estimate::Estimates;

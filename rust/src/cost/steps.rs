@@ -5,7 +5,7 @@
 
 use crate::error::Span;
 use crate::index::{BlockId, Id, OpId};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::Program;
 use crate::work::execution::Execution;
 use rustc_hash::FxHashSet;

@@ -1,7 +1,7 @@
 //! An in-order resource of a device: the compute units, or the links of one kind. It runs one task at a time, and takes the first
 //! in program order that is ready.
 
-use super::in_order::InOrder;
+use super::priority_queue::PriorityQueue;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -33,14 +33,14 @@ pub(crate) struct Stream {
     /// Tasks by the time at which they can start.
     later: BinaryHeap<Reverse<(Seconds, u32)>>,
     /// Tasks that can start when the stream is free, counted from `first`.
-    now: InOrder,
+    now: PriorityQueue,
     first: u32,
 }
 
 impl Stream {
     /// A stream for tasks from `first` to before `end`.
     pub fn of((first, end): (u32, u32)) -> Self {
-        let now = InOrder::below((end - first) as usize);
+        let now = PriorityQueue::below((end - first) as usize);
         Self { now, first, ..Self::default() }
     }
     /// Adds a task that can start at `ready`.

@@ -3,7 +3,7 @@
 use super::collectives::{bytes_moved, CollectiveKind};
 use super::groups::KnownGroups;
 use super::local::Local;
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::Program;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;

@@ -4,7 +4,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`absence`] | why an axis is not on a dim |
-//! | [`around`] | the tensors of an op that required a collective |
+//! | [`collective_context`] | the tensors of an op that required a collective |
 //! | [`frames`] | what each visit changed |
 //! | [`names`] | the name that a value of the propagated program has in the given one |
 //! | [`tensors`] | tensors and steps in words |
@@ -13,7 +13,7 @@
 //! [`crate::propagation::explain`] finds the steps.
 
 mod absence;
-mod around;
+mod collective_context;
 mod frames;
 mod names;
 mod source;
@@ -26,7 +26,7 @@ use crate::propagation::explain::{AxisName, Code, Explanation, Neighbours, Path,
 use crate::propagation::observe::Slot;
 use crate::sharding::TensorSharding;
 pub use absence::{Missing, Reason};
-pub use around::Around;
+pub use collective_context::CollectiveContext;
 pub use frames::{Frame, Visit};
 pub use source::{Kind, Source};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Explained {
         self.tensors.sharding_text(sharding)
     }
     /// The tensors of the op of the program given that `op` of `program` is or was cloned from; `None` if there is none.
-    pub fn around(&self, program: &Program, op: OpId) -> Option<Around> {
+    pub fn around(&self, program: &Program, op: OpId) -> Option<CollectiveContext> {
         self.tensors.around(program, op)
     }
     /// What is written on `value` itself in the program given, if anything is.

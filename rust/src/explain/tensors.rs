@@ -7,7 +7,7 @@ use crate::ir::{Direction, OpKind, Program, ValueDef};
 use crate::mlir::CallSites;
 use crate::propagation::explain::{Explanation, Step as Move, Through};
 use crate::propagation::observe::Slot;
-use crate::spmd::partitioned_calls::called;
+use crate::spmd::custom_partitioning::called;
 use std::sync::Arc;
 
 /// One tensor gets an axis from another one.

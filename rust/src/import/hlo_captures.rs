@@ -7,7 +7,7 @@
 
 use super::hlo_loops::{bodies, is_constant, reached, rewrite, Form, Role};
 use crate::index::{OpId, ValueId};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::{InsertPoint, OpKind, Place, Program, ValueDef};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashSet;

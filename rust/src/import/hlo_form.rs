@@ -8,7 +8,7 @@
 //! Source: `XlaBuilder::BroadcastInDim` and `AddBroadcastSequence`; the canonicalization of MLIR.
 
 use crate::index::{OpId, ValueId};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;

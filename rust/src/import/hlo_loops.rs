@@ -11,7 +11,7 @@
 use super::hlo_form::is_splat;
 use crate::index::{BlockId, FuncId, Id, OpId, TypeId, ValueId};
 use crate::inlining::call_graph::Calls;
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::{NewOp, OpKind, Place, Program, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,7 +21,7 @@ pub(super) enum Role {
     /// It changes from trip to trip.
     Carried,
     /// It stays, and is the operand with this number.
-    Kept(usize),
+    CacheSlot(usize),
     /// It stays, and is a constant.
     Constant,
     /// It stays, and nothing reads it.
@@ -78,7 +78,7 @@ impl Loops {
             .map(|(index, (arg, value))| {
                 let is_kept = self.before_loops(program, value) == arg;
                 if is_kept {
-                    Role::Kept(index)
+                    Role::CacheSlot(index)
                 } else {
                     Role::Carried
                 }
@@ -159,7 +159,7 @@ impl Loops {
                 continue;
             }
             let same = *known.entry(value).or_insert(index);
-            form.roles[index] = Role::Kept(same);
+            form.roles[index] = Role::CacheSlot(same);
             if same == index {
                 form.order.push(index);
             }
@@ -254,7 +254,7 @@ pub(super) fn rewrite(
             let old = program.block_arg(old_block, index);
             let image = match form.roles[index] {
                 Role::Carried => places[index].map(|place| program.block_arg(block, place)),
-                Role::Kept(same) => places[same].map(|place| program.block_arg(block, place)),
+                Role::CacheSlot(same) => places[same].map(|place| program.block_arg(block, place)),
                 Role::Constant if program.has_uses(old) => {
                     Some(cloned_constant(program, originals, all[index], block))
                 }

@@ -9,7 +9,7 @@
 //! Source: the canonicalization patterns of `xla/mlir_hlo/mhlo/IR/hlo_ops.cc`.
 
 use crate::index::{OpId, ValueId};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::{int_array, OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;

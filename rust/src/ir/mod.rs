@@ -22,7 +22,6 @@
 //! A value's uses are a doubly linked list through the operand slots, most recently added first, as
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
-mod alike;
 mod annotate;
 mod attr_text;
 mod build;
@@ -40,6 +39,7 @@ mod id_slots;
 mod kinds;
 mod meshes;
 mod op;
+mod op_equivalence;
 mod op_info;
 mod op_rules;
 mod op_text;
@@ -65,7 +65,6 @@ mod value_map;
 mod walk;
 
 pub use crate::error::Span;
-pub use alike::AlikeOps;
 pub use attr_text::{int_array, int_attr, joined};
 pub use build::{InsertPoint, NewOp};
 pub use constant::ConstantValue;
@@ -77,6 +76,7 @@ pub use function::ORIGINAL_NAME;
 pub use meshes::{MeshTable, ProgramMesh};
 pub use op::{Attr, AttrRange, OpFlags, OpText, ValueDef};
 use op::{Block, Op, Operand, Region, Value};
+pub use op_equivalence::AlikeOps;
 pub use op_info::{has_one_sharding, OpInfo, OpKind, OpTraits, Syntax, OPS};
 pub use op_rules::OpRules;
 pub use payload::{Direction, Payload};

@@ -1,12 +1,12 @@
 //! The tables of a program. They are private to `ir/`: see its documentation for how to read, build and
 //! edit one.
 
-use super::alike::AlikeOps;
 use super::edge_spec::EdgeSpecs;
 use super::function::Function;
 use super::kinds::KindTable;
 use super::meshes::MeshTable;
 use super::op::{Attr, AttrRange, Block, Op, Operand, Region, Value};
+use super::op_equivalence::AlikeOps;
 use super::op_rules::OpRules;
 use super::payload::Payload;
 use super::port::Port;
@@ -20,7 +20,7 @@ use crate::error::Span;
 use crate::index::{
     BlockId, FuncId, IdVec, OpId, PayloadId, RegionId, ShardingId, StrId, UseId, ValueId,
 };
-use crate::rule::RuleTable;
+use crate::op_sharding_rule::RuleTable;
 use crate::sharding::ShardingTable;
 use crate::shardy::Version;
 use rustc_hash::FxHashMap;

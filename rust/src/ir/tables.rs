@@ -7,7 +7,7 @@ use super::{
 };
 use crate::index::{MeshId, RuleId, ShardingId, StrId, TypeId};
 use crate::mesh::Mesh;
-use crate::rule::{OpShardingRule, RuleTable};
+use crate::op_sharding_rule::{OpShardingRule, RuleTable};
 use crate::sharding::{ShardingTable, TensorSharding};
 use std::sync::Arc;
 

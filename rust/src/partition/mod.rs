@@ -8,7 +8,7 @@ pub mod canonicalize;
 pub mod channels;
 pub mod common_axes;
 pub mod conversion;
-pub mod device_counts;
+pub mod device_id;
 pub mod insert_explicit_reshards;
 mod insertion;
 pub mod optimize_collectives;

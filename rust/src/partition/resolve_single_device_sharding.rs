@@ -5,7 +5,7 @@
 //!
 //! Source: Shardy's `resolve_single_device_sharding`.
 
-use super::device_counts::DeviceCounts;
+use super::device_id::DeviceCounts;
 use crate::axis::AxisRef;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};

@@ -5,26 +5,26 @@
 //! pass is a nested pipeline, which runs on each such op. The name of a pipeline is replaced by its
 //! passes.
 //!
-//! [`table`] has every pass, [`option_specs`] every option, [`expand`] every pipeline. The engine refers to
+//! [`pass_table`] has every pass, [`option_specs`] every option, [`pipeline_table`] every pipeline. The engine refers to
 //! them as items; their names are for text alone.
 //!
 //! Source: MLIR's pass infrastructure, "Textual Pass Pipeline Specification".
 
 mod display;
-mod expand;
 mod flags;
 mod option_specs;
 mod options;
 mod parse;
+mod pass_table;
 mod per_instruction_partitioning;
+mod pipeline_table;
 mod propagate;
 mod stage;
-mod table;
 #[cfg(test)]
 mod tests;
 
 pub use options::{OptionKind, OptionSpec, Options, Specs};
-pub use table::{PassSpec, Run};
+pub use pass_table::{PassSpec, Run};
 
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
@@ -109,12 +109,12 @@ impl Pipeline {
     }
     /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline` with `options`.
     pub fn propagation(options: Completion, shardy: Version) -> Result<Self> {
-        Ok(Self::on_module(expand::Expansion { shardy }.propagation(options)?, shardy))
+        Ok(Self::on_module(pipeline_table::Expansion { shardy }.propagation(options)?, shardy))
     }
     /// The pipeline that completes the shardings of a module and inserts all reshards, none as collectives.
     pub fn with_reshards(how: Completion, shardy: Version) -> Result<Self> {
         let mut pipeline = Self::propagation(Completion { collectives: true, ..how }, shardy)?;
-        pipeline.passes.remove(table::RESHARD_TO_COLLECTIVES.name);
+        pipeline.passes.remove(pass_table::RESHARD_TO_COLLECTIVES.name);
         Ok(pipeline)
     }
     /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
@@ -125,7 +125,7 @@ impl Pipeline {
         context: &mut Context<'_>,
     ) -> Result<Explanation> {
         Self::before_propagation(how, program.shardy()).run(program, context)?;
-        let expansion = expand::Expansion { shardy: program.shardy() };
+        let expansion = pipeline_table::Expansion { shardy: program.shardy() };
         let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         propagate_explained(program, context, &options)
     }
@@ -137,25 +137,25 @@ impl Pipeline {
         context: &mut Context<'_>,
     ) -> Result<Option<Recorded>> {
         Self::before_propagation(how, program.shardy()).run(&mut program, context)?;
-        let expansion = expand::Expansion { shardy: program.shardy() };
+        let expansion = pipeline_table::Expansion { shardy: program.shardy() };
         let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         Recording::new(program, context, &options)
     }
     /// The passes before propagation of the pipeline that completes the shardings of a module.
     fn before_propagation(how: Completion, shardy: Version) -> Self {
         Self::on_module(
-            expand::Expansion { shardy }.before_propagation(how.dedup_functions_fully),
+            pipeline_table::Expansion { shardy }.before_propagation(how.dedup_functions_fully),
             shardy,
         )
     }
     /// The passes after propagation of the pipeline that completes the shardings of a module.
     pub fn after_propagation(how: Completion, shardy: Version) -> Result<Self> {
-        Ok(Self::on_module(expand::Expansion { shardy }.after_propagation(how)?, shardy))
+        Ok(Self::on_module(pipeline_table::Expansion { shardy }.after_propagation(how)?, shardy))
     }
     /// The names of all passes and pipelines of a version of Shardy, sorted.
     pub fn pass_names(shardy: Version) -> Vec<&'static str> {
-        let mut names: Vec<&str> = table::passes_of(shardy).map(|pass| pass.name).collect();
-        names.extend(expand::PIPELINES.iter().map(|pipeline| pipeline.name));
+        let mut names: Vec<&str> = pass_table::passes_of(shardy).map(|pass| pass.name).collect();
+        names.extend(pipeline_table::PIPELINES.iter().map(|pipeline| pipeline.name));
         names.sort_unstable();
         names
     }

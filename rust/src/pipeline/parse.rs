@@ -1,7 +1,7 @@
 //! Parses textual pipelines.
 
 use super::options::{closing_brace, with_hint, Options};
-use super::{expand, table, Item, Passes, Pipeline, Run, Step, ANY, FUNC, MODULE};
+use super::{pass_table, pipeline_table, Item, Passes, Pipeline, Run, Step, ANY, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::shardy::Version;
 
@@ -36,16 +36,16 @@ pub(super) fn items(
     anchor: &'static str,
     shardy: Version,
 ) -> Result<Vec<Item>> {
-    if let Some(spec) = table::passes_of(shardy).find(|pass| pass.name == name) {
+    if let Some(spec) = pass_table::passes_of(shardy).find(|pass| pass.name == name) {
         let options = Options::parse(spec.options, shardy, name, options)?;
         return Ok(vec![Item::Step(Step { spec, options })]);
     }
-    if let Some(spec) = expand::PIPELINES.iter().find(|pipeline| pipeline.name == name) {
+    if let Some(spec) = pipeline_table::PIPELINES.iter().find(|pipeline| pipeline.name == name) {
         let options = Options::parse(spec.options, shardy, name, options)?;
         if anchor == FUNC {
             return Err(problem(format!("{name} runs on modules, not on func.func"), span).into());
         }
-        return (spec.expand)(expand::Expansion { shardy }, &options);
+        return (spec.expand)(pipeline_table::Expansion { shardy }, &options);
     }
     if name.is_empty() {
         return Err(problem("expected a pass here", span).into());
@@ -53,7 +53,7 @@ pub(super) fn items(
     let unknown = problem(format!("no pass or pipeline is called {name}"), span);
     if let Some(version) = Version::ALL
         .into_iter()
-        .find(|&version| table::passes_of(version).any(|pass| pass.name == name))
+        .find(|&version| pass_table::passes_of(version).any(|pass| pass.name == name))
     {
         return Err(unknown.with_hint(shardy.hint_for(version)).into());
     }

@@ -21,17 +21,17 @@
 //! Source: Shardy's propagation document, "Sharding projection".
 
 mod axis_list;
-mod back;
 mod bucket_order;
-mod build;
+mod dims_to_factors;
 mod factors;
+mod factors_to_dims;
 mod row;
 mod table;
 mod tensors_by_factor;
 
 pub use axis_list::AxisList;
 pub use bucket_order::sort_by_bucket;
-pub(crate) use build::gcd;
+pub(crate) use dims_to_factors::gcd;
 pub use factors::{FactorSharding, Factors};
 pub use row::TensorFactorShardings;
 pub use table::{greatest_common_prefix, Projection};

@@ -1,13 +1,13 @@
 //! The factor table of one op.
 
-use super::build;
+use super::dims_to_factors;
 use super::factors::FactorSharding;
 use super::row::TensorFactorShardings;
 use super::tensors_by_factor::TensorsByFactor;
 use crate::axis::AxisRef;
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::sharding::TensorSharding;
 
 /// The factor table of one op.
@@ -60,7 +60,14 @@ impl Projection {
                 self.tensors.push(TensorFactorShardings::default());
             }
             let row = &mut self.tensors[num_tensors];
-            build::project(row, mapping, sharding, &rule.factor_sizes, mesh, closed_if_missing);
+            dims_to_factors::project(
+                row,
+                mapping,
+                sharding,
+                &rule.factor_sizes,
+                mesh,
+                closed_if_missing,
+            );
             num_tensors += 1;
         }
         self.tensors.truncate(num_tensors);
@@ -78,7 +85,7 @@ impl Projection {
         mesh: &Mesh,
     ) -> TensorFactorShardings {
         let mut row = TensorFactorShardings::default();
-        build::project(&mut row, mapping, sharding, &rule.factor_sizes, mesh, false);
+        dims_to_factors::project(&mut row, mapping, sharding, &rule.factor_sizes, mesh, false);
         std::mem::replace(&mut self.tensors[tensor], row)
     }
     /// The tensors that have `factor`, by their numbers, in order.

@@ -10,7 +10,7 @@ use super::visit::{Run, VisitSpec};
 use crate::bitset::BitSet;
 use crate::index::{FuncId, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::{Program, Tables, ValueDef};
-use crate::rule::RuleTable;
+use crate::op_sharding_rule::RuleTable;
 
 /// A program with its plan. Shardings change only here, and the clock counts the changes.
 pub struct State<'p> {

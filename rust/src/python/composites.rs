@@ -1,7 +1,7 @@
 //! Programs with the decompositions of composites in their places.
 
 use super::room::room_for_copy;
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::{OpKind, Program};
 use pyo3::prelude::*;
 use std::sync::Arc;

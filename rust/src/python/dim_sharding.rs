@@ -4,7 +4,7 @@ use super::arguments::{items, Int, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::errors::{raise, raise_unlocated};
 use super::mesh::quoted;
-use crate::attribute::{verify_sharding, write_dim, LoneScope};
+use crate::attribute::{verify_sharding, write_dim, StandaloneScope};
 use crate::axis::AxisRef;
 use crate::error::Diagnostic;
 use crate::index::MeshId;
@@ -97,7 +97,7 @@ impl PyDimSharding {
     }
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let names = LoneScope::mesh_of_names(text);
+        let names = StandaloneScope::mesh_of_names(text);
         let parsed = crate::attribute::parse_dim(text, 0, &names);
         let dim = parsed.map_err(|error| raise(py, &error, text, "<dim sharding>"))?;
         Ok(Self::from_dim(&dim, &names))

@@ -4,7 +4,7 @@ use super::arguments::Items;
 use super::factor_table::PyFactorTable;
 use super::names::Names;
 use super::rule::PyOpShardingRule;
-use super::rules::{change, function_error, registry, signature_arguments};
+use super::rule_registry::{change, function_error, registry, signature_arguments};
 use super::sharding::PyTensorSharding;
 use super::user_code;
 use super::value::PyValue;

@@ -2,14 +2,14 @@
 
 use super::errors::raise;
 use super::room::copy;
-use super::rules::registry;
+use super::rule_registry::registry;
 use super::user_code::own_function;
 use super::work::install_edges;
 use crate::attribute::print_rule;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{Edge, Program};
+use crate::op_sharding_rule::OpShardingRule;
 use crate::propagation::factor_table::{edge_factor_table, factor_table, Cell, FactorTable, Row};
-use crate::rule::OpShardingRule;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

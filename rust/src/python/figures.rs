@@ -2,14 +2,14 @@
 //! are asked for.
 
 use super::axis::PyAxisRef;
+use super::combined_collectives::{together, Combined};
 use super::cost_rows::{axis_refs, Tables};
 use super::host;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
 use super::room::room;
-use super::rules::registry;
-use super::together::{together, Together};
+use super::rule_registry::registry;
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
@@ -328,7 +328,7 @@ impl PyFigures {
     }
     /// The sets of collectives that run as one, given the most bytes of a set by kind; and for each row of collectives the
     /// place of its kind in `traffic()`, or, in a set, the number of kinds and the place among the kinds of all sets.
-    fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> (Vec<Together>, Vec<usize>) {
+    fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> (Vec<Combined>, Vec<usize>) {
         let (kinds, of_rows) = (self.traffic.keys.len(), &self.traffic.of_rows);
         py.detach(|| together(&self.program, &self.cost, &most, (kinds, of_rows)))
     }

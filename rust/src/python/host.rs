@@ -1,6 +1,6 @@
 //! The host of a device: values in its memory, and copies to and from there in schedules.
 
-use super::rules::registry;
+use super::rule_registry::registry;
 use super::value::PyValue;
 use crate::bitset::BitSet;
 use crate::context::RuleSource;
@@ -9,7 +9,7 @@ use crate::cost::host::{HostCopy, Hosted};
 use crate::cost::timeline::Transfer;
 use crate::cost::ProgramCost;
 use crate::index::{Id, ValueId};
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::Program;
 use crate::work::spaces::{Space, Spaces};
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@ use super::sharding::PyTensorSharding;
 use super::work::work;
 use crate::context::Context;
 use crate::error::{Error, Result as EngineResult};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::Program;
 use crate::propagation::observe::Slot;
 use crate::propagation::replay::{Path, Replayed, Replayer};

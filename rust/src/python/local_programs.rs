@@ -5,10 +5,10 @@ use super::module::PyModule;
 use super::sharding::PyTensorSharding;
 use super::user_code::call_own;
 use crate::index::{OpId, ValueId};
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::{Program, Type};
 use crate::mlir::Origin;
-use crate::spmd::partitioned_calls::{
+use crate::spmd::custom_partitioning::{
     key_of, mesh_of, partitioned_calls, DimAxes, LocalProgram, LocalPrograms,
 };
 use pyo3::prelude::*;

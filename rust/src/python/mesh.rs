@@ -13,8 +13,8 @@ use crate::attribute::{
 };
 use crate::axis::{push_or_merge, AxisRef};
 use crate::error::{Code, Diagnostic};
+use crate::group_nodes::group_nodes;
 use crate::mesh::{Mesh, MeshAxis};
-use crate::nodes::group_nodes;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};

@@ -2,7 +2,7 @@
 
 use super::arguments::{pairs, MAX_ITEMS};
 use super::mesh::PyMesh;
-use crate::attribute::LoneScope;
+use crate::attribute::StandaloneScope;
 use crate::mesh::Mesh;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -54,7 +54,7 @@ impl Meshes {
     }
     pub(super) fn find(&self, symbol: &str, text: &str) -> Option<Arc<Mesh>> {
         match self {
-            Self::Unknown => Some(Arc::new(LoneScope::mesh_of_names(text))),
+            Self::Unknown => Some(Arc::new(StandaloneScope::mesh_of_names(text))),
             Self::Any(mesh) => Some(mesh.clone()),
             Self::ByName(meshes) => {
                 let found = meshes.iter().find(|(name, _)| name == symbol);

@@ -7,7 +7,7 @@
 //! | [`dim_sharding`] | `DimSharding` |
 //! | [`sharding`] | `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
-//! | [`rules`] | functions behind `shardcore/rules` |
+//! | [`rule_registry`] | functions behind `shardcore/rules` |
 //! | [`composites`] | programs with the decompositions of composites in their places |
 //! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
@@ -48,6 +48,7 @@ mod attribute;
 mod axis;
 mod caches;
 mod checked_values;
+mod combined_collectives;
 mod completion;
 mod composites;
 mod cost_rows;
@@ -82,7 +83,7 @@ mod reshard_plans;
 mod result;
 mod room;
 mod rule;
-mod rules;
+mod rule_registry;
 mod run_options;
 mod session;
 mod session_runs;
@@ -94,7 +95,6 @@ mod shardy;
 mod source;
 mod strategies;
 mod text;
-mod together;
 mod totals;
 mod user_code;
 mod value;
@@ -150,7 +150,7 @@ mod _core {
     #[pymodule_export]
     use super::rule::PyOpShardingRule;
     #[pymodule_export]
-    use super::rules::{registered_rules, registry_version, set_rule};
+    use super::rule_registry::{registered_rules, registry_version, set_rule};
     #[pymodule_export]
     use super::session::PySessionProgram;
     #[pymodule_export]

@@ -3,10 +3,10 @@
 use super::arguments::Int;
 use crate::cost::local::Local;
 use crate::index::{Id, OpId};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::Program;
 use crate::spmd::outcome::Outcome;
-use crate::spmd::steps::Steps;
+use crate::spmd::reshard_steps::Steps;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
@@ -30,7 +30,7 @@ type MakeAgain = dyn Fn(Python<'_>) -> PyResult<Arc<Program>> + Send + Sync;
 /// The program of all devices.
 pub(super) enum SourceProgram {
     /// It is kept.
-    Kept(Arc<Program>),
+    CacheSlot(Arc<Program>),
     /// It became the per-device program, and this makes it again.
     Again(Box<MakeAgain>),
 }
@@ -39,7 +39,7 @@ impl Origin {
     /// The program of all devices.
     pub fn source(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
         match &self.source {
-            SourceProgram::Kept(program) => Ok(Arc::clone(program)),
+            SourceProgram::CacheSlot(program) => Ok(Arc::clone(program)),
             SourceProgram::Again(make) => make(py),
         }
     }

@@ -1,6 +1,6 @@
 //! `shardcore._core.Originals`: the ops and values that those of a program with inlined calls are clones of.
 
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use pyo3::prelude::*;
 use std::sync::Arc;
 

@@ -10,17 +10,18 @@ use super::originals::PyOriginals;
 use super::reshard_plans::PyReshardPlans;
 use super::room::copy;
 use super::rule::PyOpShardingRule;
-use super::rules::registry;
+use super::rule_registry::registry;
 use super::work::{limits, work};
+use crate::cache_slot::Taken;
 use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
-use crate::inlining::inline::Inlined;
+use crate::inlining::call_inliner::Inlined;
 use crate::ir::{OpKind, Program};
-use crate::kept::Taken;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{
-    improve, partition, Given, KnownPlans, Options, Partitioned, Policy, Results, Unknown,
+    collective_optimizer, partition, Given, Options, Partitioned, PlanCache, Policy, Results,
+    UnknownOps,
 };
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ fn shard_rule(
 
 /// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and its origin.
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
-/// Under the policy `least`, or as `improves` says, the passes of [`improve`] run on the local module, and reshards send the
+/// Under the policy `least`, or as `improves` says, the passes of [`collective_optimizer`] run on the local module, and reshards send the
 /// fewest bytes, whatever the policy. With `keep_results` results stay as they are
 /// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too; with
 /// `looks_ahead` besides, they go to their shardings, or to where elementwise ops behind them are resharded to. With
@@ -73,7 +74,7 @@ pub(super) fn partition_program(
     let (mut program, source, originals) = if keep_results {
         let inlined = Inlined::with_limit(&source, source.num_op_ids());
         let (program, originals) = inlined.into_parts();
-        (program, SourceProgram::Kept(source), Some(Arc::new(originals)))
+        (program, SourceProgram::CacheSlot(source), Some(Arc::new(originals)))
     } else {
         let (program, source) = given_or_copied(py, module.get(), source, takes_source)?;
         (program, source, originals)
@@ -102,17 +103,17 @@ pub(super) fn partition_program(
         "shardy" => Policy::Shardy,
         _ => Policy::FewestBytes,
     };
-    let unknown = if replicates_unknown { Unknown::Replicate } else { Unknown::Refuse };
+    let unknown = if replicates_unknown { UnknownOps::Replicate } else { UnknownOps::Refuse };
     let improve = improves.unwrap_or(policy == "least");
     let has_free_reshards = improve && policy_of_ops == Policy::Xla;
     let options = Options { policy: policy_of_ops, results, unknown, has_free_reshards };
     let plans = plans.as_ref();
-    let mut known = plans.map_or_else(|| Taken::apart(KnownPlans::default()), |plans| plans.take());
+    let mut known = plans.map_or_else(|| Taken::apart(PlanCache::default()), |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
         let partitioned = partition(&mut program, context, given, options, &mut known)?;
         if improve {
             // Of the plans that are compared one is kept: its ops get signatures when these are needed.
-            improve::run(&mut program, context)?;
+            collective_optimizer::run(&mut program, context)?;
         } else {
             context.rules.sign(&mut program);
         }
@@ -142,7 +143,7 @@ fn given_or_copied(
     is_taken: bool,
 ) -> PyResult<(Program, SourceProgram)> {
     if !is_taken {
-        return Ok((copy(py, &program)?, SourceProgram::Kept(program)));
+        return Ok((copy(py, &program)?, SourceProgram::CacheSlot(program)));
     }
     drop(program);
     match module.held.give() {

@@ -3,7 +3,7 @@
 use super::arguments::{Items, Limit};
 use super::errors::raise;
 use super::module::PyModule;
-use super::rules::registry;
+use super::rule_registry::registry;
 use super::shardy::version;
 use super::work::{limits, run};
 use crate::ir::Program;

@@ -20,11 +20,11 @@ pub struct PyPort {
     argument: Option<ValueId>,
     ty: TypeId,
     attrs: AttrRange,
-    held: Held,
+    held: LocalValue,
 }
 
 /// What has the sharding of a port.
-enum Held {
+enum LocalValue {
     /// The program.
     Program(ShardingId),
     /// The outcome of a replay, of this slot.
@@ -34,24 +34,25 @@ enum Held {
 impl PyPort {
     /// The arguments of the entry function of `program`.
     pub(super) fn arguments(program: &Arc<Program>) -> Vec<Self> {
-        Self::arguments_of(program, |value| Held::Program(program.sharding(value)))
+        Self::arguments_of(program, |value| LocalValue::Program(program.sharding(value)))
     }
     /// The results of the entry function of `program`.
     pub(super) fn results(program: &Arc<Program>) -> Vec<Self> {
-        Self::results_of(program, |_, _, port| Held::Program(port.sharding))
+        Self::results_of(program, |_, _, port| LocalValue::Program(port.sharding))
     }
     /// The arguments of the completed program that `outcome` leads to, which is readable.
     pub(super) fn completed_arguments(outcome: &Arc<Outcome>) -> Vec<Self> {
-        let held = |value| Held::Outcome(outcome.clone(), Slot::Value(value));
+        let held = |value| LocalValue::Outcome(outcome.clone(), Slot::Value(value));
         Self::arguments_of(outcome.prepared.imported(), held)
     }
     /// The results of the completed program that `outcome` leads to, which is readable.
     pub(super) fn completed_results(outcome: &Arc<Outcome>) -> Vec<Self> {
-        let held =
-            |func, index, _: &Port| Held::Outcome(outcome.clone(), Slot::FuncResult(func, index));
+        let held = |func, index, _: &Port| {
+            LocalValue::Outcome(outcome.clone(), Slot::FuncResult(func, index))
+        };
         Self::results_of(outcome.prepared.imported(), held)
     }
-    fn arguments_of(program: &Arc<Program>, held: impl Fn(ValueId) -> Held) -> Vec<Self> {
+    fn arguments_of(program: &Arc<Program>, held: impl Fn(ValueId) -> LocalValue) -> Vec<Self> {
         let Some(entry) = program.entry_function() else { return Vec::new() };
         let Some(body) = program.func_body(entry).get() else { return Vec::new() };
         let arguments = program.block_args(body).enumerate();
@@ -67,7 +68,7 @@ impl PyPort {
     }
     fn results_of(
         program: &Arc<Program>,
-        held: impl Fn(FuncId, usize, &Port) -> Held,
+        held: impl Fn(FuncId, usize, &Port) -> LocalValue,
     ) -> Vec<Self> {
         let Some(entry) = program.entry_function() else { return Vec::new() };
         let results = program.func_results(entry).iter().enumerate();
@@ -91,8 +92,8 @@ impl PyPort {
     }
     fn held_sharding(&self) -> Option<Cow<'_, TensorSharding>> {
         match &self.held {
-            Held::Program(id) => self.program.shardings().get(*id).map(Cow::Borrowed),
-            Held::Outcome(outcome, slot) => {
+            LocalValue::Program(id) => self.program.shardings().get(*id).map(Cow::Borrowed),
+            LocalValue::Outcome(outcome, slot) => {
                 outcome.prepared.completed_port(&outcome.replayed, *slot).map(Cow::Owned)
             }
         }

@@ -11,7 +11,7 @@ use super::totals::totals_dict;
 use super::user_code::own_function;
 use super::why::PyExplainer;
 use crate::ir::OpKind;
-use crate::spmd::sound::first_unsound;
+use crate::spmd::sharding_checks::first_unsound;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -265,7 +265,7 @@ impl PyPropagationResult {
     /// Warnings about annotated axes that the result does not have.
     #[getter]
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        own_function(slf.py(), "shardcore.trimmed", "warnings", (slf,), None)
+        own_function(slf.py(), "shardcore.trimmed_axes", "warnings", (slf,), None)
     }
     /// The arguments and the results of the entry function as they were annotated.
     fn _annotated(&self, py: Python<'_>) -> PyResult<(Vec<PyPort>, Vec<PyPort>)> {

@@ -7,7 +7,7 @@ use crate::attribute::{
 };
 use crate::error::{Code, Diagnostic, Error};
 use crate::index::{FactorId, Id};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::rules::notation::Notation;
 use crate::rules::notation_text::notation;
 use crate::rules::{self, SignatureView};

@@ -2,7 +2,7 @@
 
 use super::arguments::Limit;
 use super::errors::shown;
-use super::rules::registry;
+use super::rule_registry::registry;
 use super::work::limits;
 use crate::context::Limits;
 use crate::pipeline::Completion;

@@ -7,11 +7,11 @@ use super::checked_values::CheckedValues;
 use super::edited::Edited;
 use super::errors::raise;
 use super::kept_run::{Annotations, Edits, KeptRun, Outcome, Replay};
-use super::rules::RulesThen;
+use super::rule_registry::RulesThen;
 use super::run_options::RunOptions;
 use super::sharding::PyTensorSharding;
 use super::work::{install_edges, work};
-use crate::inlining::inline::Originals;
+use crate::inlining::call_inliner::Originals;
 use crate::ir::Program;
 use crate::propagation::replay::{Path, Replayed};
 use crate::session::{Preparation, Prepared, Target};
@@ -33,7 +33,7 @@ pub(super) struct SessionRuns {
 /// The runs of one form of the program, of which some are kept.
 #[derive(Default)]
 pub(super) struct Runs {
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheSlot>,
     last: Mutex<Option<Arc<Last>>>,
 }
 
@@ -45,14 +45,14 @@ struct Last {
 }
 
 #[derive(Clone)]
-enum Kept {
+enum CacheSlot {
     /// The runs, the one that was used last at the end.
     Runs(Vec<Arc<KeptRun>>),
     /// The program has something that replays do not cover.
     NotCovered,
 }
 
-impl Default for Kept {
+impl Default for CacheSlot {
     fn default() -> Self {
         Self::Runs(Vec::new())
     }
@@ -96,17 +96,17 @@ impl<'a> Annotated<'a> {
 }
 
 impl Runs {
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> CacheSlot {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    fn keep(&self, next: Kept) {
+    fn keep(&self, next: CacheSlot) {
         let old =
             std::mem::replace(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner), next);
         drop(old);
     }
     /// Keeps `run` as the one that was used last.
     fn use_run(&self, run: Arc<KeptRun>) {
-        let Kept::Runs(mut runs) = self.kept() else { return };
+        let CacheSlot::Runs(mut runs) = self.kept() else { return };
         if runs.last().is_some_and(|last| Arc::ptr_eq(last, &run)) {
             return;
         }
@@ -121,7 +121,7 @@ impl Runs {
         let most = (MOST_KEPT.1 / size).clamp(1, MOST_KEPT.0);
         runs.push(run);
         runs.drain(..runs.len().saturating_sub(most));
-        self.keep(Kept::Runs(runs));
+        self.keep(CacheSlot::Runs(runs));
     }
     /// Keeps `run`, from `annotated`, as the one that was used last; what it led to.
     fn used(&self, run: KeptRun, annotated: &Annotated<'_>) -> Outcome {
@@ -161,7 +161,7 @@ impl Runs {
 
     /// Whether a run with `options` and `rules` is kept, from which others may be replayed.
     pub fn has(&self, options: &RunOptions, rules: &RulesThen) -> bool {
-        let Kept::Runs(runs) = self.kept() else { return false };
+        let CacheSlot::Runs(runs) = self.kept() else { return false };
         runs.iter().any(|run| run.is_for(options, rules.version))
     }
     /// What `annotated` leads to; `None` if a run of its own has to say that.
@@ -173,8 +173,8 @@ impl Runs {
     ) -> PyResult<Option<Outcome>> {
         let version = annotated.rules.version;
         match self.kept() {
-            Kept::NotCovered => return Ok(None),
-            Kept::Runs(mut runs) => {
+            CacheSlot::NotCovered => return Ok(None),
+            CacheSlot::Runs(mut runs) => {
                 runs.retain(|run| run.is_for(options, version));
                 if let Some((nearest, count)) = nearest(runs, annotated) {
                     let nearer = self.nearer(py, annotated, (options, version), count)?;
@@ -219,7 +219,7 @@ impl Runs {
             Preparation::Ready(prepared) => *prepared,
             Preparation::HasPriorities => return Ok(None),
             Preparation::NotCovered => {
-                self.keep(Kept::NotCovered);
+                self.keep(CacheSlot::NotCovered);
                 return Ok(None);
             }
         };
@@ -238,7 +238,7 @@ impl Runs {
         outcome: &Outcome,
         ports: &[Option<TensorSharding>],
     ) -> PyResult<Option<Outcome>> {
-        let Kept::Runs(runs) = self.kept() else { return Ok(None) };
+        let CacheSlot::Runs(runs) = self.kept() else { return Ok(None) };
         let mut runs = runs.into_iter();
         let Some(kept) = runs.find(|run| Arc::ptr_eq(&run.prepared, &outcome.prepared)) else {
             return Ok(None);

@@ -11,7 +11,7 @@ use super::room::{room_for_mesh, room_for_objects};
 use super::sharding_parts::{reduction_called, Parts};
 use super::sharding_repr::{constructor_call, slices};
 use super::user_code::call_own;
-use crate::attribute::{parse_sharding, write_sharding_of, LoneScope};
+use crate::attribute::{parse_sharding, write_sharding_of, StandaloneScope};
 use crate::error::{Code, Diagnostic};
 use crate::index::{MeshId, ShardingId};
 use crate::ir::Program;
@@ -124,7 +124,7 @@ impl PyTensorSharding {
         let meshes = Meshes::new(mesh)?;
         let symbols = meshes.symbols();
         let resolve = |symbol: &str| meshes.find(symbol, text);
-        let mut scope = LoneScope::new(&resolve, &symbols, Version::NEWEST);
+        let mut scope = StandaloneScope::new(&resolve, &symbols, Version::NEWEST);
         let parsed = parse_sharding(text, 0, &mut scope);
         let sharding = parsed.map_err(|error| raise(py, &error, text, "<sharding>"))?;
         let (mesh, symbol) = scope.into_mesh();

@@ -1,7 +1,7 @@
 //! Totals of a program as plain data.
 
 use crate::ir::Program;
-use crate::totals::{ProgramTotals, Totals};
+use crate::sharding_totals::{ProgramTotals, Totals};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

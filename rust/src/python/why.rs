@@ -8,7 +8,7 @@ use super::origin::PyOrigin;
 use super::sharding::PyTensorSharding;
 use super::value::PyValue;
 use crate::attribute::write_free_axis;
-use crate::explain::{Around, AxisSource, Explained, Missing, Source, Step, Visit};
+use crate::explain::{AxisSource, CollectiveContext, Explained, Missing, Source, Step, Visit};
 use crate::index::{Id, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, Program, ValueDef};
 use crate::mlir::Denoted;
@@ -131,7 +131,7 @@ impl PyExplainer {
             let left = values.into_iter().filter(|&value| self.is_left(value));
             left.map(|value| (value.index(), explained.name(value))).collect()
         };
-        let Around { operands, results, returns, arguments } = around;
+        let CollectiveContext { operands, results, returns, arguments } = around;
         Ok(Some((named(operands), named(results), returns, arguments)))
     }
     /// The greedy runs with what each visit changed: user priority, op-priority step, strategy, and for each visit the op,

@@ -6,7 +6,7 @@ use crate::import::hlo_loops::Loops;
 use crate::import::{
     hlo_captures, hlo_dead, hlo_form, hlo_order, hlo_simplified, hlo_single_device,
 };
-use crate::inlining::inline::{Inlined, Originals};
+use crate::inlining::call_inliner::{Inlined, Originals};
 use crate::ir::Program;
 use crate::rules::Registry;
 use crate::sharding::TensorSharding;

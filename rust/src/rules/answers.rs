@@ -7,7 +7,7 @@
 //! Waiting for the lock has a time limit: if a thread held it when the process was forked, it is never released
 //! in the child, which then calls functions as if the cache were empty.
 
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

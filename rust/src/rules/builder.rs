@@ -5,7 +5,7 @@
 
 use super::view::SignatureView;
 use crate::index::{FactorId, Id};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
 /// The kind of a factor: what is needed to compute the op on shards of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

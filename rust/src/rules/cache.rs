@@ -3,11 +3,11 @@
 //! A look-up takes a fraction of the time of making the rule, which matters for programs that are propagated
 //! repeatedly.
 //!
-//! See [`crate::kept`] for how runs share the cache, also across threads and forks.
+//! See [`crate::cache_slot`] for how runs share the cache, also across threads and forks.
 
+use crate::cache_slot::{CacheSlot, Taken};
 use crate::ir::SignatureCache;
-use crate::kept::{Kept, Taken};
-use crate::rule::SharedRule;
+use crate::op_sharding_rule::SharedRule;
 use crate::shardy::Version;
 
 /// The rules of a signature: if the op does not meet the condition of its family on the ops around it, and if it
@@ -35,7 +35,7 @@ impl Table {
 /// Number of [`Table`]s.
 pub const NUM_TABLES: usize = 4 * Version::COUNT;
 
-static KEPT: [Kept<RuleCache>; NUM_TABLES] = [const { Kept::new() }; NUM_TABLES];
+static KEPT: [CacheSlot<RuleCache>; NUM_TABLES] = [const { CacheSlot::new() }; NUM_TABLES];
 
 /// Takes the cache of `table` for a run.
 pub fn take(table: Table) -> Taken<RuleCache> {
@@ -50,7 +50,7 @@ pub fn leave(table: Table, mut cache: Taken<RuleCache>) {
 
 /// Empties the caches. Runs in progress keep theirs until they end.
 pub fn clear() {
-    KEPT.iter().for_each(Kept::clear);
+    KEPT.iter().for_each(CacheSlot::clear);
 }
 
 /// Number of signatures in the caches, but for those that a run has taken.

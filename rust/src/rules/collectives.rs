@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 /// A rule with pass-through factors for all dims but `changed`, which have separate factors on operand and
 /// result that need replication.

@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::dims::DotDims;
 
 /// `dot_general`: factors for batching dims, free dims of the left and of the right operand, contracting

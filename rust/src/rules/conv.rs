@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::shardy::Change;
 use crate::stablehlo::dims::ConvDims;
 

@@ -4,7 +4,7 @@ use super::builder::{FactorKind, RuleBuilder};
 use super::linalg::{eigh, householder_product, qr};
 use super::pointwise::pointwise;
 use super::view::SignatureView;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 /// `custom_call`: the rule of its target, `None` if the target has none.
 pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {

@@ -6,7 +6,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
 /// The dims of input, indices and slices that a factor is in.

@@ -5,7 +5,7 @@ use super::notation::{error, Dim, Notation, Parsed, FORMS};
 use super::view::SignatureView;
 use crate::error::Result;
 use crate::index::{FactorId, Id};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
 impl Notation {
     /// Makes the rule for an op of these shapes.

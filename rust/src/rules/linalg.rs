@@ -3,7 +3,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 const PASS: FactorKind = FactorKind::PassThrough;
 const REPLICATE: FactorKind = FactorKind::NeedReplication;

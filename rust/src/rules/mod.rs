@@ -7,7 +7,7 @@
 //!
 //! Source: Shardy's op sharding rule registry.
 //!
-//! [`OpShardingRule`]: crate::rule::OpShardingRule
+//! [`OpShardingRule`]: crate::op_sharding_rule::OpShardingRule
 //! [`RuleBuilder`]: builder::RuleBuilder
 //! [`SignatureView`]: view::SignatureView
 //! [`Registry`]: registry::Registry

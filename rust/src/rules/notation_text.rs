@@ -2,7 +2,7 @@
 
 use crate::attribute::factor_symbol;
 use crate::index::{FactorId, Id};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use std::fmt::Write as _;
 
 /// `rule` in short notation, `"i k, k j -> i j"`: without sizes, which the shapes of an op give.

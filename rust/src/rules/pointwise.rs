@@ -3,7 +3,7 @@
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
 use crate::index::{FactorId, Id};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
 /// Elementwise ops: one factor for each dim of the first result. A tensor of lower rank has the leading
 /// ones.

@@ -14,7 +14,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::dims::{DotDims, RaggedDotDims};
 
 /// The kind of the ragged dim in the product.

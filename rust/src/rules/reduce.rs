@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::windows::{WindowDim, WindowLists, REDUCTION, SELECTION};
 
 /// `reduce` of inputs with initial values, which are scalars.

@@ -16,7 +16,7 @@ use crate::context::RuleSource;
 use crate::error::Result;
 use crate::index::{OpId, RuleId, SignatureId};
 use crate::ir::{is_portable, Program, MAX_ENTRIES};
-use crate::rule::{RuleTable, SharedRule};
+use crate::op_sharding_rule::{RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::gcd;
-use crate::rule::OpShardingRule;
 use crate::shardy::Change;
 
 /// One side of the reshape.

@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::shardy::Change;
 
 /// `pad`: as [`resize`]; since [`Change::MovedPads`] all dims that are padded are permutation factors.

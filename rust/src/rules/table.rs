@@ -13,7 +13,7 @@ use super::{
 };
 use crate::index::OpId;
 use crate::ir::Program;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 

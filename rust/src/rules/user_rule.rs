@@ -5,7 +5,7 @@ use super::notation::Notation;
 use super::view::SignatureView;
 use crate::attribute::{verify_rule, verify_rule_shapes};
 use crate::error::{Error, Result};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

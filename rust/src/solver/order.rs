@@ -27,7 +27,7 @@ pub(super) struct Orders {
 enum State {
     Waits,
     Eliminated,
-    Kept,
+    CacheSlot,
 }
 
 impl Orders {
@@ -57,7 +57,7 @@ impl Orders {
             }
             if size > largest && !self.neighbours[place as usize].is_empty() {
                 let kept = self.busiest(graph, free, random);
-                self.take_out(graph, free, kept, State::Kept);
+                self.take_out(graph, free, kept, State::CacheSlot);
                 self.heap.push(Reverse((self.size[place as usize], place)));
                 continue;
             }

@@ -177,7 +177,7 @@ impl Collectives {
         (order, digits): (u32, &[Digit]),
     ) -> ValueId {
         if !reducer.is_of_collectives(emit.element(emit.type_of(input))) {
-            return self.all_reduce_apart(emit, input, reducer, (order, digits));
+            return self.decomposed_all_reduce(emit, input, reducer, (order, digits));
         }
         let own = vec![("use_global_device_ids", String::new())];
         let attrs = self.attrs(emit, (order, digits), own);
@@ -196,7 +196,7 @@ impl Collectives {
         (order, digits): (u32, &[Digit]),
     ) -> ValueId {
         if !reducer.is_of_collectives(emit.element(emit.type_of(input))) {
-            return self.reduce_scatter_apart(emit, input, (dim, reducer), (order, digits));
+            return self.decomposed_reduce_scatter(emit, input, (dim, reducer), (order, digits));
         }
         let mut shape = emit.shape(input);
         shape[dim] /= total_size(digits);

@@ -3,7 +3,7 @@
 //! Others are refused, since a target may compute anything.
 
 use crate::index::{FactorId, Id, SignatureId};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use rustc_hash::FxHashMap;
 
 /// A user's partition rule of a custom call: along pass-through factors shards are computed independently, along
@@ -25,7 +25,7 @@ pub type ShardRules = FxHashMap<SignatureId, ShardRule>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ShardMethod {
     /// By its sharding rule: along pass-through factors.
-    ByRule,
+    OpWithRule,
     /// Along the batch dims: all but the last `inner` dims of operand `operand`, with which all tensors begin.
     Batched { operand: usize, inner: usize },
 }
@@ -46,7 +46,7 @@ pub(super) fn method_of(target: &str) -> Option<ShardMethod> {
         | "X64Combine"
         | "X64SplitHigh"
         | "X64SplitLow"
-        | "xla.megascale.provide_metadata" => Some(ShardMethod::ByRule),
+        | "xla.megascale.provide_metadata" => Some(ShardMethod::OpWithRule),
         "Cholesky"
         | "CompactWyHelper"
         | "Eigh"

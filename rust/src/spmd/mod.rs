@@ -3,50 +3,50 @@
 //! 1. [`placement`]: the shard of a tensor that each device holds, by [`digits`] of its position.
 //! 2. [`reshard`]: sequences of collectives from one placement to another with the fewest bytes sent.
 //! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
-//! 4. [`ways`]: the ways in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
-//! 5. [`partitioned_calls`]: calls that say themselves what one device computes; `legalize`: ops of which no way is known, in
+//! 4. [`strategy`]: the strategies in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
+//! 5. [`custom_partitioning`]: calls that say themselves what one device computes; `legalize`: ops of which no strategy is known, in
 //!    other words.
-//! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops, [`repeat`]
+//! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shape_ops`] and [`collectives`] build the local ops, [`op_copies`]
 //!    copies them.
 //!
 //! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
 
+mod collective_decomposer;
+pub mod collective_optimizer;
 pub mod collectives;
+pub mod convert_global_to_local;
 pub mod custom_calls;
+pub mod custom_partitioning;
 pub mod devices;
 pub mod digits;
 pub mod emit;
-pub mod improve;
 mod legalize;
-mod listed_groups;
 mod lower;
 mod module_shardings;
 pub mod movement;
-pub mod one_by_one;
+pub mod op_copies;
 pub mod outcome;
-pub mod partitioned_calls;
 pub mod placement;
 pub mod policy;
-mod reduced_apart;
 pub mod reducer;
-pub mod repeat;
+mod replica_group_lists;
 pub mod reshard;
+pub mod reshard_steps;
 mod results;
-pub mod shaping;
-pub mod sound;
-pub mod steps;
-mod unknown;
-pub mod ways;
+pub mod shape_ops;
+pub mod sharding_checks;
+pub mod strategy;
+mod unknown_ops;
 pub mod xla;
 
+pub use convert_global_to_local::GlobalToLocalOptions;
 pub use devices::Purpose;
-pub use lower::Treatment;
-pub use one_by_one::OneByOne;
+pub use lower::LoweringKind;
 pub use placement::Placement;
 pub use policy::Policy;
-pub use reshard::KnownPlans;
+pub use reshard::PlanCache;
 pub use results::Results;
-pub use unknown::Unknown;
+pub use unknown_ops::UnknownOps;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -54,9 +54,9 @@ use crate::ir::Program;
 use crate::memory;
 use crate::shardy::Change;
 use custom_calls::ShardRules;
+use custom_partitioning::LocalPrograms;
 use outcome::Outcome;
-use partitioned_calls::LocalPrograms;
-use steps::Steps;
+use reshard_steps::Steps;
 
 /// The result of partitioning.
 #[derive(Debug, Default)]
@@ -75,12 +75,12 @@ const BYTES_PER_OP: usize = 1 << 11;
 /// How a program is partitioned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// What chooses among the ways to compute an op.
+    /// What chooses among the strategies to compute an op.
     pub policy: Policy,
     /// The placement of results after the op that computes them.
     pub results: Results,
     /// What is done with ops whose computation on shards is not known.
-    pub unknown: Unknown,
+    pub unknown: UnknownOps,
     /// Whether reshards send the fewest bytes also where the policy has reshards of its own.
     pub has_free_reshards: bool,
 }
@@ -94,8 +94,8 @@ pub struct Given {
     pub local_programs: LocalPrograms,
 }
 
-/// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a way, and
-/// results are placed as the options say; where reshards are explicit already, the way with the fewest bytes needs no
+/// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a strategy, and
+/// results are placed as the options say; where reshards are explicit already, the strategy with the fewest bytes needs no
 /// further reshards. Custom calls are computed as `given`, or by the built-in rules of known targets. New ops have no
 /// signatures yet.
 pub fn partition(
@@ -103,20 +103,20 @@ pub fn partition(
     context: &mut Context<'_>,
     given: Given,
     Options { policy, results, unknown, has_free_reshards }: Options,
-    known: &mut KnownPlans,
+    known: &mut PlanCache,
 ) -> Result<Partitioned> {
     memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
-    sound::check(program)?;
-    if unknown == Unknown::Refuse {
-        sound::check_scales(program)?;
+    sharding_checks::check(program)?;
+    if unknown == UnknownOps::Refuse {
+        sharding_checks::check_scales(program)?;
     }
     let Given { shard_rules, local_programs } = given;
-    let put = partitioned_calls::put(program, context, &local_programs, &shard_rules)?;
+    let put = custom_partitioning::put(program, context, &local_programs, &shard_rules)?;
     let legalized = legalize::run(program, context, policy)?.after(put);
-    let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one: None };
+    let how = lower::How { policy, results, unknown, has_free_reshards, global_to_local: None };
     let mut partitioned = lower::lower(program, context, shard_rules, how, known)?;
-    if unknown == Unknown::Refuse {
-        listed_groups::list(program);
+    if unknown == UnknownOps::Refuse {
+        replica_group_lists::list(program);
     }
     legalized.name_replaced(&mut partitioned.outcomes);
     Ok(partitioned)
@@ -127,16 +127,16 @@ pub fn partition(
 pub fn convert_global_to_local(
     program: &mut Program,
     context: &mut Context<'_>,
-    options: OneByOne,
+    options: GlobalToLocalOptions,
 ) -> Result<()> {
     let Options { policy, results, unknown, has_free_reshards } = Options::default();
     options.device_counts.id_op()?;
-    sound::check_lengths(program)?;
+    sharding_checks::check_lengths(program)?;
     if program.shardy().has(Change::ModuleShardings) {
         module_shardings::write(program);
     }
-    let one_by_one = Some(options);
-    let how = lower::How { policy, results, unknown, has_free_reshards, one_by_one };
-    let known = &mut KnownPlans::default();
+    let global_to_local = Some(options);
+    let how = lower::How { policy, results, unknown, has_free_reshards, global_to_local };
+    let known = &mut PlanCache::default();
     lower::lower(program, context, ShardRules::default(), how, known).map(|_| ())
 }

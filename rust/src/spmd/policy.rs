@@ -1,14 +1,14 @@
-//! Policies: who decides between the ways to compute an op.
+//! Policies: who decides between the strategies to compute an op.
 
-/// How one of the ways to compute an op is chosen.
+/// How one of the strategies to compute an op is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
-    /// The way for which a device sends the fewest bytes; of equal ones that which computes least.
+    /// The strategy for which a device sends the fewest bytes; of equal ones that which computes least.
     #[default]
     FewestBytes,
     /// [`Policy::FewestBytes`] for a program whose reshards are explicit: each is lowered where it is, also if an equal one
     /// came before it.
     Shardy,
-    /// The way that XLA's SPMD partitioner takes.
+    /// The strategy that XLA's SPMD partitioner takes.
     Xla,
 }

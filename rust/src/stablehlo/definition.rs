@@ -1,8 +1,8 @@
 //! Definitions of ops: their operands, results, attributes, regions and traits, and the inference of result
 //! types.
 
+use super::attribute_kinds::Kind;
 use super::constraint::Constraint;
-use super::kinds::Kind;
 use super::mistake::Mistake;
 use super::result_types::ResultTypes;
 use super::traits::Trait;

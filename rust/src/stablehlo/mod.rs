@@ -14,6 +14,7 @@
 //!
 //! Source: `StablehloOps.td`, `ChloOps.td` and `TypeInference.cpp` of `StableHLO`; MLIR's traits.
 
+mod attribute_kinds;
 pub mod attributes;
 mod check;
 mod checker;
@@ -24,7 +25,6 @@ mod dim_checks;
 pub mod dims;
 pub mod element;
 mod families;
-mod kinds;
 mod last_ops;
 mod mistake;
 mod read_types;

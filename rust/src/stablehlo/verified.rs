@@ -1,18 +1,18 @@
 //! Which signatures were found valid, across programs: what is written like an op that was verified needs no second
 //! look.
 //!
-//! See [`crate::kept`] for how verifications share the cache, also across threads and forks.
+//! See [`crate::cache_slot`] for how verifications share the cache, also across threads and forks.
 
+use crate::cache_slot::{CacheSlot, Taken};
 use crate::index::{Id, SignatureId};
 use crate::ir::{is_portable, SignatureCache, SignatureTable};
-use crate::kept::{Kept, Taken};
 use crate::shardy::Version;
 
 /// For each signature, whether an op with it was found valid.
 type Cache = SignatureCache<bool>;
 
 /// One for each version, whose definitions of an op may differ.
-static KEPT: [Kept<Cache>; Version::COUNT] = [const { Kept::new() }; Version::COUNT];
+static KEPT: [CacheSlot<Cache>; Version::COUNT] = [const { CacheSlot::new() }; Version::COUNT];
 
 /// The signatures that earlier programs had, and those that are found valid now.
 pub struct Verified {
@@ -63,7 +63,7 @@ impl Verified {
 
 /// Empties the cache. Verifications in progress keep theirs until they end.
 pub fn clear() {
-    KEPT.iter().for_each(Kept::clear);
+    KEPT.iter().for_each(CacheSlot::clear);
 }
 
 /// Number of signatures in the cache, but for those that a verification has taken.

@@ -17,11 +17,10 @@ mod dominance;
 mod fragments;
 mod functions;
 mod indirect;
-mod made;
 mod manual;
 mod module;
 mod mpmd;
-mod older;
+mod pass_output;
 mod pipelines;
 mod place;
 mod propagation_edges;
@@ -34,6 +33,7 @@ mod switch;
 mod transition;
 mod unreduced;
 mod value;
+mod version_support;
 
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::{Id, OpId, RegionId};
@@ -41,11 +41,11 @@ use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::shardy::Version;
 use crate::stablehlo::{definition_of, Checker};
 use dominance::Successors;
-pub use made::is_at_risk;
-pub use older::{other_reduction, too_new_for};
+pub use pass_output::is_at_risk;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
 pub use transition::Transition;
+pub use version_support::{other_reduction, too_new_for};
 
 /// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
@@ -105,22 +105,22 @@ fn verify_with(
 
 /// All errors in `program`, the output of passes on a valid program.
 pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
-    let malformed = made::malformed_shardings(program);
-    if !malformed.is_empty() || !made::is_at_risk(program) {
+    let malformed = pass_output::malformed_shardings(program);
+    if !malformed.is_empty() || !pass_output::is_at_risk(program) {
         return malformed;
     }
-    let mut found = made::mistyped_calls(program);
+    let mut found = pass_output::mistyped_calls(program);
     found.extend(verify_with(program, Findings::default(), None));
     found
 }
 
 /// Everything that is wrong with `program`, which a pass has left, whatever the pass has made of it.
 pub fn verify_after_pass(program: &Program) -> Vec<Diagnostic> {
-    let malformed = made::malformed_shardings(program);
+    let malformed = pass_output::malformed_shardings(program);
     if !malformed.is_empty() {
         return malformed;
     }
-    let mut found = made::mistyped_calls(program);
+    let mut found = pass_output::mistyped_calls(program);
     found.extend(verify(program));
     found
 }

@@ -6,7 +6,7 @@
 //! Source: the verifiers of the dialect's ops.
 
 use super::Verifier;
-use crate::attribute::{read_lone_sharding, verify_sharding, LoneScope};
+use crate::attribute::{read_lone_sharding, verify_sharding, StandaloneScope};
 use crate::axis::total_size;
 use crate::index::{FuncId, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Payload, ValueDef};
@@ -70,7 +70,7 @@ impl Verifier<'_> {
         let of_op = |message: &str| format!("'{name}' op {message}");
         let known = Arc::new(mesh.clone());
         let resolve = |_: &str| Some(known.clone());
-        let mut scope = LoneScope::new(&resolve, &[], self.program.shardy());
+        let mut scope = StandaloneScope::new(&resolve, &[], self.program.shardy());
         let read = read_lone_sharding(text, 0, &mut scope);
         let read = read.map_err(|error| of_op(&error.diagnostics[0].message))?;
         let shape = self.program.types()[tensor.tensor].shape().unwrap_or_default();

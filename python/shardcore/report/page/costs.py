@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.labels import sharding_text
 from shardcore.report.host_table import host_lines
-from shardcore.report.page.tables import Tables
+from shardcore.report.page.string_tables import Tables
 
 if TYPE_CHECKING:
     from shardcore.costs import CollectiveCost, Cost

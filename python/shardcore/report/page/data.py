@@ -9,8 +9,8 @@ from shardcore.report.page.changes import Before, costs_record
 from shardcore.report.page.costs import cost_record
 from shardcore.report.page.drawing import frames, graph_record
 from shardcore.report.page.folded import Values, ports
-from shardcore.report.page.sources import listing, sources
-from shardcore.report.page.tables import Tables
+from shardcore.report.page.source_text import listing, sources
+from shardcore.report.page.string_tables import Tables
 from shardcore.report.page.whys import Whys
 
 if TYPE_CHECKING:

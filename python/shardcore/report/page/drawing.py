@@ -9,7 +9,7 @@ from shardcore.why.steps import short
 
 if TYPE_CHECKING:
     from shardcore._core import Result
-    from shardcore.report.page.tables import Tables
+    from shardcore.report.page.string_tables import Tables
 
 MAX_FRAMES = 5000
 """Later frames are not in a page."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from shardcore.labels import folded
-from shardcore.report.page.tables import ABSENT, Tables
+from shardcore.report.page.string_tables import ABSENT, Tables
 from shardcore.report.page.whys import Whys
 from shardcore.report.table import format_local_shape, format_shape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from shardcore.report.page.tables import ABSENT, Tables
+from shardcore.report.page.string_tables import ABSENT, Tables
 
 if TYPE_CHECKING:
     from shardcore._core import Port, Result, Value

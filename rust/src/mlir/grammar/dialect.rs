@@ -3,9 +3,9 @@
 //! As in MLIR the body is first found by its brackets; then the dialect reads what it knows of it, and whatever stands
 //! behind that is not looked at.
 
-use super::dialects::{registered, unknown, Has};
 use super::enumerations::{enumeration, ACCURACY_MODES};
 use super::position::Grammar;
+use super::registered_dialects::{registered, unknown, Has};
 use super::types::{alias_name, TypeKind};
 use crate::attribute::{self, Form};
 use crate::error::{Code, Diagnostic, Result, Span};

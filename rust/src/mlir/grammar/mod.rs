@@ -9,7 +9,6 @@
 mod bounds;
 mod conv;
 mod dialect;
-mod dialects;
 mod dot_algorithm;
 mod elements;
 mod enumerations;
@@ -19,6 +18,7 @@ mod mesh_axes;
 mod mpmd;
 mod number;
 mod position;
+mod registered_dialects;
 mod resources;
 mod shaped;
 mod sparse;
@@ -26,11 +26,11 @@ mod structures;
 mod types;
 mod value;
 
-pub(super) use dialects::{known_dialect, Ops};
 pub(super) use enumerations::{cases, known_case};
 pub(super) use location::problem_of_alias;
 pub use mesh_axes::field;
 pub(super) use position::Grammar;
+pub(super) use registered_dialects::{known_dialect, Ops};
 pub(super) use shaped::{split_tensor, TensorParts};
 pub(super) use types::skip_type;
 pub(super) use value::skip_attribute;

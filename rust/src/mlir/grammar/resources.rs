@@ -1,8 +1,8 @@
 //! Resource sections, `{-# dialect_resources: { builtin: { name: "0x..." } } #-}`: bytes that stand apart from the
 //! attributes they belong to.
 
-use super::dialects::known_dialect;
 use super::position::Grammar;
+use super::registered_dialects::known_dialect;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::mlir::cursor::syntax;
 

@@ -8,6 +8,7 @@
 mod aliases;
 mod arity;
 mod blocks;
+mod custom_syntax;
 mod dict;
 mod finish;
 mod format_table;
@@ -21,7 +22,6 @@ mod mpmd;
 mod nuls;
 mod op_names;
 mod operands;
-mod own_syntax;
 mod parser;
 mod parts;
 mod read;

@@ -12,8 +12,8 @@ use super::AxesPerFactor;
 use crate::axis::{prefix_status, total_size, AxisRef, PrefixStatus};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::{Projection, TensorFactorShardings};
-use crate::rule::OpShardingRule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 

@@ -13,8 +13,8 @@ use super::axis_sets::truncate_without_overlap;
 use crate::axis::{any_overlap, AxisRef};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::{sort_by_bucket, Projection, TensorFactorShardings};
-use crate::rule::OpShardingRule;
 
 /// For each factor its axes.
 pub type AxesPerFactor = Vec<Vec<AxisRef>>;

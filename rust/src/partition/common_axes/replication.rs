@@ -5,7 +5,7 @@ use super::AxesPerFactor;
 use crate::axis::{push_or_merge, total_size, AxisRef};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 /// Moves the axes of factors that need replication to batching factors.
 pub(super) fn distribute(axes: &mut AxesPerFactor, rule: &OpShardingRule, mesh: &Mesh) {

@@ -11,8 +11,8 @@ use super::tensors::tensor_sizes;
 use crate::axis::any_overlap;
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::{AxisList, Projection};
-use crate::rule::OpShardingRule;
 
 /// Reshards the result of dot `op` if that is better.
 pub fn reshard_result(

@@ -7,9 +7,9 @@ use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::partition::common_axes::AxesPerFactor;
 use crate::projection::{Projection, TensorFactorShardings};
-use crate::rule::{OpShardingRule, TensorMapping};
 
 /// The axes that operand and result of reshape `op` will have in common. The table is updated to these, and
 /// `updates` gets the tensors that change.

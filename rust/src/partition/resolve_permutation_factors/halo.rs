@@ -5,7 +5,7 @@
 //! whole shard, and there may be more padding than a shard has elements.
 
 use super::devices::shift_pairs;
-use super::inside::splat;
+use super::local_exchange::splat;
 use super::manual::local_shape;
 use super::reverse::{coordinates, linear_index, stride, Plan};
 use super::Resolution;

@@ -4,7 +4,7 @@
 //! pads them on both sides, and slices its part of the result out of them, at an offset that depends on the device.
 
 use super::exchange::{round_up, Plan};
-use super::inside::Along;
+use super::local_exchange::Along;
 use super::Resolution;
 use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, OpId, ShardingId, StrId, ValueId};

@@ -15,7 +15,7 @@ mod devices;
 mod exchange;
 mod groups;
 mod halo;
-mod inside;
+mod local_exchange;
 mod manual;
 mod pad;
 mod reshape;
@@ -23,7 +23,7 @@ mod reverse;
 mod slice;
 
 use super::channels::{last_channel, CHANNEL};
-use super::device_counts::DeviceCounts;
+use super::device_id::DeviceCounts;
 use super::insert_explicit_reshards::tensors::common_mesh;
 use super::insert_explicit_reshards::{apply, Plan};
 use crate::context::{Context, RuleSource};
@@ -31,8 +31,8 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::Projection;
-use crate::rule::OpShardingRule;
 use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 

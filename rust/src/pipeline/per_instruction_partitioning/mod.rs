@@ -24,7 +24,7 @@ use crate::partition::{
     insert_explicit_reshards, optimize_collectives, reshard_to_collectives,
     resolve_permutation_factors,
 };
-use crate::spmd::{self, OneByOne};
+use crate::spmd::{self, GlobalToLocalOptions};
 use filter::{selected, Filter};
 use outline::{Outlined, Outlining};
 use rustc_hash::FxHashSet;
@@ -137,7 +137,11 @@ fn run_partitioner(
     canonicalize::run(program, context, enabled, config)?;
     pad_for_divisibility::run_on_module(program);
     let device_counts = options.device_counts;
-    let options = OneByOne { names_groups: true, device_counts, ..OneByOne::default() };
+    let options = GlobalToLocalOptions {
+        names_groups: true,
+        device_counts,
+        ..GlobalToLocalOptions::default()
+    };
     spmd::convert_global_to_local(program, context, options)
 }
 

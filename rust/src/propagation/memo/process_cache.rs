@@ -5,18 +5,18 @@
 //! program that is propagated again, for example with other annotations, computes only visits that are new.
 //!
 //! The cache is bounded: visits of more than [`MAX_TENSORS`] tensors are not stored, and the cache is emptied
-//! when it has [`MAX_VISITS`] visits, or meshes that list many device ids. [`crate::kept`] says how it passes
+//! when it has [`MAX_VISITS`] visits, or meshes that list many device ids. [`crate::cache_slot`] says how it passes
 //! from run to run, across threads and forks.
 
 use super::ids::SpecClassId;
 use super::rule_equivalence::RuleEquivalence;
+use crate::cache_slot::{CacheSlot, Taken};
 use crate::index::{Id, MeshId, RuleId, ShardingId};
 use crate::ir::{MeshTable, Tables};
-use crate::kept::{Kept, Taken};
 use crate::mesh::Mesh;
+use crate::op_sharding_rule::RuleTable;
 use crate::propagation::visit::direction::{Directions, NUM_STEPS};
 use crate::propagation::visit::{Run, Subset, Update, VisitSpec, VisitStrategy};
-use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub const MAX_TENSORS: usize = 64;
 const MAX_DEVICE_IDS: usize = 1 << 20;
 
 /// The cache, while no run uses it.
-static KEPT: Kept<ProcessVisitCache> = Kept::new();
+static KEPT: CacheSlot<ProcessVisitCache> = CacheSlot::new();
 
 /// Empties the cache. Runs in progress go on with the visits that they have.
 pub fn clear() {

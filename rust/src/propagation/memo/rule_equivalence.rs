@@ -9,7 +9,7 @@
 //! as any other.
 
 use crate::index::{Id, RuleId};
-use crate::rule::{OpShardingRule, RuleTable, SharedRule};
+use crate::op_sharding_rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 
 /// Rules with more tensors than this are not compared with others.
@@ -149,7 +149,8 @@ mod tests {
         let mut equivalence = RuleEquivalence::default();
         let mut dot = |m, n, k| {
             let factors = |list: &[u32]| list.iter().map(|&f| vec![FactorId::new(f)]).collect();
-            let tensor = |list: &[u32]| crate::rule::TensorMapping { dims: factors(list) };
+            let tensor =
+                |list: &[u32]| crate::op_sharding_rule::TensorMapping { dims: factors(list) };
             let id = rules.intern(OpShardingRule {
                 factor_sizes: vec![m, n, k],
                 operands: vec![tensor(&[0, 2]), tensor(&[2, 1])],

@@ -3,8 +3,8 @@
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
 use crate::mesh::Mesh;
+use crate::op_sharding_rule::TensorMapping;
 use crate::projection::{AxisList, FactorSharding, Projection, TensorFactorShardings};
-use crate::rule::TensorMapping;
 use rustc_hash::FxHashMap;
 
 /// An axis that is new on a tensor. Tensors are counted over operands, then results.

@@ -7,9 +7,9 @@ use super::edges::Edges;
 use crate::context::RuleSource;
 use crate::index::{Id, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, Type};
+use crate::op_sharding_rule::OpShardingRule;
 use crate::propagation::visit::direction::OpClass;
 use crate::propagation::visit::{SpecId, VisitSpec};
-use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 
 /// How an op is visited: the id of its spec, and two facts about its tensors, in one word.

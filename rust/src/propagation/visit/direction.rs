@@ -8,7 +8,7 @@
 
 use crate::index::{FactorId, Id};
 use crate::ir::Direction;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 /// Number of op-priority steps; the last one lets everything propagate.
 pub const NUM_STEPS: usize = 5;

@@ -11,8 +11,8 @@ use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::{Direction, Edge, OpInfo, OpKind, OpTraits, Program, ValueDef};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::projection::{FactorSharding, Projection, TensorFactorShardings};
-use crate::rule::{OpShardingRule, TensorMapping};
 
 /// One factor: a column of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]

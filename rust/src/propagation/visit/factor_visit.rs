@@ -3,7 +3,7 @@
 use crate::index::FactorId;
 use crate::ir::Direction;
 use crate::mesh::Mesh;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 /// A visit once its factor table is there.
 pub struct FactorVisit<'a> {

@@ -4,7 +4,7 @@ use super::spec::VisitSpec;
 use crate::index::{MeshId, ShardingId};
 use crate::ir::Tables;
 use crate::mesh::Mesh;
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::sharding::TensorSharding;
 
 /// The tensors of the op that a visit looks at.

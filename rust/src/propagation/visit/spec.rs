@@ -2,7 +2,7 @@
 
 use super::direction::{Directions, OpClass};
 use crate::index::RuleId;
-use crate::rule::RuleTable;
+use crate::op_sharding_rule::RuleTable;
 
 /// The number of a spec in the program at hand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

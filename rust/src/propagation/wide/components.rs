@@ -2,7 +2,7 @@
 //! components share no factor, directly or through others.
 
 use crate::index::{FactorId, Id};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 
 /// A component: some tensors, and what the rule says of them.
 pub struct SubRule {
@@ -82,7 +82,7 @@ fn connected_factors(rule: &OpShardingRule) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::TensorMapping;
+    use crate::op_sharding_rule::TensorMapping;
 
     #[test]
     fn components_share_no_factor() {

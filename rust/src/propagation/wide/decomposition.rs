@@ -2,7 +2,7 @@
 
 use super::components::{components, SubRule};
 use crate::index::RuleId;
-use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, RuleTable, TensorMapping};
 use rustc_hash::FxHashMap;
 
 /// Mappings of a component above which not all groups of tensors are gone through at each visit.

@@ -1,4 +1,4 @@
-//! Replaces ops of which partitioning knows no way by ops of which it knows some, as XLA does before it partitions.
+//! Replaces ops of which partitioning knows no strategy by ops of which it knows some, as XLA does before it partitions.
 //!
 //! Shardy has no sharding rule for these ops, so that shardings do not propagate through them; those that values have
 //! nevertheless stay as they are. What stands here is the op in other words:
@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FactorId, Id, OpId, StrId, TypeId, ValueId};
 use crate::ir::{NewOp, Program};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::stablehlo::Checker;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -40,9 +40,9 @@ enum Replace {
     /// The three results of a normalisation.
     Three(fn(&mut Program, OpId) -> Option<[ValueId; 3]>),
     /// Nothing: the op gets the rule of elementwise ops.
-    ByRule,
+    OpWithRule,
 }
-use Replace::{ByRule, One, Three};
+use Replace::{One, OpWithRule, Three};
 
 /// The ops that are replaced.
 const REPLACED: &[(&str, Replace)] = &[
@@ -58,7 +58,7 @@ const REPLACED: &[(&str, Replace)] = &[
     ("stablehlo.dynamic_reshape", One(dynamism::reshape)),
     ("stablehlo.einsum", One(deprecated::einsum)),
     ("stablehlo.get_dimension_size", One(dynamism::get_dimension_size)),
-    ("stablehlo.map", ByRule),
+    ("stablehlo.map", OpWithRule),
     ("stablehlo.real_dynamic_slice", One(dynamism::slice)),
     ("stablehlo.set_dimension_size", One(dynamism::set_dimension_size)),
     ("stablehlo.torch_index_select", One(deprecated::torch_index_select)),
@@ -142,7 +142,7 @@ pub(super) fn run(
             && program.op_results(op).all(|value| is_reduced(program, value));
         match replace {
             _ if !is_replaced => {}
-            ByRule => give_pointwise_rule(program, op),
+            OpWithRule => give_pointwise_rule(program, op),
             made => legalized.made.extend(replaced_by(program, op, made)),
         }
     }
@@ -185,7 +185,7 @@ fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, 
     made_for(program, op, |program| match replace {
         One(make) => make(program, op).map(|value| vec![value]),
         Three(make) => make(program, op).map(|values| values.to_vec()),
-        ByRule => None,
+        OpWithRule => None,
     })
 }
 

@@ -1,16 +1,16 @@
 //! Computes custom calls of known targets, or with partition rules, on shards.
 
 use super::super::custom_calls::{batched, method_of, ShardMethod, ShardRule};
-use super::super::partitioned_calls::{is_partitioned_call, rule_hint, shown};
-use super::super::ways::Way;
-use super::{Held, Lowering};
+use super::super::custom_partitioning::{is_partitioned_call, rule_hint, shown};
+use super::super::strategy::Strategy;
+use super::{LocalValue, Lowering};
 use crate::attribute::write_string;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
-use crate::rule::OpShardingRule;
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::op_sharding_rule::OpShardingRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use std::rc::Rc;
 
 /// The target of `op`, a custom call.
@@ -74,7 +74,7 @@ impl Lowering<'_, '_, '_> {
         }
         let program = &*self.emit.program;
         match method_of(&target(program, op))? {
-            ShardMethod::ByRule => {
+            ShardMethod::OpWithRule => {
                 let id = self.context.rules.rule(program, op);
                 id.get().map(|id| Rc::new(program.rules()[id].clone()))
             }
@@ -92,24 +92,29 @@ impl Lowering<'_, '_, '_> {
         self.shard_rules.get(&self.emit.program.signature(op).get()?)
     }
     /// Calls the target, or the one that the partition rule names, on shards.
-    pub(super) fn call_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
-        self.mask_terms(work, way, &mut operands);
+    pub(super) fn call_locally(
+        &mut self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
+    ) {
+        self.mask_terms(work, strategy, &mut operands);
         let own = self.shard_rule(work.op).cloned();
         let is_other = |own: &ShardRule| own.target.is_some() || !own.attributes.is_empty();
-        let Some(own) = own.filter(|own| is_other(own) && !way.is_whole()) else {
-            return self.in_place(work, way, &operands);
+        let Some(own) = own.filter(|own| is_other(own) && !strategy.is_whole()) else {
+            return self.in_place(work, strategy, &operands);
         };
         let attrs = self.local_attributes(work.op, own);
         let attrs: Vec<(&str, String)> =
             attrs.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
         let mut types = Vec::with_capacity(work.results.len());
-        for (&(global, _), &placement) in work.results.iter().zip(&way.results) {
+        for (&(global, _), &placement) in work.results.iter().zip(&strategy.results) {
             types.push(self.local_type(global, placement));
         }
         let new = self.emit.op_with_results("stablehlo.custom_call", &values, &types, &attrs);
         let results: Vec<ValueId> = self.emit.program.op_results(new).collect();
-        self.replace(work, way, &results);
+        self.replace(work, strategy, &results);
     }
     /// The attributes of `op` in the generic form, with those of `own` in place of others of the same name.
     fn local_attributes(&self, op: OpId, own: ShardRule) -> Vec<(String, String)> {

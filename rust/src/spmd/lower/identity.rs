@@ -14,7 +14,7 @@ impl Lowering<'_, '_, '_> {
     /// as they are.
     pub(super) fn is_identity(&self, op: OpId) -> bool {
         let program = &*self.emit.program;
-        let is_free = self.how.policy == Policy::FewestBytes && self.how.one_by_one.is_none();
+        let is_free = self.how.policy == Policy::FewestBytes && self.how.global_to_local.is_none();
         if !is_free || self.is_in_manual() {
             return false;
         }

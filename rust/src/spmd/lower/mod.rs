@@ -1,28 +1,28 @@
 //! Lowering: each op of the program becomes ops with local shapes.
 //!
-//! The program is converted in place, op by op in program order. [`Held`] is the local value of each value of the
+//! The program is converted in place, op by op in program order. [`LocalValue`] is the local value of each value of the
 //! source program. An op that can be computed on shards keeps its place and gets local operands and types;
 //! collectives before it reshard its operands, collectives after it reduce its terms. Along dims on which an op cannot
-//! be computed on shards its operands are gathered, and devices keep their slices of the results. [`super::ways`] lists
-//! the ways to compute an op, and chooses one.
+//! be computed on shards its operands are gathered, and devices keep their slices of the results. [`super::strategy`] lists
+//! the strategies to compute an op, and chooses one.
 
-mod as_shardy;
-mod by_rule;
 pub(super) mod choice;
 mod constants;
 mod control_flow;
+mod convert_global_to_local;
 mod custom_calls;
 mod emission;
 mod gather_scatter;
 mod identity;
+mod lowering_kind;
 mod masks;
 mod op_with_rule;
 mod options;
 mod reduction;
-mod refusals;
 mod reshape;
 mod resharding;
-mod treatment;
+mod sharding_rule_lowering;
+mod unsupported_ops;
 mod windows;
 
 use super::collectives::{last_channel, Collectives};
@@ -30,12 +30,12 @@ use super::custom_calls::ShardRules;
 use super::devices::Devices;
 use super::digits::Digit;
 use super::emit::Emitter;
+use super::op_copies::Made;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{PlacementId, Placements};
 use super::reducer::Reducer;
-use super::repeat::Made;
-use super::reshard::{KnownPlans, Plan, PlanKey};
-use super::steps::{Step, Steps};
+use super::reshard::{Plan, PlanCache, PlanKey};
+use super::reshard_steps::{Step, Steps};
 use super::Partitioned;
 use crate::bitset::BitSet;
 use crate::context::Context;
@@ -44,21 +44,21 @@ use crate::index::{BlockId, FuncId, IdVec, OpId, ShardingId, SignatureId, StrId,
 use crate::ir::{OpKind, Program};
 use crate::spmd::lower::choice::decision_cache::Decisions;
 use crate::spmd::lower::choice::shared_decision_cache::SharedDecisions;
-use crate::spmd::lower::constants::known_argument_free::WholeValues;
-use crate::spmd::lower::constants::known_broadcasts::Broadcasts;
-pub(super) use crate::spmd::lower::emission::held_shard::{Held, Shard};
-use crate::spmd::lower::emission::known_repeated_ops::Alike;
-use crate::spmd::lower::reduction::known_sharded_sums::KnownSums;
+use crate::spmd::lower::constants::argument_free_table::WholeValues;
+use crate::spmd::lower::constants::broadcast_table::Broadcasts;
+pub(super) use crate::spmd::lower::emission::local_value::{LocalValue, Shard};
+use crate::spmd::lower::emission::repeated_op_table::Alike;
+use crate::spmd::lower::reduction::sharded_sum_table::KnownSums;
 use crate::spmd::lower::resharding::device_orders::orders;
-use crate::spmd::lower::resharding::known_plans::{PlanOf, Planned};
+use crate::spmd::lower::resharding::plan_table::{PlanOf, Planned};
 use crate::spmd::lower::windows::shared_windows::Taken;
+pub use lowering_kind::LoweringKind;
 use op_with_rule::Tensors;
 pub(super) use options::How;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Borrow;
 use std::rc::Rc;
 use std::sync::Arc;
-pub use treatment::Treatment;
 
 /// A task of the lowering.
 enum Task {
@@ -89,14 +89,14 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     /// The users' partition rules of custom calls.
     pub shard_rules: ShardRules,
     how: How,
-    held: Vec<Option<Held>>,
+    held: Vec<Option<LocalValue>>,
     /// The tensors of the last op, and its resharded operands; fields to reuse their memory.
     tensors: Tensors,
-    operands: Vec<Held>,
+    operands: Vec<LocalValue>,
     /// Whether the source program has an `sdy.all_reduce` or `sdy.reduce_scatter`.
     has_reductions: bool,
     /// Reshards made so far, with their blocks.
-    resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
+    resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, LocalValue)>,
     sums: KnownSums,
     plans: FxHashMap<PlanOf, Planned>,
     /// The ops that take windows, as far as they can be copied.
@@ -139,7 +139,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     sends_from_single: bool,
 }
 
-/// Lowers `program`, with the users' rules of its custom calls. With [`How::one_by_one`] each collective of `sdy` becomes the
+/// Lowers `program`, with the users' rules of its custom calls. With [`How::global_to_local`] each collective of `sdy` becomes the
 /// corresponding one of `StableHLO`, and shardings are kept. Plans of reshards that are known are taken from `known`, and
 /// others added.
 pub(super) fn lower(
@@ -147,7 +147,7 @@ pub(super) fn lower(
     context: &mut Context<'_>,
     shard_rules: ShardRules,
     how: How,
-    known: &mut KnownPlans,
+    known: &mut PlanCache,
 ) -> Result<Partitioned> {
     context.rules.prepare(program, false)?;
     let mut devices = Devices::of(how.purpose()).with_replicas(how.has_replicas());
@@ -292,35 +292,35 @@ impl Lowering<'_, '_, '_> {
     }
 
     fn lower_op(&mut self, op: OpId) -> Result<()> {
-        match Treatment::of(self.emit.program.kind(op)) {
-            Treatment::Return => self.lower_return(op),
-            Treatment::Call => return self.lower_call(op),
-            Treatment::Branches => self.lower_control(op),
-            Treatment::Barrier => self.lower_barrier(op),
-            Treatment::Manual => self.lower_manual(op),
-            Treatment::Reshard => {
-                let options = self.how.one_by_one(self.emit.program.kind(op));
+        match LoweringKind::of(self.emit.program.kind(op)) {
+            LoweringKind::Return => self.lower_return(op),
+            LoweringKind::Call => return self.lower_call(op),
+            LoweringKind::Branches => self.lower_control(op),
+            LoweringKind::Barrier => self.lower_barrier(op),
+            LoweringKind::Manual => self.lower_manual(op),
+            LoweringKind::Reshard => {
+                let options = self.how.global_to_local(self.emit.program.kind(op));
                 let options = options.filter(|_| !self.emit.devices.are_unlisted());
-                if !options.is_some_and(|options| self.lower_one_by_one(op, options)) {
+                if !options.is_some_and(|options| self.lower_global_to_local(op, options)) {
                     self.lower_reshard(op);
                 }
             }
-            Treatment::Drop => self.dead.push(op),
-            Treatment::Constant => self.lower_constant(op),
-            Treatment::Iota => {
+            LoweringKind::Drop => self.dead.push(op),
+            LoweringKind::Constant => self.lower_constant(op),
+            LoweringKind::Iota => {
                 if !self.lower_as_shardy(op) {
                     self.lower_iota(op);
                 }
             }
-            Treatment::NotExported if self.lower_named(op) => {}
-            Treatment::NotExported => {
+            LoweringKind::NotExported if self.lower_named(op) => {}
+            LoweringKind::NotExported => {
                 let hint = "run sdy-export-pipeline first";
                 return Err(self.refusal(op, "it is not exported", hint));
             }
-            Treatment::ByRule if self.is_sharding_call(op) => {
+            LoweringKind::OpWithRule if self.is_sharding_call(op) => {
                 self.lower_reshard(op);
             }
-            Treatment::ByRule => return self.lower_by_rule(op),
+            LoweringKind::OpWithRule => return self.lower_by_rule(op),
         }
         Ok(())
     }
@@ -343,7 +343,7 @@ impl Lowering<'_, '_, '_> {
         self.emit.program.update_types_of(&retyped);
         alike.sign(&firsts, self.emit.program);
         let count = self.emit.devices.count();
-        if self.how.one_by_one.is_some() {
+        if self.how.global_to_local.is_some() {
             for value in self.unsharded {
                 self.emit.program.set_sharding(value, ShardingId::NONE);
             }

@@ -1,18 +1,18 @@
 //! An op that is lowered by its sharding rule: the rule, its tensors, and whether it can be partitioned along each factor.
 
-use super::Held;
+use super::LocalValue;
 use crate::index::{OpId, TypeId};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::spmd::lower::choice::decision_cache::{Decision, Key, Origin};
 use crate::spmd::placement::PlacementId;
-use crate::spmd::ways::Ability;
+use crate::spmd::strategy::Ability;
 
 /// An op that is lowered by its rule.
-pub(super) struct ByRule<'a> {
+pub(super) struct OpWithRule<'a> {
     pub op: OpId,
     pub rule: &'a OpShardingRule,
     /// The local values of its operands.
-    pub operands: &'a [Held],
+    pub operands: &'a [LocalValue],
     /// The types of results in the source program, and their target placements.
     pub results: &'a [(TypeId, PlacementId)],
     /// The shapes of operands, then results.
@@ -27,12 +27,12 @@ pub(super) struct ByRule<'a> {
 /// The local values of the operands of an op, and the targets of its results.
 #[derive(Default)]
 pub(super) struct Tensors {
-    pub operands: Vec<Held>,
+    pub operands: Vec<LocalValue>,
     /// The types of results in the source program, and their target placements.
     pub results: Vec<(TypeId, PlacementId)>,
     /// The placements of the shardings of results, where the targets of some are others; see [`crate::spmd::lower::choice::user_placement`].
     pub own: Vec<PlacementId>,
-    /// See [`ByRule::facts`].
+    /// See [`OpWithRule::facts`].
     pub facts: Vec<i64>,
     /// What operands are broadcasts of.
     pub origins: Vec<Origin>,
@@ -55,7 +55,7 @@ impl Tensors {
     }
 }
 
-impl<'a> ByRule<'a> {
+impl<'a> OpWithRule<'a> {
     /// `op`, which has these tensors, and of which this is decided.
     pub(super) fn of(decision: &'a Decision, op: OpId, tensors: &'a Tensors) -> Self {
         Self::with(decision, op, (&tensors.operands, &tensors.results, &tensors.facts))
@@ -64,7 +64,7 @@ impl<'a> ByRule<'a> {
     pub(super) fn with(
         decision: &'a Decision,
         op: OpId,
-        (operands, results, facts): (&'a [Held], &'a [(TypeId, PlacementId)], &'a [i64]),
+        (operands, results, facts): (&'a [LocalValue], &'a [(TypeId, PlacementId)], &'a [i64]),
     ) -> Self {
         let Decision { rule, shapes, abilities, .. } = decision;
         Self { op, rule, operands, results, shapes, facts, abilities }

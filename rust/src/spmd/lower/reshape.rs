@@ -7,12 +7,12 @@
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{Fetch, Rounds, Windows};
-use super::super::ways::{Ability, Way};
-use super::{Held, Lowering};
+use super::super::strategy::{Ability, Strategy};
+use super::{LocalValue, Lowering};
 use crate::index::{FactorId, Id};
 use crate::ir::OpKind;
-use crate::rule::{OpShardingRule, TensorMapping};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use std::ops::Range;
 
 /// Dims of the operand and dims of the result with the same elements.
@@ -103,16 +103,16 @@ pub(super) fn by_intervals(operand: &[i64], result: &[i64]) -> (OpShardingRule, 
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The intervals that shards of the result of `work`, a reshape, fetch under `way`.
-    fn intervals(&self, work: &ByRule, way: &Way) -> Vec<Interval> {
+    /// The intervals that shards of the result of `work`, a reshape, fetch under `strategy`.
+    fn intervals(&self, work: &OpWithRule, strategy: &Strategy) -> Vec<Interval> {
         let is_moved = |factor: usize| {
-            work.abilities[factor] == Ability::Moved && !way.factors[factor].is_empty()
+            work.abilities[factor] == Ability::Moved && !strategy.factors[factor].is_empty()
         };
         let is_reshape = self.emit.program.kind(work.op) == OpKind::Reshape;
         if !is_reshape || !(0..work.abilities.len()).any(is_moved) {
             return Vec::new();
         }
-        let local = self.result_shape(work, way, 0);
+        let local = self.result_shape(work, strategy, 0);
         let mut found = Vec::new();
         for (group, dims) in groups(&work.shapes[0], &work.shapes[1]).into_iter().enumerate() {
             let Some(major) = major(&work.shapes[0], &dims.operand) else { continue };
@@ -120,7 +120,7 @@ impl Lowering<'_, '_, '_> {
             if !is_moved(factor) {
                 continue;
             }
-            let digits = way.factors[factor].clone();
+            let digits = strategy.factors[factor].clone();
             let (end, size) =
                 (elements(&work.shapes[0], &dims.operand), elements(&local, &dims.result));
             let starts =
@@ -131,18 +131,22 @@ impl Lowering<'_, '_, '_> {
         found
     }
     /// The shape of the local operand with one dim for each group.
-    fn shape_of_groups(&self, work: &ByRule, way: &Way) -> Vec<i64> {
-        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0]);
+    fn shape_of_groups(&self, work: &OpWithRule, strategy: &Strategy) -> Vec<i64> {
+        let local = self.placements[strategy.operands[0]].local_shape(&work.shapes[0]);
         let all = groups(&work.shapes[0], &work.shapes[1]);
         all.iter().map(|group| elements(&local, &group.operand)).collect()
     }
     /// Bits that a device sends for the intervals of `work`, and the groups; `None` if nothing is fetched.
-    pub(super) fn bits_of_intervals(&self, work: &ByRule, way: &Way) -> Option<(i64, Vec<String>)> {
-        let intervals = self.intervals(work, way);
+    pub(super) fn bits_of_intervals(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> Option<(i64, Vec<String>)> {
+        let intervals = self.intervals(work, strategy);
         if intervals.is_empty() {
             return None;
         }
-        let mut shape = self.shape_of_groups(work, way);
+        let mut shape = self.shape_of_groups(work, strategy);
         let mut sent = 0i64;
         let mut places = Vec::new();
         for Interval { group, windows, .. } in &intervals {
@@ -159,27 +163,32 @@ impl Lowering<'_, '_, '_> {
         Some((sent.saturating_mul(self.bits(work.operands[0].global)), places))
     }
     /// Reshapes shards; where borders of shards are crossed, each fetches its interval.
-    pub(super) fn reshape_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
-        let intervals = self.intervals(work, way);
+    pub(super) fn reshape_locally(
+        &mut self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        operands: &[LocalValue],
+    ) {
+        let intervals = self.intervals(work, strategy);
         if intervals.is_empty() {
-            return self.in_place(work, way, operands);
+            return self.in_place(work, strategy, operands);
         }
-        let shape = self.shape_of_groups(work, way);
+        let shape = self.shape_of_groups(work, strategy);
         let mut value = self.emit.reshape(operands[0].value, &shape);
         for Interval { group, digits, windows } in &intervals {
             let mut fetch = Fetch {
                 emit: &mut self.emit,
                 collectives: &mut self.collectives,
-                order: way.order,
+                order: strategy.order,
                 digits,
                 dim: *group,
                 rounds: Rounds::Fewest,
             };
             value = windows.take(&mut fetch, value, None);
         }
-        let local = self.result_shape(work, way, 0);
+        let local = self.result_shape(work, strategy, 0);
         let value = self.emit.reshape(value, &local);
-        self.replace(work, way, &[value]);
+        self.replace(work, strategy, &[value]);
     }
 }
 

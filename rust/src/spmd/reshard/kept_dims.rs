@@ -1,7 +1,7 @@
 //! The dims of a tensor that a search for a plan looks at.
 
 use super::super::placement::Placement;
-use super::moves::{Moved, Reached, Step};
+use super::steps::{Moved, Reached, Step};
 use rustc_hash::FxHashMap;
 
 /// Some dims of a tensor, by their places; the others are sharded neither before nor after.

@@ -7,8 +7,8 @@ use super::super::emit::Emitter;
 use super::super::movement::{refined, Fetch, Rounds};
 use super::super::placement::Placement;
 use super::super::reducer::Reducer;
-use super::moves::{Moved, Reached, Step};
 use super::refine::{coarser, cut_apart, grown_apart, Gap};
+use super::steps::{Moved, Reached, Step};
 use crate::index::ValueId;
 use crate::layout::ceil_div;
 

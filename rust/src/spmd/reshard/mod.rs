@@ -1,19 +1,19 @@
 //! Resharding: from one placement of a tensor to another.
 
-mod apart;
-mod cuts;
+mod digit_orders;
+mod gather_then_slice;
 mod kept_dims;
-mod known;
 mod lower;
-mod moves;
 mod one_permute;
-mod permuted;
+mod plan_cache;
 mod refine;
 mod reordered;
 mod search;
+mod slice_steps;
+mod steps;
 
-pub use apart::{plan, plan_between};
-pub use known::{KnownPlans, PlanKey};
+pub use gather_then_slice::{plan, plan_between};
 pub use lower::{neutral, shard_elements, Traveller};
-pub use moves::{Abilities, Position, Reached, Step};
+pub use plan_cache::{PlanCache, PlanKey};
 pub use search::Plan;
+pub use steps::{Abilities, Position, Reached, Step};

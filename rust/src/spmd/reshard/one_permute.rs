@@ -12,8 +12,8 @@
 
 use super::super::digits::{Cuts, Digit};
 use super::super::placement::Placement;
-use super::moves::{Abilities, Position, Reached, Step};
 use super::search::Plan;
+use super::steps::{Abilities, Position, Reached, Step};
 use crate::projection::gcd;
 
 /// That plan; `None` where the numbers of shards of a dim do not divide each other, shards do not nest, or there are terms.

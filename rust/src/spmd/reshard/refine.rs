@@ -4,7 +4,7 @@
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{refined, Rounds, Windows};
 use super::super::placement::Placement;
-use super::moves::{nests, Moved, Position, Reached, Step};
+use super::steps::{nests, Moved, Position, Reached, Step};
 use crate::layout::ceil_div;
 
 /// The most shards that fetch from each other.

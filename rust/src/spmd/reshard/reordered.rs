@@ -2,8 +2,8 @@
 //! same position in the other order.
 
 use super::super::placement::Placement;
-use super::moves::{Position, Reached, Step};
 use super::search::Plan;
+use super::steps::{Position, Reached, Step};
 
 /// `plan`, which starts at `from`, with all that follows the permute in `order`. A permute of the plan goes to the other order
 /// at once; there is nothing to permute where every device holds the whole tensor; else shards are permuted where they are

@@ -8,7 +8,7 @@ use super::super::digits::{merged, Cuts};
 use super::super::placement::Placement;
 use super::kept_dims::KeptDims;
 use super::lower::shard_elements;
-use super::moves::{all_reduced, Abilities, Moved, Moves, Position, Reached, Step};
+use super::steps::{all_reduced, Abilities, Moved, Moves, Position, Reached, Step};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -123,7 +123,7 @@ fn shortest(
         }
         let cost = nodes[number].cost;
         if nodes[number].placement == *target {
-            return Some(way_to(nodes, number));
+            return Some(strategy_to(nodes, number));
         }
         if nodes.len() > MAX_NODES {
             return None;
@@ -151,7 +151,7 @@ fn shortest(
     None
 }
 
-fn way_to(mut nodes: Vec<Node>, mut number: usize) -> Plan {
+fn strategy_to(mut nodes: Vec<Node>, mut number: usize) -> Plan {
     let mut steps = Vec::new();
     while let Some((before, reached)) = nodes[number].before.take() {
         steps.push(reached);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_the_short_ones() {
+    fn strategies_are_the_short_ones() {
         assert_eq!(planned(&[&[X], &[]], &[&[], &[X]], &[8, 8]), (vec!["all_to_all"], 16));
         assert_eq!(planned(&[&[], &[]], &[&[X], &[Y]], &[8, 8]).0, ["slice", "slice"]);
         assert_eq!(planned(&[&[X, Y], &[]], &[&[Y], &[]], &[64, 1]).0, ["permute", "all_gather"]);

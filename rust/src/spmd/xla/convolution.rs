@@ -54,7 +54,7 @@ impl Product {
             None => Attempt::GoesOn,
         }
     }
-    /// The way along groups where some devices are along them.
+    /// The strategy along groups where some devices are along them.
     fn by_some_groups(&self, shards: &Shards, groups: &Groups, as_they_lie: bool) -> Attempt {
         if let Some((along, within)) = self.batch_groups(shards, as_they_lie) {
             let mut shards = shards.clone();
@@ -69,7 +69,7 @@ impl Product {
         let leader = [Left, Right].into_iter().find(|&of| count(of) == most).unwrap_or(Output);
         Attempt::Takes(groups.alone(shards, leader))
     }
-    /// The way with terms, where both operands are sharded: along spatial dims, and along contracted ones.
+    /// The strategy with terms, where both operands are sharded: along spatial dims, and along contracted ones.
     fn with_terms(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
         let bits = |of: Tensor| self.bits_in_group(shards, of);
         let (leader, free) =
@@ -80,7 +80,7 @@ impl Product {
         {
             return None;
         }
-        let mut way = shards.way.clone();
+        let mut strategy = shards.strategy.clone();
         let mut exchanged = Vec::new();
         for spatial in &convolution.spatial {
             let own = if leader == Left { spatial.input } else { spatial.kernel };
@@ -92,16 +92,16 @@ impl Product {
             if spatial.input != spatial.kernel && !digits.is_empty() {
                 exchanged.push((spatial.input, spatial.kernel));
             }
-            way[spatial.input].extend(digits);
+            strategy[spatial.input].extend(digits);
         }
         for factor in self.factors(Class::Contracted) {
-            way[factor].extend(&shards.of(leader)[factor]);
+            strategy[factor].extend(&shards.of(leader)[factor]);
         }
-        let reduced_to = Some(shards.way.clone());
+        let reduced_to = Some(shards.strategy.clone());
         let copies = shards.replicated(leader);
-        Some(Decision { reduced_to, exchanged, copies, ..shards.done(way) })
+        Some(Decision { reduced_to, exchanged, copies, ..shards.done(strategy) })
     }
-    /// The way that the shards of the output say, with a kernel that is whole within the group.
+    /// The strategy that the shards of the output say, with a kernel that is whole within the group.
     fn by_output(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
         let is_grouped = |groups: &Groups| {
             [Left, Right, Output].iter().any(|&of| !shards.of(of)[groups.factor].is_empty())
@@ -113,7 +113,7 @@ impl Product {
             return None;
         }
         let whole = self.taken(shards, Output, &[Class::Left]);
-        let mut way = whole.clone();
+        let mut strategy = whole.clone();
         let mut exchanged = Vec::new();
         let mut reach = true;
         for spatial in &convolution.spatial {
@@ -121,18 +121,18 @@ impl Product {
             if !digits.is_empty() {
                 let count = total_size(digits);
                 reach &= Halos::of_windows(&spatial.window, spatial.sizes, count)?.reach();
-                way[spatial.input].extend(digits);
+                strategy[spatial.input].extend(digits);
                 if spatial.input != spatial.output {
                     exchanged.push((spatial.input, spatial.output));
                 }
             }
         }
         if reach {
-            return Some(Decision { exchanged, ..shards.done(way) });
+            return Some(Decision { exchanged, ..shards.done(strategy) });
         }
         let mut decision = shards.done(whole);
         let groups = decision.stages[0].clone().unwrap_or_default();
-        decision.through[0].push((groups, way));
+        decision.through[0].push((groups, strategy));
         Some(decision)
     }
     /// How operands are sharded within `groups` along free dims of one: the other one of a convolution is whole if no digits

@@ -1,6 +1,6 @@
 //! Leaders: the tensor whose sharding says how XLA's partitioner computes an op.
 
-use super::super::ways::Ability;
+use super::super::strategy::Ability;
 use crate::ir::OpKind;
 
 /// The tensor by whose placement an op is computed.
@@ -23,11 +23,11 @@ pub enum Leader {
     Taken,
     /// The first operand if every device holds it, else the result.
     ResultUnlessWhole,
-    /// Operand, indices and slices, see [`super::indexed`].
+    /// Operand, indices and slices, see [`super::gather_scatter`].
     Indexed,
     /// Both operands and the result, see [`super::product`].
     Product,
-    /// None: XLA compares ways of its own, of which the one with the fewest bytes stands for what it takes.
+    /// None: XLA compares strategies of its own, of which the one with the fewest bytes stands for what it takes.
     Compared,
 }
 
@@ -52,7 +52,7 @@ impl Leader {
     }
 }
 
-/// What XLA's partitioner cannot do along a sharded dim, though there is a way to: it makes the dim whole. Of an FFT and a
+/// What XLA's partitioner cannot do along a sharded dim, though there is a strategy to: it makes the dim whole. Of an FFT and a
 /// top-k it makes batch dims whole, too.
 pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> Ability {
     match (kind, ability) {

@@ -10,7 +10,7 @@
 //! Source: `dot_handler.cc`, `PartitionDot`.
 
 use super::super::digits::total_size;
-use super::super::ways::FactorDigits;
+use super::super::strategy::FactorDigits;
 use super::shards::Tensor::{Left, Result, Right};
 use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 use super::spatial::{Attempt, Convolution};
@@ -44,15 +44,15 @@ impl Product {
             }
         }
         if self.convolution.as_ref().is_some_and(|convolution| !convolution.spatial.is_empty()) {
-            return shards.done(shards.way.clone());
+            return shards.done(shards.strategy.clone());
         }
         // Operands as the result wants them.
         shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right]))
     }
-    /// The way if a case fits. With `as_they_lie` the tensor that groups are made by may not have to be permuted.
+    /// The strategy if a case fits. With `as_they_lie` the tensor that groups are made by may not have to be permuted.
     fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Decision> {
-        if let Some(way) = self.base_case(&shards, false) {
-            return Some(shards.done(way));
+        if let Some(strategy) = self.base_case(&shards, false) {
+            return Some(shards.done(strategy));
         }
         if let Some((groups, within)) = self.batch_groups(&shards, as_they_lie) {
             shards.group(&groups, within);
@@ -89,15 +89,15 @@ impl Product {
             shards.devices = shards.of(Result).iter().flatten().copied().collect();
             return Some(self.decide(&shards));
         }
-        let way = self.base_case(&shards, true)?;
-        Some(shards.done(way))
+        let strategy = self.base_case(&shards, true)?;
+        Some(shards.done(strategy))
     }
 
-    /// The way where dims of one class are over all devices; with `may_reshard` also where the result alone says so.
+    /// The strategy where dims of one class are over all devices; with `may_reshard` also where the result alone says so.
     fn base_case(&self, shards: &Shards, may_reshard: bool) -> Option<FactorDigits> {
         let all = shards.num_devices();
         if all == 1 {
-            return Some(shards.way.clone());
+            return Some(shards.strategy.clone());
         }
         let of_result = shards.num_shards(Result);
         if of_result > 1 && of_result < all {
@@ -233,15 +233,15 @@ impl Product {
         is_possible.then(|| shards.along(self.larger(shards), &dims))
     }
 
-    /// The way so far with what `tensor` has for factors of these classes.
+    /// The strategy so far with what `tensor` has for factors of these classes.
     pub(super) fn taken(&self, shards: &Shards, tensor: Tensor, classes: &[Class]) -> FactorDigits {
-        let mut way = shards.way.clone();
-        for (factor, digits) in way.iter_mut().enumerate() {
+        let mut strategy = shards.strategy.clone();
+        for (factor, digits) in strategy.iter_mut().enumerate() {
             if classes.contains(&self.classes[factor]) {
                 digits.extend(&shards.of(tensor)[factor]);
             }
         }
-        way
+        strategy
     }
     pub(super) fn factors(&self, class: Class) -> Vec<usize> {
         (0..self.classes.len()).filter(|&factor| self.classes[factor] == class).collect()
@@ -257,7 +257,7 @@ impl Product {
     }
     /// The elements of the part of `tensor` that a group of devices holds.
     fn elements_in_group(&self, shards: &Shards, tensor: Tensor) -> i64 {
-        let factors = self.classes.iter().zip(&shards.way);
+        let factors = self.classes.iter().zip(&shards.strategy);
         let own = factors.filter(|(class, _)| class.is_in(tensor));
         let groups: i64 = own.map(|(_, digits)| total_size(digits)).product();
         self.elements[tensor as usize] / groups.max(1)

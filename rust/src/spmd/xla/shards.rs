@@ -1,7 +1,7 @@
 //! The shards of the tensors of a product, within groups of devices.
 
 use super::super::digits::{total_size, Digit};
-use super::super::ways::FactorDigits;
+use super::super::strategy::FactorDigits;
 
 /// What a factor of a product is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +52,8 @@ pub struct Shards {
     pub tensors: [FactorDigits; 3],
     /// The digits that devices of a group differ in.
     pub devices: Vec<Digit>,
-    /// The digits along which groups are, by factor: the way so far.
-    pub way: FactorDigits,
+    /// The digits along which groups are, by factor: the strategy so far.
+    pub strategy: FactorDigits,
     /// For each operand the groups within which it was resharded last, if it was.
     pub stages: [Option<Vec<Digit>>; 2],
     /// For each operand the digits by factor to which it was resharded so that groups could be made, each behind the digits
@@ -65,7 +65,7 @@ pub struct Shards {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     /// The digits of each factor.
-    pub way: FactorDigits,
+    pub strategy: FactorDigits,
     /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
     /// partitioner shares what is resharded alike within groups of one kind only.
     pub stages: [Option<Vec<Digit>>; 2],
@@ -93,17 +93,17 @@ impl Shards {
     pub(super) fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<Group> {
         dims.iter().map(|&factor| (factor, self.of(tensor)[factor].clone())).collect()
     }
-    /// The decision for `way` within these groups.
-    pub(super) fn done(&self, way: FactorDigits) -> Decision {
+    /// The decision for `strategy` within these groups.
+    pub(super) fn done(&self, strategy: FactorDigits) -> Decision {
         let mut stages = self.stages.clone();
         for operand in [Left, Right] {
-            let mut factors = self.of(operand).iter().zip(&way);
+            let mut factors = self.of(operand).iter().zip(&strategy);
             if factors.any(|(own, used)| own.iter().any(|digit| !used.contains(digit))) {
-                stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
+                stages[operand as usize] = Some(self.strategy.iter().flatten().copied().collect());
             }
         }
         Decision {
-            way,
+            strategy,
             stages,
             through: self.through.clone(),
             reduced_to: None,
@@ -149,7 +149,7 @@ impl Shards {
             let free = self.replicated(tensor);
             let free: Vec<Digit> =
                 free.into_iter().filter(|digit| !taken.contains(digit)).collect();
-            let before = self.way.iter().flatten().copied().collect::<Vec<_>>();
+            let before = self.strategy.iter().flatten().copied().collect::<Vec<_>>();
             let of_tensor = &mut self.tensors[tensor as usize];
             for (factor, _) in digits {
                 of_tensor[*factor].clear();
@@ -174,7 +174,7 @@ impl Shards {
                 }
             }
             let in_between = self
-                .way
+                .strategy
                 .iter()
                 .zip(self.of(tensor))
                 .map(|(groups, own)| groups.iter().chain(own).copied().collect());
@@ -185,20 +185,20 @@ impl Shards {
         }
         self.devices.retain(|digit| !taken.contains(digit));
         for (factor, digits) in digits {
-            self.way[*factor].extend(digits);
+            self.strategy[*factor].extend(digits);
         }
     }
     /// Reshards `operand` to groups along `digits` and its own digits within them.
     fn reshard_within(&mut self, operand: Tensor, digits: &[Group], own: FactorDigits) {
-        let before = self.way.iter().flatten().copied().collect::<Vec<_>>();
-        let mut target = self.way.clone();
+        let before = self.strategy.iter().flatten().copied().collect::<Vec<_>>();
+        let mut target = self.strategy.clone();
         for (factor, digits) in digits {
             target[*factor].extend(digits);
         }
         let add = |to: &FactorDigits, more: &FactorDigits| -> FactorDigits {
             to.iter().zip(more).map(|(a, b)| a.iter().chain(b).copied().collect()).collect()
         };
-        let (target, had) = (add(&target, &own), add(&self.way, self.of(operand)));
+        let (target, had) = (add(&target, &own), add(&self.strategy, self.of(operand)));
         if target != had {
             self.stages[operand as usize] = Some(before.clone());
             self.through[operand as usize].push((before, target));

@@ -41,7 +41,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The way along groups if all devices are along them.
+    /// The strategy along groups if all devices are along them.
     pub(super) fn of_all(&self, shards: &Shards) -> Option<Decision> {
         let all = shards.num_devices();
         let fills = |&of: &Tensor| total_size(&shards.of(of)[self.factor]) == all;
@@ -50,11 +50,11 @@ impl Groups {
         }
         Some(self.alone(shards, [Left, Right].into_iter().find(fills)?))
     }
-    /// The way along groups alone, as `leader` has them.
+    /// The strategy along groups alone, as `leader` has them.
     pub(super) fn alone(&self, shards: &Shards, leader: Tensor) -> Decision {
-        let mut way = shards.way.clone();
-        way[self.factor].extend(&shards.of(leader)[self.factor]);
-        shards.done(way)
+        let mut strategy = shards.strategy.clone();
+        strategy[self.factor].extend(&shards.of(leader)[self.factor]);
+        shards.done(strategy)
     }
 }
 

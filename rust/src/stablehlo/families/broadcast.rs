@@ -1,11 +1,11 @@
 //! Ops of CHLO whose operands are broadcast to one shape.
 
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
     chlo, one, optional, required, AttributeDefinition, Compares, Definition, Family, NOTHING,
 };
 use crate::stablehlo::element::{Element, Elements as E};
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

@@ -1,13 +1,13 @@
 //! Definitions of custom calls, composites and tuples.
 
 use crate::mlir::AttrValue;
+use crate::stablehlo::attribute_kinds::{Kind, Least};
 use crate::stablehlo::compatible::of_compatible_shape;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
     many, one, optional, required, stablehlo, Definition, Family, Regions, NOTHING,
 };
 use crate::stablehlo::dim_checks::list;
-use crate::stablehlo::kinds::{Kind, Least};
 use crate::stablehlo::mistake::{bare, ensure, of_op, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::ValueType;

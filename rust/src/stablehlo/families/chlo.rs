@@ -3,11 +3,11 @@
 use super::broadcast::{ANY, BOOL, FLOAT};
 use super::elementwise::like_operands;
 use crate::mlir::AttrValue;
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::attributes::Attribute;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{chlo, one, required, Definition, Family, NOTHING};
 use crate::stablehlo::element::{Element, Elements as E};
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{of_op, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

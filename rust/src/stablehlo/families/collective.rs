@@ -4,13 +4,13 @@ use super::elementwise::like_operands;
 use super::reducer::{accumulators, check_reducer};
 use super::replica_groups::{check_groups, check_pairs, GroupNeeds};
 use crate::mlir::AttrValue;
+use crate::stablehlo::attribute_kinds::{Kind, COUNT, INDEX};
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
     many, one, optional, required, stablehlo, AttributeDefinition, Definition, Family, Regions,
     NOTHING,
 };
-use crate::stablehlo::kinds::{Kind, COUNT, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

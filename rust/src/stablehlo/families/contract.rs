@@ -2,6 +2,7 @@
 
 use crate::inline_list::InlineList;
 use crate::mlir::AttrValue;
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::compatible::{compatible_shapes, compatible_sizes, most_specific_size};
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::distinct;
 use crate::stablehlo::dims::DotDims;
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::types::{sizes, Size, Sizes, Tensor};
 use crate::stablehlo::view::OpView;

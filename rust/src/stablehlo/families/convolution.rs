@@ -2,6 +2,7 @@
 
 use super::contract::{check_precisions, check_shape, Dims};
 use super::window::{num_windows, window_dims, window_lists};
+use crate::stablehlo::attribute_kinds::{Kind, COUNT};
 use crate::stablehlo::constraint::{self as takes, Alternative, Form};
 use crate::stablehlo::definition::{
     one, optional, required, stablehlo, AttributeDefinition, Compares, Definition, Family, NOTHING,
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::dim_checks::{is_unique, list};
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::element::Elements as E;
-use crate::stablehlo::kinds::{Kind, COUNT};
 use crate::stablehlo::mistake::{ensure, Mistake};
 use crate::stablehlo::types::{Sizes, Tensor};
 use crate::stablehlo::view::OpView;

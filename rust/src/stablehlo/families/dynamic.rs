@@ -2,6 +2,7 @@
 
 use super::linalg::SIZES;
 use super::shape::same_num_elements;
+use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::compatible::{compatible, compatible_sizes};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::{is_unique, list};
 use crate::stablehlo::element::Elements as E;
-use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::traits::{Trait, RESULT};
 use crate::stablehlo::types::{sizes, Tensor, ValueType, DYNAMIC};

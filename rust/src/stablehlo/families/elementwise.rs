@@ -1,6 +1,7 @@
 //! Definitions of elementwise ops.
 
 use crate::mlir::AttrValue;
+use crate::stablehlo::attribute_kinds::{Kind, Least};
 use crate::stablehlo::compatible::{
     most_specific, of_compatible_shape, same_but_for_unknown_sizes,
 };
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
     one, optional, required, stablehlo, Definition, Family, NOTHING,
 };
 use crate::stablehlo::element::{Element, Elements as E};
-use crate::stablehlo::kinds::{Kind, Least};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

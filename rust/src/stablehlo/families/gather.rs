@@ -1,5 +1,6 @@
 //! Definitions of gathers, with slice sizes as an attribute or as an operand.
 
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint::{self as takes, Alternative, Form};
 use crate::stablehlo::definition::{
@@ -8,7 +9,6 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::dim_checks::{all_in_bounds, distinct, in_bounds, is_unique, list};
 use crate::stablehlo::dims::{self, IndexingDims};
 use crate::stablehlo::element::Elements as E;
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::{Trait, RESULT};

@@ -1,5 +1,6 @@
 //! Linear algebra, Fourier transforms and random numbers.
 
+use crate::stablehlo::attribute_kinds::{Kind, I64};
 use crate::stablehlo::compatible::{compatible_shapes, compatible_sizes};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
@@ -7,7 +8,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::element::{Element, Elements as E, Float};
-use crate::stablehlo::kinds::{Kind, I64};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::{Trait, RESULT};

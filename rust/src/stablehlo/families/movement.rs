@@ -1,11 +1,11 @@
 //! Definitions of ops that slice, pad, concatenate or otherwise move elements.
 
+use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::compatible::{compatible_sizes, most_specific_size, same_elements_or_floats};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{many, one, required, stablehlo, Definition, Family, NOTHING};
 use crate::stablehlo::dim_checks::is_unique;
 use crate::stablehlo::element::Elements as E;
-use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::{Trait, RESULT};

@@ -1,12 +1,12 @@
 //! Normalisation of batches.
 
+use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::compatible::{compatible_sizes, of_compatible_shape};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
     one, required, stablehlo, AttributeDefinition, Definition, Family, NOTHING,
 };
 use crate::stablehlo::element::Elements as E;
-use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

@@ -2,6 +2,7 @@
 
 use super::broadcast::ANY;
 use super::contract::{check_contraction, check_precisions, check_shape, free_dims, Dims};
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::{distinct, in_bounds};
 use crate::stablehlo::dims::RaggedDotDims;
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::types::{sizes, Size, Sizes, Tensor, DYNAMIC};
 use crate::stablehlo::view::OpView;

@@ -2,6 +2,7 @@
 
 use super::reducer::check_reducer;
 use crate::inline_list::InlineList;
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::compatible::of_compatible_shape;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::element::Element;
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

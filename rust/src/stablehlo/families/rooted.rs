@@ -8,11 +8,11 @@ use super::collective::{
 use super::elementwise::like_operands;
 use super::replica_groups::{check_broadcast_groups, check_groups};
 use crate::shardy::Change;
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
     many, one, optional, stablehlo, AttributeDefinition, Definition, Family, NOTHING,
 };
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

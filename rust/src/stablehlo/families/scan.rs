@@ -1,11 +1,11 @@
 //! Definition of scans: a function of the slices along a dim and of values carried from one to the next.
 
+use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::compatible::compatible;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
     chlo, many, optional, required, Compares, Definition, Family, Regions, NOTHING,
 };
-use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, of_op, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::{Size, Tensor, ValueType};

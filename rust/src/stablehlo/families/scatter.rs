@@ -1,6 +1,7 @@
 //! Scatters.
 
 use super::reducer::{accumulators, check_reducer};
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::compatible::{compatible_shapes, compatible_sizes};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::dim_checks::{all_in_bounds, distinct, in_bounds, is_unique, list};
 use crate::stablehlo::dims::{self, IndexingDims};
 use crate::stablehlo::element::Elements as E;
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::{sizes, Size, Tensor, DYNAMIC};

@@ -1,12 +1,12 @@
 //! Definitions of ops that create tensors (`constant`, `iota`), and of those that rearrange the elements of one.
 
+use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::attributes::Attribute;
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{one, required, stablehlo, Definition, Family, NOTHING};
 use crate::stablehlo::dim_checks::{is_unique, list};
 use crate::stablehlo::element::{Element, Elements as E};
-use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

@@ -1,12 +1,12 @@
 //! Sorting, and the largest elements.
 
 use crate::shardy::Change;
+use crate::stablehlo::attribute_kinds::{Kind, I64};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
 use crate::stablehlo::definition::{
     chlo, many, one, optional, required, stablehlo, Definition, Family, Regions, NOTHING,
 };
 use crate::stablehlo::element::Element;
-use crate::stablehlo::kinds::{Kind, I64};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;

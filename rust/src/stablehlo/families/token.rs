@@ -2,11 +2,11 @@
 
 use super::collective::CHANNEL;
 use crate::mlir::AttrValue;
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{
     many, one, optional, required, stablehlo, AttributeDefinition, Definition, Family, NOTHING,
 };
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::ValueType;

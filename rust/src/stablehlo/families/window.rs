@@ -1,6 +1,7 @@
 //! Windows over tensors: checks of their attributes, the result shapes, and windowed reductions.
 
 use super::reducer::{accumulators, check_reducer};
+use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::attributes::{Attribute, Attributes};
 use crate::stablehlo::compatible::{of_compatible_shape, same_but_for_precision};
 use crate::stablehlo::constraint::{self as takes};
@@ -9,7 +10,6 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::element::Element;
-use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::{Size, Sizes, Tensor, ValueType};

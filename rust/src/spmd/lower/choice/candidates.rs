@@ -1,83 +1,87 @@
-//! Chooses the way in which an op is computed on shards: of candidates that follow from the placements of its tensors, that
+//! Chooses the strategy in which an op is computed on shards: of candidates that follow from the placements of its tensors, that
 //! in which a device sends the fewest bytes, or that of XLA.
 
 use crate::index::{TypeId, ValueId};
 use crate::ir::Type;
 use crate::spmd::digits::total_size;
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering, Shard};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering, Shard};
 use crate::spmd::placement::{Placement, PlacementId};
 use crate::spmd::policy::Policy;
 use crate::spmd::results::Results;
-use crate::spmd::ways::{Ability, FactorDigits, Factors, Way};
+use crate::spmd::strategy::{Ability, FactorDigits, Factors, Strategy};
 use rustc_hash::FxHashSet;
 
 impl Lowering<'_, '_, '_> {
-    /// The way that the policy takes. `placements` are those of operands, then the targets of results; `own` those of the
+    /// The strategy that the policy takes. `placements` are those of operands, then the targets of results; `own` those of the
     /// shardings of results, where some differ from the targets.
     pub(in crate::spmd::lower) fn choose(
         &mut self,
-        work: &ByRule,
+        work: &OpWithRule,
         placements: &[PlacementId],
         own: &[PlacementId],
-    ) -> Way {
+    ) -> Strategy {
         let of_xla = match self.how.policy {
             Policy::FewestBytes | Policy::Shardy => None,
-            Policy::Xla => self.way_of_xla(work).filter(|way| has_whole_parts(work, way)),
+            Policy::Xla => {
+                self.strategy_of_xla(work).filter(|strategy| has_whole_parts(work, strategy))
+            }
         };
-        of_xla.unwrap_or_else(|| self.way_of_fewest_bytes(work, placements, own))
+        of_xla.unwrap_or_else(|| self.strategy_of_fewest_bytes(work, placements, own))
     }
-    /// The way of fewest bytes; of equal ones that which computes least, and of those the first.
-    fn way_of_fewest_bytes(
+    /// The strategy of fewest bytes; of equal ones that which computes least, and of those the first.
+    fn strategy_of_fewest_bytes(
         &mut self,
-        work: &ByRule,
+        work: &OpWithRule,
         placements: &[PlacementId],
         own: &[PlacementId],
-    ) -> Way {
-        let mut ways = Vec::new();
+    ) -> Strategy {
+        let mut strategies = Vec::new();
         let candidates = self.candidates(work, placements, own);
         for (number, (order, digits)) in candidates.into_iter().enumerate() {
-            let way = self.way(work, order, digits);
-            let own = way.operands.iter().chain(&way.results);
+            let strategy = self.strategy(work, order, digits);
+            let own = strategy.operands.iter().chain(&strategy.results);
             let num_moved = own.zip(placements).filter(|(own, other)| own != other).count();
-            let rank = (self.elements(work, &way), self.last_dims_sharded(work, &way), number);
-            ways.push((num_moved, rank, way));
+            let rank =
+                (self.elements(work, &strategy), self.last_dims_sharded(work, &strategy), number);
+            strategies.push((num_moved, rank, strategy));
         }
-        // Good ways first, so that the cost of others is computed only up to theirs.
-        ways.sort_by_key(|&(num_moved, (.., number), _)| (num_moved, number));
-        let mut best: Option<(i64, Rank, Way)> = None;
-        for (_, rank, way) in ways {
+        // Good strategies first, so that the cost of others is computed only up to theirs.
+        strategies.sort_by_key(|&(num_moved, (.., number), _)| (num_moved, number));
+        let mut best: Option<(i64, Rank, Strategy)> = None;
+        for (_, rank, strategy) in strategies {
             let most = best.as_ref().map_or((i64::MAX, LAST), |best| (best.0, best.1));
             if most >= (0, rank) {
-                let sent = self.bits_sent(work, &way, most.0);
+                let sent = self.bits_sent(work, &strategy, most.0);
                 if (sent, rank) < most {
-                    best = Some((sent, rank, way));
+                    best = Some((sent, rank, strategy));
                 }
             }
         }
         best.map_or_else(
-            || self.way(work, 0, vec![Vec::new(); work.rule.num_factors()]),
-            |(.., way)| way,
+            || self.strategy(work, 0, vec![Vec::new(); work.rule.num_factors()]),
+            |(.., strategy)| strategy,
         )
     }
-    /// The sum of the dims along which `way` shards results, in elementwise ops of tensors of three dims or more. Their first
+    /// The sum of the dims along which `strategy` shards results, in elementwise ops of tensors of three dims or more. Their first
     /// dims are those of a batch, along which most ops are local: where all results of a chain of ops that send equally
     /// many bytes have the same dims sharded, they are not moved back and forth. Other results, as those of products of
     /// weights, and results that are resharded in any case, have no preference.
-    fn last_dims_sharded(&self, work: &ByRule, way: &Way) -> usize {
+    fn last_dims_sharded(&self, work: &OpWithRule, strategy: &Strategy) -> usize {
         let rank = work.shapes.first().map_or(0, Vec::len);
         let are_alike = work.shapes.iter().all(|shape| shape.len() == rank);
         if self.how.results != Results::AsComputed || rank < 3 || !are_alike {
             return 0;
         }
-        let dims = way.results.iter().flat_map(|&id| self.placements[id].dims.iter().enumerate());
+        let dims =
+            strategy.results.iter().flat_map(|&id| self.placements[id].dims.iter().enumerate());
         dims.filter(|(_, digits)| !digits.is_empty()).map(|(dim, _)| dim).sum()
     }
     /// The digits of factors to try: those of each tensor, alone and combined with those of others where they do
     /// not conflict, and none.
     fn candidates(
         &self,
-        work: &ByRule,
+        work: &OpWithRule,
         placements: &[PlacementId],
         own: &[PlacementId],
     ) -> Vec<(u32, FactorDigits)> {
@@ -132,12 +136,12 @@ impl Lowering<'_, '_, '_> {
         add((0, vec![Vec::new(); work.rule.num_factors()]));
         all
     }
-    pub(in crate::spmd::lower) fn way(
+    pub(in crate::spmd::lower) fn strategy(
         &mut self,
-        work: &ByRule,
+        work: &OpWithRule,
         order: u32,
         digits: FactorDigits,
-    ) -> Way {
+    ) -> Strategy {
         let factors = Factors { rule: work.rule, abilities: work.abilities };
         let is_empty = digits.iter().all(Vec::is_empty);
         let order = if is_empty { 0 } else { order };
@@ -164,7 +168,7 @@ impl Lowering<'_, '_, '_> {
                 place(Placement { partial, ..factors.placement(mapping, &digits, order) })
             })
             .collect();
-        Way {
+        Strategy {
             factors: digits,
             order,
             operands: operands.into_iter().map(|p| self.placements.intern(p)).collect(),
@@ -176,8 +180,13 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.
-    pub(in crate::spmd::lower) fn bits_sent(&mut self, work: &ByRule, way: &Way, most: i64) -> i64 {
-        let operands = || work.operands.iter().zip(&way.operands);
+    pub(in crate::spmd::lower) fn bits_sent(
+        &mut self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        most: i64,
+    ) -> i64 {
+        let operands = || work.operands.iter().zip(&strategy.operands);
         let least = operands().map(|(&held, &placement)| {
             let elements = self.least_reshard_elements(held, placement);
             elements.saturating_mul(self.bits(held.global))
@@ -187,7 +196,7 @@ impl Lowering<'_, '_, '_> {
         if least > most {
             return least;
         }
-        let (mut sent, _) = self.fetched(work, way);
+        let (mut sent, _) = self.fetched(work, strategy);
         let mut seen: FxHashSet<(Shard, PlacementId)> = FxHashSet::default();
         for (&held, &placement) in operands() {
             if sent <= most && seen.insert((held.shard(), placement)) {
@@ -195,7 +204,7 @@ impl Lowering<'_, '_, '_> {
                 sent = sent.saturating_add(elements.saturating_mul(self.bits(held.global)));
             }
         }
-        for (&(global, target), &placement) in work.results.iter().zip(&way.results) {
+        for (&(global, target), &placement) in work.results.iter().zip(&strategy.results) {
             if sent <= most {
                 let (_, elements) = self.result_taken(global, placement, target);
                 sent = sent.saturating_add(elements.saturating_mul(self.bits(global)));
@@ -211,7 +220,7 @@ impl Lowering<'_, '_, '_> {
         placement: PlacementId,
         wanted: PlacementId,
     ) -> (PlacementId, i64) {
-        let held = Held { global, placement, ..NO_VALUE };
+        let held = LocalValue { global, placement, ..NO_VALUE };
         let sent = self.reshard_elements(held, wanted);
         if self.how.results != Results::AsComputed || sent == 0 {
             return (wanted, sent);
@@ -225,13 +234,13 @@ impl Lowering<'_, '_, '_> {
             (wanted, sent)
         }
     }
-    /// Where each result of `work` under `way` is taken.
+    /// Where each result of `work` under `strategy` is taken.
     pub(in crate::spmd::lower) fn results_taken(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
     ) -> Vec<PlacementId> {
-        let results = work.results.iter().zip(&way.results);
+        let results = work.results.iter().zip(&strategy.results);
         results
             .map(|(&(global, wanted), &placement)| self.result_taken(global, placement, wanted).0)
             .collect()
@@ -244,8 +253,8 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// Elements that a device computes with.
-    fn elements(&self, work: &ByRule, way: &Way) -> i64 {
-        let placements = way.operands.iter().chain(&way.results);
+    fn elements(&self, work: &OpWithRule, strategy: &Strategy) -> i64 {
+        let placements = strategy.operands.iter().chain(&strategy.results);
         let sizes = placements.zip(work.shapes).map(|(&placement, shape)| {
             crate::spmd::reshard::shard_elements(&self.placements[placement], shape)
         });
@@ -254,14 +263,14 @@ impl Lowering<'_, '_, '_> {
 }
 
 /// Whether groups are divided evenly, which cannot be padded.
-pub(in crate::spmd::lower) fn has_whole_parts(work: &ByRule, way: &Way) -> bool {
-    let factors = way.factors.iter().zip(&work.rule.factor_sizes).zip(work.abilities);
+pub(in crate::spmd::lower) fn has_whole_parts(work: &OpWithRule, strategy: &Strategy) -> bool {
+    let factors = strategy.factors.iter().zip(&work.rule.factor_sizes).zip(work.abilities);
     factors.into_iter().all(|((digits, size), &ability)| {
         ability != Ability::Parts || size % total_size(digits) == 0
     })
 }
 
-/// What decides between ways in which a device sends equally many bytes: the elements that it computes with, the sum of
+/// What decides between strategies in which a device sends equally many bytes: the elements that it computes with, the sum of
 /// [`Lowering::last_dims_sharded`], and the number of the candidate.
 type Rank = (i64, usize, usize);
 
@@ -274,7 +283,7 @@ const MAX_TENSORS: usize = 64;
 const MAX_SEEDS: usize = 16;
 
 /// A placeholder for computations that depend on the placement only.
-const NO_VALUE: Held = Held {
+const NO_VALUE: LocalValue = LocalValue {
     value: ValueId::NONE,
     global: TypeId::NONE,
     placement: PlacementId::FIRST,

@@ -6,12 +6,12 @@
 //! own, are not cached.
 
 use crate::index::{Id, RuleId, SignatureId, TypeId, ValueId};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::spmd::digits::Digit;
 use crate::spmd::outcome::OutcomeKind;
 use crate::spmd::placement::PlacementId;
 use crate::spmd::reducer::Reducer;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(in crate::spmd) struct Decision {
     /// The shapes of operands, then results.
     pub shapes: Vec<Vec<i64>>,
     pub abilities: Vec<Ability>,
-    pub way: Way,
+    pub strategy: Strategy,
     /// The placement of each result after the op.
     pub results: Vec<PlacementId>,
     /// The outcome that is reported, with the reason.

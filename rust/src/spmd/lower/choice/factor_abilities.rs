@@ -6,16 +6,16 @@ use crate::mlir::op_attribute;
 use crate::spmd::lower::choice::factor_placements::{factor_places, FactorPlaces};
 use crate::spmd::lower::custom_calls::target;
 use crate::spmd::lower::gather_scatter::{dynamic_slices, on_indexed_dims};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::reduction::{reduce, top_k};
 use crate::spmd::lower::windows::concatenate::concatenated_dim;
 use crate::spmd::lower::windows::convolution::is_spatial;
 use crate::spmd::lower::windows::elements_needed::{Geometries, Geometry};
 use crate::spmd::lower::windows::{convolution, select_and_scatter};
-use crate::spmd::ways::Ability;
+use crate::spmd::strategy::Ability;
 
 /// The ability of the op along each factor.
-pub(in crate::spmd::lower) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
+pub(in crate::spmd::lower) fn abilities(program: &Program, work: &OpWithRule) -> Vec<Ability> {
     let rule = work.rule;
     let has = |list: &[FactorId], factor| list.binary_search(&factor).is_ok();
     let facts = Facts::of(program, work);
@@ -57,13 +57,16 @@ pub(in crate::spmd::lower) fn abilities(program: &Program, work: &ByRule) -> Vec
 
 /// Whether terms of the results would be rounded, each by itself, before they are added: those of quantized types, but for ops
 /// that add one element to zeros.
-fn has_rounded_terms(program: &Program, work: &ByRule) -> bool {
+fn has_rounded_terms(program: &Program, work: &OpWithRule) -> bool {
     let picks = matches!(program.kind(work.op), OpKind::Gather | OpKind::DynamicSlice);
     !picks && work.results.iter().any(|&(ty, _)| program.is_quantized(ty))
 }
 
 /// The abilities of `work` without those for which shards fetch elements, which takes a list of all shards.
-pub(in crate::spmd::lower) fn without_fetches(program: &Program, work: &ByRule) -> Vec<Ability> {
+pub(in crate::spmd::lower) fn without_fetches(
+    program: &Program,
+    work: &OpWithRule,
+) -> Vec<Ability> {
     let of_factor = |(factor, &ability): (usize, &Ability)| match ability {
         Ability::Moved => Ability::Whole,
         Ability::Terms
@@ -100,7 +103,7 @@ enum Selected {
 }
 
 impl<'a> Facts<'a> {
-    fn of(program: &Program, work: &'a ByRule<'a>) -> Self {
+    fn of(program: &Program, work: &'a OpWithRule<'a>) -> Self {
         let kind = program.kind(work.op);
         Self {
             kind,
@@ -146,7 +149,7 @@ impl<'a> Facts<'a> {
 }
 
 /// The dim along which `work`, a sort, sorts.
-fn sorted_dim(program: &Program, work: &ByRule) -> Option<usize> {
+fn sorted_dim(program: &Program, work: &OpWithRule) -> Option<usize> {
     let dim = op_attribute(program, work.op, "dimension").and_then(|value| value.as_int());
     let rank = work.shapes.first().map_or(0, Vec::len) as i64;
     let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
@@ -154,7 +157,7 @@ fn sorted_dim(program: &Program, work: &ByRule) -> Option<usize> {
 }
 
 impl Selected {
-    fn of(program: &Program, work: &ByRule) -> Self {
+    fn of(program: &Program, work: &OpWithRule) -> Self {
         let name = match program.kind(work.op) {
             OpKind::CustomCall => target(program, work.op),
             _ => program.op_name(work.op).to_owned(),

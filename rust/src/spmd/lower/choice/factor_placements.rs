@@ -1,8 +1,8 @@
 //! The dims at which the tensors of an op have each factor of its rule.
 
 use crate::index::{FactorId, Id};
-use crate::rule::TensorMapping;
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::op_sharding_rule::TensorMapping;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 
 /// The dims that have one factor.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(in crate::spmd::lower) struct FactorPlaces {
 }
 
 /// The places of each factor of the rule of `work`, in one pass over the dims of its tensors.
-pub(in crate::spmd::lower) fn factor_places(work: &ByRule) -> Vec<FactorPlaces> {
+pub(in crate::spmd::lower) fn factor_places(work: &OpWithRule) -> Vec<FactorPlaces> {
     let rule = work.rule;
     let nowhere = FactorPlaces {
         in_first: None,

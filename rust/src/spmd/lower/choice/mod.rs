@@ -1,16 +1,16 @@
-//! The choice of the way in which an op is computed on shards.
+//! The choice of the strategy in which an op is computed on shards.
 //!
 //! [`partition_rules`], [`factor_abilities`] and [`factor_placements`] say what is possible, [`candidates`] what of that is tried and what each sends,
-//! [`xla`] which of them XLA's partitioner takes; [`way_of_op`] chooses, once for all ops that are alike.
+//! [`xla`] which of them XLA's partitioner takes; [`op_strategy`] chooses, once for all ops that are alike.
 
 pub(super) mod candidates;
 pub(super) mod decision_cache;
 pub(super) mod factor_abilities;
 pub(super) mod factor_placements;
+pub(super) mod op_strategy;
 pub(super) mod partition_rules;
 pub(in crate::spmd) mod shared_decision_cache;
 pub(super) mod user_placement;
-pub(super) mod way_of_op;
 pub(super) mod xla;
 pub(super) mod xla_contraction;
 pub(super) mod xla_gather_scatter;

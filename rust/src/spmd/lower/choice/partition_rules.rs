@@ -1,17 +1,17 @@
-//! Rules for ways. Sharding rules are made for propagation; where an op can be computed on shards along more dims, its
+//! Rules for strategies. Sharding rules are made for propagation; where an op can be computed on shards along more dims, its
 //! factors are split or merged here.
 
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::spmd::lower::reduction::top_k::part_selected;
 use crate::spmd::lower::windows::convolution::part_dims;
 use crate::spmd::lower::windows::elements_needed::conv_dims;
 use crate::spmd::lower::windows::select_and_scatter::part_windows;
 
-/// The rule by which ways of `op` are made; `shapes` are those of its operands and results, `facts` those of
-/// [`crate::spmd::lower::op_with_rule::ByRule`].
-pub(in crate::spmd::lower) fn way_rule(
+/// The rule by which strategies of `op` are made; `shapes` are those of its operands and results, `facts` those of
+/// [`crate::spmd::lower::op_with_rule::OpWithRule`].
+pub(in crate::spmd::lower) fn strategy_rule(
     program: &Program,
     op: OpId,
     rule: &OpShardingRule,

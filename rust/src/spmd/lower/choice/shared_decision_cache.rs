@@ -8,11 +8,11 @@
 use crate::index::OpId;
 use crate::ir::{is_portable, OpKind, Program};
 use crate::mesh::Mesh;
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::spmd::devices::Devices;
 use crate::spmd::digits::Digit;
 use crate::spmd::lower::choice::decision_cache::{Decision, Key, Origin};
-use crate::spmd::lower::emission::held_shard::Held;
+use crate::spmd::lower::emission::local_value::LocalValue;
 use crate::spmd::lower::options::How;
 use crate::spmd::placement::PlacementId;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -92,7 +92,7 @@ pub(in crate::spmd::lower) struct Sought<'a> {
     signature: &'a str,
     rule: &'a OpShardingRule,
     own: &'a Key,
-    operands: &'a [Held],
+    operands: &'a [LocalValue],
 }
 
 impl<'a> Sought<'a> {
@@ -102,7 +102,7 @@ impl<'a> Sought<'a> {
         program: &'a Program,
         op: OpId,
         own: &'a Key,
-        operands: &'a [Held],
+        operands: &'a [LocalValue],
     ) -> Option<Self> {
         // The facts say all of a region of known reducers.
         let is_told = program.kind(op) == OpKind::Reduce

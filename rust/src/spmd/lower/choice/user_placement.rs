@@ -4,7 +4,7 @@
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Type};
-use crate::spmd::lower::{Lowering, Treatment};
+use crate::spmd::lower::{Lowering, LoweringKind};
 use crate::spmd::placement::PlacementId;
 use crate::spmd::policy::Policy;
 use crate::spmd::results::Results;
@@ -16,7 +16,7 @@ impl Lowering<'_, '_, '_> {
     /// The placement to which the only user of `value` reshards it; `None` if it has other users, or that one does not.
     #[inline]
     pub(in crate::spmd::lower) fn wanted_of(&mut self, value: ValueId) -> Option<PlacementId> {
-        if self.how.policy != Policy::FewestBytes || self.how.one_by_one.is_some() {
+        if self.how.policy != Policy::FewestBytes || self.how.global_to_local.is_some() {
             return None;
         }
         self.wanted_ahead(value)
@@ -38,14 +38,14 @@ impl Lowering<'_, '_, '_> {
         let (mut wanted, mut passed) = (None, 0);
         while let Some((user, index)) = self.only_user(value) {
             let kind = self.emit.program.kind(user);
-            let result = match Treatment::of(kind) {
-                Treatment::Return => {
+            let result = match LoweringKind::of(kind) {
+                LoweringKind::Return => {
                     let expected = self.returns.last().and_then(|list| list.get(index));
                     wanted = expected.copied().or(wanted);
                     break;
                 }
-                Treatment::Reshard if is_reshard(kind) => 0,
-                Treatment::ByRule if self.is_identity(user) => {
+                LoweringKind::Reshard if is_reshard(kind) => 0,
+                LoweringKind::OpWithRule if self.is_identity(user) => {
                     let result = self.emit.program.result(user, 0);
                     if self.how.results != Results::AsComputed {
                         wanted = Some(self.target(result));
@@ -53,13 +53,15 @@ impl Lowering<'_, '_, '_> {
                     value = result;
                     continue;
                 }
-                Treatment::ByRule if passed < MOST_PASSED && self.is_elementwise(user, value) => {
+                LoweringKind::OpWithRule
+                    if passed < MOST_PASSED && self.is_elementwise(user, value) =>
+                {
                     value = self.emit.program.result(user, 0);
                     passed += 1;
                     continue;
                 }
-                Treatment::Barrier => index,
-                Treatment::Branches if kind == OpKind::While => index,
+                LoweringKind::Barrier => index,
+                LoweringKind::Branches if kind == OpKind::While => index,
                 _ => break,
             };
             let Some(next) = self.emit.program.op_results(user).nth(result) else { break };

@@ -3,31 +3,34 @@
 use crate::index::Id;
 use crate::ir::OpTraits;
 use crate::layout::ceil_div;
-use crate::rule::TensorMapping;
+use crate::op_sharding_rule::TensorMapping;
 use crate::spmd::digits::{merged, total_size, Cuts, Digit};
 use crate::spmd::lower::gather_scatter::dynamic_slices::constant_int;
 use crate::spmd::lower::gather_scatter::on_indexed_dims::factor_of;
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::placement::{Placement, PlacementId};
 use crate::spmd::policy::Policy;
-use crate::spmd::ways::{Ability, FactorDigits, Factors, Way};
+use crate::spmd::strategy::{Ability, FactorDigits, Factors, Strategy};
 use crate::spmd::xla::leader::Leader;
 
 impl Lowering<'_, '_, '_> {
-    /// The way that XLA's partitioner takes; none where it compares ways.
-    pub(in crate::spmd::lower) fn way_of_xla(&mut self, work: &ByRule) -> Option<Way> {
+    /// The strategy that XLA's partitioner takes; none where it compares strategies.
+    pub(in crate::spmd::lower) fn strategy_of_xla(
+        &mut self,
+        work: &OpWithRule,
+    ) -> Option<Strategy> {
         if self.leader(work) == Leader::Product {
-            return self.way_of_product(work);
+            return self.strategy_of_product(work);
         }
         if self.leader(work) == Leader::Indexed {
             return self.indexed_of_xla(work);
         }
         let (order, digits) = self.digits_of_xla(work)?;
-        let way = self.way(work, order, digits);
-        Some(self.windows_of_xla(work, way))
+        let strategy = self.strategy(work, order, digits);
+        Some(self.windows_of_xla(work, strategy))
     }
-    fn leader(&self, work: &ByRule) -> Leader {
+    fn leader(&self, work: &OpWithRule) -> Leader {
         let program = &*self.emit.program;
         let operands = work.operands;
         let first = operands.first().map(|held| held.placement);
@@ -38,7 +41,7 @@ impl Lowering<'_, '_, '_> {
         Leader::of(program.kind(work.op), is_elementwise, are_alike)
     }
     /// The digits of each factor by the tensor that leads, and the order of devices.
-    fn digits_of_xla(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+    fn digits_of_xla(&self, work: &OpWithRule) -> Option<(u32, FactorDigits)> {
         let first = work.operands.first().map(|held| held.placement);
         let by_operand = || Some(self.led_by(work, work.rule.operands.first()?, first?));
         let by_result =
@@ -84,11 +87,11 @@ impl Lowering<'_, '_, '_> {
             Leader::Product | Leader::Indexed | Leader::Compared => None,
         }
     }
-    /// The way of an update of a slice, by the digits that the `operand` and the `result` say. If one shard of the result holds
+    /// The strategy of an update of a slice, by the digits that the `operand` and the `result` say. If one shard of the result holds
     /// the update, each device updates its shard or does not; else dims of which the update has a part are whole.
     fn update_of_xla(
         &self,
-        work: &ByRule,
+        work: &OpWithRule,
         operand: (u32, FactorDigits),
         result: (u32, FactorDigits),
     ) -> (u32, FactorDigits) {
@@ -116,28 +119,28 @@ impl Lowering<'_, '_, '_> {
         }
         (order, digits)
     }
-    /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
+    /// The strategy that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
     /// dim that they divide evenly.
-    fn elsewhere_by_result(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+    fn elsewhere_by_result(&self, work: &OpWithRule) -> Option<(u32, FactorDigits)> {
         if work.abilities.contains(&Ability::Moved) {
             return None;
         }
         let factors = Factors { rule: work.rule, abilities: work.abilities };
         let placement = &self.placements[work.results.first()?.1];
-        let ways = factors.elsewhere(work.rule.results.first()?, placement);
+        let strategies = factors.elsewhere(work.rule.results.first()?, placement);
         let is_even = |digits: &FactorDigits| {
             let mut sizes = digits.iter().zip(&work.rule.factor_sizes);
             sizes.all(|(digits, size)| size % total_size(digits) == 0)
         };
-        Some((placement.order, ways.into_iter().find(is_even)?))
+        Some((placement.order, strategies.into_iter().find(is_even)?))
     }
     fn num_shards(&self, placement: PlacementId) -> i64 {
         self.placements[placement].dims.iter().map(|digits| total_size(digits)).product()
     }
-    /// The way that the placement of one tensor says.
+    /// The strategy that the placement of one tensor says.
     pub(in crate::spmd::lower) fn led_by(
         &self,
-        work: &ByRule,
+        work: &OpWithRule,
         mapping: &TensorMapping,
         placement: PlacementId,
     ) -> (u32, FactorDigits) {
@@ -149,16 +152,16 @@ impl Lowering<'_, '_, '_> {
     /// after the other, the last dim first; the first one is left to the reshard behind.
     pub(in crate::spmd::lower) fn start_as_xla(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        held: Held,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        held: LocalValue,
         target: PlacementId,
-    ) -> Held {
+    ) -> LocalValue {
         let mut held = held;
         if self.how.policy != Policy::Xla {
             return held;
         }
-        for &between in &way.behind {
+        for &between in &strategy.behind {
             self.emit.go_after(work.op);
             let mut between = between;
             if self.leader(work) == Leader::Product {
@@ -167,7 +170,7 @@ impl Lowering<'_, '_, '_> {
             held = self.with_fewer_terms(held, between);
             held = self.reshard(held, between);
         }
-        if self.placements[held.placement].partial.is_empty() || !way.behind.is_empty() {
+        if self.placements[held.placement].partial.is_empty() || !strategy.behind.is_empty() {
             return held;
         }
         if self.leader(work) == Leader::Product {
@@ -178,22 +181,22 @@ impl Lowering<'_, '_, '_> {
             }
         }
         let has_terms = |factor: &usize| {
-            work.abilities[*factor] == Ability::Terms && !way.factors[*factor].is_empty()
+            work.abilities[*factor] == Ability::Terms && !strategy.factors[*factor].is_empty()
         };
-        let mut left: Vec<usize> = (0..way.factors.len()).filter(has_terms).collect();
+        let mut left: Vec<usize> = (0..strategy.factors.len()).filter(has_terms).collect();
         let dims = work.rule.operands[0].dims.iter().rev().flatten().map(|factor| factor.index());
         for factor in dims.filter(has_terms) {
             left.retain(|&other| other != factor);
             if left.is_empty() {
                 break;
             }
-            let terms = left.iter().flat_map(|&factor| way.factors[factor].iter().copied());
+            let terms = left.iter().flat_map(|&factor| strategy.factors[factor].iter().copied());
             let mut partial: Vec<Digit> = terms.collect();
             partial.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
             let placement =
                 Placement { partial: merged(partial), ..self.placements[held.placement].clone() };
             self.emit.go_after(work.op);
-            let along = (way.order, &way.factors[factor][..]);
+            let along = (strategy.order, &strategy.factors[factor][..]);
             let (emit, reducer) = (&mut self.emit, held.reducer);
             held.value = self.collectives.all_reduce(emit, held.value, reducer, along);
             held.placement = self.placements.intern(placement);
@@ -204,10 +207,10 @@ impl Lowering<'_, '_, '_> {
     /// `target` is sharded along all groups, and cut along these; and `between` likewise.
     fn with_groups_reduced(
         &mut self,
-        held: Held,
+        held: LocalValue,
         between: PlacementId,
         target: PlacementId,
-    ) -> (Held, PlacementId) {
+    ) -> (LocalValue, PlacementId) {
         let (own, added) =
             (self.placements[held.placement].clone(), self.placements[between].clone());
         let wanted = self.placements[target].clone();
@@ -243,7 +246,7 @@ impl Lowering<'_, '_, '_> {
         (self.reshard(held, cut), added)
     }
     /// `held` with those terms reduced that `target` does not have.
-    fn with_fewer_terms(&mut self, held: Held, target: PlacementId) -> Held {
+    fn with_fewer_terms(&mut self, held: LocalValue, target: PlacementId) -> LocalValue {
         let mut placement = self.placements[held.placement].clone();
         let left = self.placements[target].partial.clone();
         let Some(cuts) = Cuts::of([&placement.partial[..], &left].concat()) else { return held };
@@ -256,17 +259,17 @@ impl Lowering<'_, '_, '_> {
         let value =
             self.collectives.all_reduce(emit, held.value, reducer, (placement.order, &along));
         placement.partial = merged(left);
-        Held { value, placement: self.placements.intern(placement), ..held }
+        LocalValue { value, placement: self.placements.intern(placement), ..held }
     }
     /// Reduces the terms in `held` that `target` shards `dims` along, the last dim first, and cuts the sum. What is left, and
     /// a single dim, is left to the reshard behind.
     fn reduce_along_dims(
         &mut self,
-        work: &ByRule,
-        held: Held,
+        work: &OpWithRule,
+        held: LocalValue,
         target: PlacementId,
         dims: &[usize],
-    ) -> Held {
+    ) -> LocalValue {
         let mut held = held;
         if dims.len() == 1 {
             return held;
@@ -306,7 +309,7 @@ struct Part {
 }
 
 /// The dims of the first operand of which `tensor` has a part.
-fn parts_of_dims(work: &ByRule, tensor: usize) -> Vec<Part> {
+fn parts_of_dims(work: &OpWithRule, tensor: usize) -> Vec<Part> {
     let part = |dim: usize| {
         let (whole, factor) = (factor_of(work, 0, dim)?.index(), factor_of(work, tensor, dim)?);
         (whole != factor.index()).then_some(Part { dim, whole })

@@ -6,17 +6,17 @@
 
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::OpKind;
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::spmd::digits::{merged, Cuts, Digit};
 use crate::spmd::lower::choice::candidates::has_whole_parts;
 use crate::spmd::lower::choice::decision_cache::Decision as Decided;
 use crate::spmd::lower::choice::factor_abilities::abilities;
-use crate::spmd::lower::op_with_rule::{ByRule, Tensors};
+use crate::spmd::lower::op_with_rule::{OpWithRule, Tensors};
 use crate::spmd::lower::windows::convolution::group_count;
 use crate::spmd::lower::windows::elements_needed::{conv_dims, window_dims};
 use crate::spmd::lower::Lowering;
 use crate::spmd::policy::Policy;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 use crate::spmd::xla::product::Product;
 use crate::spmd::xla::shards::{Class, Decision, Shards};
 use crate::spmd::xla::spatial::{Convolution, Groups, Spatial};
@@ -24,51 +24,60 @@ use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::WindowDim;
 
 impl Lowering<'_, '_, '_> {
-    /// The way of a product; none where its devices are in different orders, digits do not nest, or XLA's is not taken.
-    pub(in crate::spmd::lower) fn way_of_product(&mut self, work: &ByRule) -> Option<Way> {
+    /// The strategy of a product; none where its devices are in different orders, digits do not nest, or XLA's is not taken.
+    pub(in crate::spmd::lower) fn strategy_of_product(
+        &mut self,
+        work: &OpWithRule,
+    ) -> Option<Strategy> {
         let (order, decision) = self.product_of_xla(work)?;
         // By another rule; see `by_other_factors`.
         if decision.exchanged.is_empty() {
-            Some(self.way_decided(work, work, order, decision))
+            Some(self.strategy_decided(work, work, order, decision))
         } else {
             None
         }
     }
-    /// The way that was decided by the rule of `of`, for `work`, which may have another one.
-    pub(in crate::spmd::lower) fn way_decided(
+    /// The strategy that was decided by the rule of `of`, for `work`, which may have another one.
+    pub(in crate::spmd::lower) fn strategy_decided(
         &mut self,
-        of: &ByRule,
-        work: &ByRule,
+        of: &OpWithRule,
+        work: &OpWithRule,
         order: u32,
         decision: Decision,
-    ) -> Way {
-        let digits = decision.way.into_iter().map(merged).collect();
+    ) -> Strategy {
+        let digits = decision.strategy.into_iter().map(merged).collect();
         let stages = decision.stages.map(|groups| groups.map_or(0, |groups| self.stage(groups)));
-        let mut way = self.way(work, order, digits);
+        let mut strategy = self.strategy(work, order, digits);
         let mut through = Vec::new();
         for (operand, reached) in decision.through.into_iter().enumerate() {
-            let ways = reached.into_iter().map(|(groups, digits)| {
+            let strategies = reached.into_iter().map(|(groups, digits)| {
                 let digits = digits.into_iter().map(merged).collect();
-                (self.stage(groups), self.way(of, order, digits).operands[operand])
+                (self.stage(groups), self.strategy(of, order, digits).operands[operand])
             });
-            through.push(ways.collect());
+            through.push(strategies.collect());
         }
         let behind = decision.reduced_to.map(|digits| {
             let digits = digits.into_iter().map(merged).collect();
-            self.way(of, order, digits).results[0]
+            self.strategy(of, order, digits).results[0]
         });
         let behind = behind.into_iter().collect();
         if !decision.copies.is_empty() {
-            let mut terms = self.placements[way.results[0]].clone();
+            let mut terms = self.placements[strategy.results[0]].clone();
             terms.order = order;
             terms.partial.extend(&decision.copies);
             terms.partial.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
             terms.partial = merged(terms.partial);
-            way.results[0] = self.placements.intern(terms);
+            strategy.results[0] = self.placements.intern(terms);
         }
-        Way { stages: stages.to_vec(), through, behind, copies: merged(decision.copies), ..way }
+        Strategy {
+            stages: stages.to_vec(),
+            through,
+            behind,
+            copies: merged(decision.copies),
+            ..strategy
+        }
     }
-    /// `decision` about `op` by the rule that XLA's way takes, if that is another one.
+    /// `decision` about `op` by the rule that XLA's strategy takes, if that is another one.
     pub(in crate::spmd::lower) fn by_other_factors(
         &mut self,
         decision: &Decided,
@@ -81,7 +90,7 @@ impl Lowering<'_, '_, '_> {
         if !is_possible {
             return None;
         }
-        let of = ByRule::of(decision, op, tensors);
+        let of = OpWithRule::of(decision, op, tensors);
         let (order, taken) = self.product_of_xla(&of)?;
         if taken.exchanged.is_empty() {
             return None;
@@ -91,16 +100,16 @@ impl Lowering<'_, '_, '_> {
             exchange(&mut rule, factors, &decision.shapes);
         }
         let mut other = Decided { rule, ..decision.clone() };
-        other.abilities = abilities(self.emit.program, &ByRule::of(&other, op, tensors));
+        other.abilities = abilities(self.emit.program, &OpWithRule::of(&other, op, tensors));
         if taken.exchanged.iter().any(|&(input, _)| other.abilities[input] == Ability::Whole) {
             return None;
         }
-        let work = ByRule::of(&other, op, tensors);
-        let way = self.way_decided(&of, &work, order, taken);
-        if !has_whole_parts(&work, &way) {
+        let work = OpWithRule::of(&other, op, tensors);
+        let strategy = self.strategy_decided(&of, &work, order, taken);
+        if !has_whole_parts(&work, &strategy) {
             return None;
         }
-        Some(self.with_way(other, op, tensors, way))
+        Some(self.with_strategy(other, op, tensors, strategy))
     }
     /// The stage of what is resharded within groups along `groups`: 0, that of other ops, without groups.
     fn stage(&mut self, groups: Vec<Digit>) -> u32 {
@@ -110,19 +119,22 @@ impl Lowering<'_, '_, '_> {
         let next = self.shared.stages.len() as u32 + 1;
         *self.shared.stages.entry(groups).or_insert(next)
     }
-    pub(in crate::spmd::lower) fn product_of_xla(&self, work: &ByRule) -> Option<(u32, Decision)> {
+    pub(in crate::spmd::lower) fn product_of_xla(
+        &self,
+        work: &OpWithRule,
+    ) -> Option<(u32, Decision)> {
         let (rule, [left, right], [(_, target)]) = (work.rule, work.operands, work.results) else {
             return None;
         };
         let mut abilities = work.abilities.to_vec();
         let product = self.product(work)?;
         for spatial in product.convolution.iter().flat_map(|convolution| &convolution.spatial) {
-            // Along these the way may be by other factors.
+            // Along these the strategy may be by other factors.
             for factor in [spatial.kernel, spatial.output] {
                 abilities[factor] = Ability::Local;
             }
         }
-        let work = &ByRule { abilities: &abilities, ..*work };
+        let work = &OpWithRule { abilities: &abilities, ..*work };
         let (order, left_digits) = self.led_by(work, &rule.operands[0], left.placement);
         let (right_order, right_digits) = self.led_by(work, &rule.operands[1], right.placement);
         let (result_order, result_digits) = self.led_by(work, &rule.results[0], *target);
@@ -145,14 +157,14 @@ impl Lowering<'_, '_, '_> {
         let shards = Shards {
             tensors,
             devices: cuts.split(&free),
-            way: vec![Vec::new(); rule.num_factors()],
+            strategy: vec![Vec::new(); rule.num_factors()],
             stages: [None, None],
             through: [Vec::new(), Vec::new()],
         };
         Some((order, product.decide(&shards)))
     }
     /// What the partitioner looks at; none of convolutions that it sees otherwise than their rules.
-    fn product(&self, work: &ByRule) -> Option<Product> {
+    fn product(&self, work: &OpWithRule) -> Option<Product> {
         let rule = work.rule;
         let class = |factor: usize| {
             let factor = FactorId::from_index(factor);
@@ -200,7 +212,7 @@ impl Lowering<'_, '_, '_> {
     /// What is more of a convolution than of a product; none if a dim has several factors.
     fn convolution(
         &self,
-        work: &ByRule,
+        work: &OpWithRule,
         dims: &ConvDims,
         classes: &[Class],
     ) -> Option<Convolution> {

@@ -2,18 +2,18 @@
 
 use crate::index::{FactorId, Id};
 use crate::ir::OpKind;
-use crate::rule::TensorMapping;
+use crate::op_sharding_rule::TensorMapping;
 use crate::spmd::digits::{merged, Cuts, Digit};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::Lowering;
 use crate::spmd::placement::Placement;
-use crate::spmd::ways::{Ability, FactorDigits, Factors, Way};
-use crate::spmd::xla::indexed::{primes, Groups, Indexed, Role, Tensor};
+use crate::spmd::strategy::{Ability, FactorDigits, Factors, Strategy};
+use crate::spmd::xla::gather_scatter::{primes, Groups, Indexed, Role, Tensor};
 use std::cmp::{Ordering, Reverse};
 
 impl Lowering<'_, '_, '_> {
-    /// The way; none where devices are in different orders or digits do not nest.
-    pub(in crate::spmd::lower) fn indexed_of_xla(&mut self, work: &ByRule) -> Option<Way> {
+    /// The strategy; none where devices are in different orders or digits do not nest.
+    pub(in crate::spmd::lower) fn indexed_of_xla(&mut self, work: &OpWithRule) -> Option<Strategy> {
         let is_scatter = self.emit.program.kind(work.op) == OpKind::Scatter;
         let num_inputs = work.results.len();
         let (rule, operands) = (work.rule, work.operands);
@@ -59,10 +59,11 @@ impl Lowering<'_, '_, '_> {
         let groups = Groups {
             tensors: given.each_ref().map(|(_, digits)| split(digits)),
             result: split(&wanted.1),
-            way: vec![Vec::new(); rule.num_factors()],
+            strategy: vec![Vec::new(); rule.num_factors()],
         };
         let decision = indexed.decide(groups);
-        let way = self.way(work, order, decision.way.into_iter().map(merged).collect());
+        let strategy =
+            self.strategy(work, order, decision.strategy.into_iter().map(merged).collect());
         let mut through = vec![Vec::new(); operands.len()];
         for (number, places) in through.iter_mut().enumerate() {
             let tensor = match number.cmp(&(if is_scatter { num_inputs } else { 1 })) {
@@ -70,9 +71,9 @@ impl Lowering<'_, '_, '_> {
                 Ordering::Equal => 1,
                 Ordering::Greater => 2,
             };
-            let ways = decision.through[tensor].iter();
-            let placements =
-                ways.map(|digits| self.way(work, order, digits.clone()).operands[number]);
+            let strategies = decision.through[tensor].iter();
+            let placements = strategies
+                .map(|digits| self.strategy(work, order, digits.clone()).operands[number]);
             *places = placements.map(|placement| (0, placement)).collect();
         }
         let mut behind = Vec::new();
@@ -82,7 +83,7 @@ impl Lowering<'_, '_, '_> {
             let placement = factors.placement(result, &digits, order);
             behind.push(self.placements.intern(Placement { partial: merged(terms), ..placement }));
         }
-        Some(Way { through, behind, ..way })
+        Some(Strategy { through, behind, ..strategy })
     }
 }
 
@@ -104,7 +105,7 @@ fn factors(dim: &[FactorId]) -> Vec<usize> {
 }
 
 /// What each factor is, by the tensors that have it.
-fn roles(work: &ByRule, tensors: [&TensorMapping; 3], is_scatter: bool) -> Vec<Role> {
+fn roles(work: &OpWithRule, tensors: [&TensorMapping; 3], is_scatter: bool) -> Vec<Role> {
     let role = |(factor, ability): (usize, &Ability)| {
         let id = FactorId::from_index(factor);
         let can_be_indexed = if is_scatter { Ability::Local } else { Ability::Terms };

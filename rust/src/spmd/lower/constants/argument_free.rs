@@ -8,8 +8,8 @@
 use crate::error::Result;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind, OpTraits, Place, ValueMap};
-use crate::spmd::lower::constants::known_broadcasts::Broadcast;
-use crate::spmd::lower::{Held, Lowering, Reducer, Treatment};
+use crate::spmd::lower::constants::broadcast_table::Broadcast;
+use crate::spmd::lower::{LocalValue, Lowering, LoweringKind, Reducer};
 
 /// The most elements of a tensor that each device computes whole.
 const MAX_ELEMENTS: i64 = 1 << 20;
@@ -32,12 +32,12 @@ impl Lowering<'_, '_, '_> {
         }
         let program = &*self.emit.program;
         let kind = program.kind(op);
-        let is_candidate = match Treatment::of(kind) {
-            Treatment::Constant | Treatment::Iota => true,
-            Treatment::Reshard => {
+        let is_candidate = match LoweringKind::of(kind) {
+            LoweringKind::Constant | LoweringKind::Iota => true,
+            LoweringKind::Reshard => {
                 is_plain_reshard(kind) && self.is_known_whole(program.operand(op, 0))
             }
-            Treatment::ByRule => {
+            LoweringKind::OpWithRule => {
                 let is_computed = program.has_traits(op, OpTraits::PURE)
                     || matches!(
                         kind,
@@ -66,7 +66,7 @@ impl Lowering<'_, '_, '_> {
         // The elements of others are in the program once, and sliced.
         let is_splat = !matches!(program.constant_value(op), ConstantValue::Text(_));
         let kind = program.kind(op);
-        let is_constant = Treatment::of(kind) == Treatment::Constant;
+        let is_constant = LoweringKind::of(kind) == LoweringKind::Constant;
         if (is_constant && !is_splat) || is_plain_reshard(kind) {
             return None;
         }
@@ -110,7 +110,8 @@ impl Lowering<'_, '_, '_> {
                 self.unvarying.whole.insert(result, held.value);
                 continue;
             }
-            let is_constant = Treatment::of(self.emit.program.kind(op)) == Treatment::Constant;
+            let is_constant =
+                LoweringKind::of(self.emit.program.kind(op)) == LoweringKind::Constant;
             let value = match (copy, resharded.flatten()) {
                 (Some(copy), _) => self.emit.program.result(copy, index),
                 (None, Some(whole)) => whole,
@@ -121,7 +122,7 @@ impl Lowering<'_, '_, '_> {
             if !self.broadcasts.contains(&held.shard()) {
                 let rank = self.placements[held.placement].dims.len();
                 let (placement, reducer) = (self.placements.replicated(rank), Reducer::Add);
-                let whole = Held { value, placement, reducer, is_zero_padded: false, ..held };
+                let whole = LocalValue { value, placement, reducer, is_zero_padded: false, ..held };
                 let dims = (0..rank as i64).collect();
                 self.broadcasts.insert(held.shard(), Broadcast { operand: whole, dims });
             }

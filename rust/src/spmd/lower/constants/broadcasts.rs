@@ -4,8 +4,8 @@
 use crate::index::OpId;
 use crate::ir::OpKind;
 use crate::spmd::lower::choice::decision_cache::Origin;
-use crate::spmd::lower::constants::known_broadcasts::Broadcast;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::constants::broadcast_table::Broadcast;
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::placement::{Placement, PlacementId};
 use crate::spmd::policy::Policy;
 use crate::spmd::results::Results;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 impl Lowering<'_, '_, '_> {
     /// Records the operand of `op` under its result, if `op` is a broadcast.
-    pub(in crate::spmd::lower) fn note_broadcast(&mut self, op: OpId, operand: Option<Held>) {
+    pub(in crate::spmd::lower) fn note_broadcast(&mut self, op: OpId, operand: Option<LocalValue>) {
         let program = &*self.emit.program;
         if program.kind(op) != OpKind::BroadcastInDim {
             return;
@@ -48,12 +48,16 @@ impl Lowering<'_, '_, '_> {
         self.broadcasts.insert(result.shard(), new);
     }
     /// Records `number`, a scalar, under `broadcast`.
-    pub(in crate::spmd::lower) fn note_broadcast_of(&mut self, number: Held, broadcast: Held) {
+    pub(in crate::spmd::lower) fn note_broadcast_of(
+        &mut self,
+        number: LocalValue,
+        broadcast: LocalValue,
+    ) {
         self.broadcasts
             .insert(broadcast.shard(), Broadcast { operand: number, dims: Rc::from([]) });
     }
     /// Records `held`, the larger shard, under `slice`.
-    pub(in crate::spmd::lower) fn note_slice(&mut self, held: Held, slice: Held) {
+    pub(in crate::spmd::lower) fn note_slice(&mut self, held: LocalValue, slice: LocalValue) {
         let is_kept = self.how.policy == Policy::FewestBytes || self.how.has_free_reshards;
         if !is_kept || slice.shard() == held.shard() {
             return;
@@ -68,11 +72,11 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// The origins of those of `operands` that are broadcasts.
-    pub(in crate::spmd::lower) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
+    pub(in crate::spmd::lower) fn origins(&self, operands: &[LocalValue]) -> Vec<Origin> {
         if !operands.iter().any(|held| self.broadcasts.has(held.value)) {
             return Vec::new();
         }
-        let origin = |(index, held): (usize, &Held)| {
+        let origin = |(index, held): (usize, &LocalValue)| {
             let Broadcast { operand, dims } = self.broadcasts.get(&held.shard())?;
             Some((index, operand.placement, operand.global, Rc::clone(dims)))
         };
@@ -82,7 +86,7 @@ impl Lowering<'_, '_, '_> {
     pub(in crate::spmd::lower) fn are_origins(
         &self,
         origins: &[Origin],
-        operands: &[Held],
+        operands: &[LocalValue],
     ) -> bool {
         let mut left = origins.iter();
         let are_next = operands.iter().enumerate().all(|(index, held)| {
@@ -96,7 +100,11 @@ impl Lowering<'_, '_, '_> {
         are_next && left.next().is_none()
     }
     /// The operand that `held` is a broadcast of, and the placement of it from which `held` is broadcast as `target`.
-    fn origin_at(&mut self, held: Held, target: PlacementId) -> Option<(Broadcast, PlacementId)> {
+    fn origin_at(
+        &mut self,
+        held: LocalValue,
+        target: PlacementId,
+    ) -> Option<(Broadcast, PlacementId)> {
         let known = self.broadcasts.get(&held.shard())?.clone();
         let wanted = &self.placements[target];
         if !wanted.partial.is_empty() {
@@ -119,7 +127,7 @@ impl Lowering<'_, '_, '_> {
     /// Elements that a device sends to broadcast `held` again, as `target`; none if it is no broadcast.
     pub(in crate::spmd::lower) fn rebroadcast_elements(
         &mut self,
-        held: Held,
+        held: LocalValue,
         target: PlacementId,
     ) -> Option<i64> {
         let (known, placement) = self.origin_at(held, target)?;
@@ -128,9 +136,9 @@ impl Lowering<'_, '_, '_> {
     /// Broadcasts `held` again, as `target`.
     pub(in crate::spmd::lower) fn rebroadcast(
         &mut self,
-        held: Held,
+        held: LocalValue,
         target: PlacementId,
-    ) -> Option<Held> {
+    ) -> Option<LocalValue> {
         let (known, placement) = self.origin_at(held, target)?;
         let operand = self.reshard(known.operand, placement);
         let local = self.local_type(held.global, target);
@@ -141,7 +149,7 @@ impl Lowering<'_, '_, '_> {
         } else {
             self.emit.broadcast(operand.value, &known.dims, local)
         };
-        let new = Held { value, placement: target, is_zero_padded: false, ..held };
+        let new = LocalValue { value, placement: target, is_zero_padded: false, ..held };
         // No value is a part of itself.
         if new.shard() != known.operand.shard() {
             self.broadcasts.insert(new.shard(), known);

@@ -1,7 +1,7 @@
 //! Values that depend on no argument, and broadcasts, which are computed anew rather than sent.
 
 pub(super) mod argument_free;
+pub(super) mod argument_free_table;
+pub(super) mod broadcast_table;
 pub(super) mod broadcasts;
-pub(super) mod known_argument_free;
-pub(super) mod known_broadcasts;
 pub(super) mod no_operands;

@@ -3,7 +3,7 @@
 use crate::index::{OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind};
 use crate::mlir::op_attribute;
-use crate::spmd::lower::{Held, Lowering, Reducer};
+use crate::spmd::lower::{LocalValue, Lowering, Reducer};
 use crate::spmd::outcome::OutcomeKind;
 
 impl Lowering<'_, '_, '_> {
@@ -22,7 +22,7 @@ impl Lowering<'_, '_, '_> {
         let bits = self.bits(global);
         let element = element.filter(|element| is_one_element(element, bits));
         let is_sdy = self.emit.program.kind(op) == OpKind::SdyConstant;
-        let part = if self.how.one_by_one.is_some() && element.is_none() && target != whole {
+        let part = if self.how.global_to_local.is_some() && element.is_none() && target != whole {
             self.constant_part(op, target)
         } else {
             None
@@ -32,7 +32,7 @@ impl Lowering<'_, '_, '_> {
             let reducer = Reducer::Add;
             self.set_held(
                 result,
-                Held { value, global, placement: target, reducer, is_zero_padded },
+                LocalValue { value, global, placement: target, reducer, is_zero_padded },
             );
             self.dead.push(op);
             return;
@@ -53,7 +53,8 @@ impl Lowering<'_, '_, '_> {
         let local = self.local_type(global, target);
         let value = self.emit.splat(&element, local);
         let is_zero_padded = false;
-        let held = Held { value, global, placement: target, reducer: Reducer::Add, is_zero_padded };
+        let held =
+            LocalValue { value, global, placement: target, reducer: Reducer::Add, is_zero_padded };
         self.set_held(result, held);
         self.dead.push(op);
     }
@@ -86,7 +87,8 @@ impl Lowering<'_, '_, '_> {
             }
         };
         let is_zero_padded = false;
-        let held = Held { value, global, placement: target, reducer: Reducer::Add, is_zero_padded };
+        let held =
+            LocalValue { value, global, placement: target, reducer: Reducer::Add, is_zero_padded };
         self.set_held(result, held);
         self.dead.push(op);
     }

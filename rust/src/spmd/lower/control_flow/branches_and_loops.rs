@@ -3,7 +3,7 @@
 
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::OpKind;
-use crate::spmd::lower::{Lowering, Task, Treatment};
+use crate::spmd::lower::{Lowering, LoweringKind, Task};
 use crate::spmd::placement::PlacementId;
 
 impl Lowering<'_, '_, '_> {
@@ -64,7 +64,7 @@ impl Lowering<'_, '_, '_> {
         let is_named = self.emit.program.kind(op) == OpKind::NamedComputation;
         let block = self.emit.program.op_regions(op).next();
         let block = block.and_then(|region| self.emit.program.region_entry(region).get());
-        let Some(block) = block.filter(|_| is_named && self.how.one_by_one.is_some()) else {
+        let Some(block) = block.filter(|_| is_named && self.how.global_to_local.is_some()) else {
             return false;
         };
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
@@ -113,9 +113,9 @@ impl Lowering<'_, '_, '_> {
         }
         let inside: Vec<OpId> = self.emit.program.pre_order(op).skip(1).collect();
         for inner in inside {
-            let treatment = Treatment::of(self.emit.program.kind(inner));
-            if matches!(treatment, Treatment::Reshard | Treatment::Drop) {
-                if treatment == Treatment::Reshard {
+            let treatment = LoweringKind::of(self.emit.program.kind(inner));
+            if matches!(treatment, LoweringKind::Reshard | LoweringKind::Drop) {
+                if treatment == LoweringKind::Reshard {
                     let operand = self.emit.program.operand(inner, 0);
                     let result = self.emit.program.result(inner, 0);
                     self.emit.program.replace_all_uses(result, operand);

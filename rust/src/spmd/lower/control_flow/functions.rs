@@ -4,9 +4,9 @@ use crate::error::Result;
 use crate::index::{FuncId, OpId, TypeId, ValueId};
 use crate::ir::Payload;
 use crate::spmd::digits::Digit;
-use crate::spmd::lower::{Held, Lowering, Task};
+use crate::spmd::lower::{LocalValue, Lowering, Task};
 use crate::spmd::placement::PlacementId;
-use crate::spmd::unknown::Unknown;
+use crate::spmd::unknown_ops::UnknownOps;
 
 impl Lowering<'_, '_, '_> {
     /// Lowers the body of `func` and gives it local types. `free` are the digits that are free in it, if it is called in manual
@@ -71,7 +71,7 @@ impl Lowering<'_, '_, '_> {
             _ => None,
         };
         let Some(callee) = callee else {
-            if self.how.unknown == Unknown::Replicate {
+            if self.how.unknown == UnknownOps::Replicate {
                 self.lower_whole(op);
                 return Ok(());
             }
@@ -108,7 +108,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// Reshards `held`, which stands for `value`, a result of `op`, to `target` behind the op. What led from `value` to
     /// `held` may have led to `target` already. What nothing uses stays as it is.
-    pub fn settle_held(&mut self, op: OpId, value: ValueId, held: Held, target: PlacementId) {
+    pub fn settle_held(&mut self, op: OpId, value: ValueId, held: LocalValue, target: PlacementId) {
         let is_used = self.emit.program.users(value).next().is_some();
         if is_used && (held.placement != target || held.value != value) {
             self.emit.go_after(op);

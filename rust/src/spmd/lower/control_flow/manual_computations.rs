@@ -7,7 +7,7 @@ use crate::ir::{OpKind, Payload, Place};
 use crate::mesh::Mesh;
 use crate::spmd::digits;
 use crate::spmd::digits::Digit;
-use crate::spmd::lower::{Held, Lowering, Task};
+use crate::spmd::lower::{LocalValue, Lowering, Task};
 use crate::spmd::placement::PlacementId;
 
 impl Lowering<'_, '_, '_> {
@@ -26,7 +26,10 @@ impl Lowering<'_, '_, '_> {
             let local = self.reshard(held, outer);
             let inner = self.free_placement(op, sharding, arg);
             let global = self.emit.program.type_of(arg);
-            self.set_held(arg, Held { value: local.value, global, placement: inner, ..local });
+            self.set_held(
+                arg,
+                LocalValue { value: local.value, global, placement: inner, ..local },
+            );
         }
         let wanted: Vec<PlacementId> = results
             .iter()
@@ -56,7 +59,7 @@ impl Lowering<'_, '_, '_> {
             let global = self.emit.program.type_of(result);
             let placement = self.target(result);
             let reducer = crate::spmd::lower::Reducer::Add;
-            let held = Held { value, global, placement, reducer, is_zero_padded: false };
+            let held = LocalValue { value, global, placement, reducer, is_zero_padded: false };
             self.set_held(result, held);
         }
         let inside: Vec<OpId> = self.emit.program.block_ops(block).collect();

@@ -7,12 +7,12 @@
 use crate::index::{Id, OpId, RuleId};
 use crate::ir::{OpKind, Program};
 use crate::spmd::lower::choice::decision_cache::Decision;
-use crate::spmd::lower::emission::known_repeated_ops::KnownOp;
-use crate::spmd::lower::op_with_rule::{ByRule, Tensors};
-use crate::spmd::lower::{Held, Lowering, Reducer};
+use crate::spmd::lower::emission::repeated_op_table::KnownOp;
+use crate::spmd::lower::op_with_rule::{OpWithRule, Tensors};
+use crate::spmd::lower::{LocalValue, Lowering, Reducer};
 use crate::spmd::outcome::Outcome;
 use crate::spmd::placement::PlacementId;
-use crate::spmd::ways::Way;
+use crate::spmd::strategy::Strategy;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -96,7 +96,8 @@ impl Lowering<'_, '_, '_> {
     fn lower_as(&mut self, op: OpId, place: u32) {
         self.alike.ops.push((place, op));
         let known = &self.alike.known[place as usize];
-        let ((kind, reason), placement) = (&known.decision.outcome, known.decision.way.results[0]);
+        let ((kind, reason), placement) =
+            (&known.decision.outcome, known.decision.strategy.results[0]);
         self.outcomes.push(Outcome { op, kind: *kind, reason: Arc::clone(reason) });
         let KnownOp { moves, ends, reduces, result: (_, global, local), .. } = *known;
         if moves {
@@ -110,7 +111,7 @@ impl Lowering<'_, '_, '_> {
             program.set_type(value, local);
         }
         let reducer = reduces.unwrap_or(Reducer::Add);
-        let held = Held { value, global, placement, reducer, is_zero_padded: false };
+        let held = LocalValue { value, global, placement, reducer, is_zero_padded: false };
         self.set_held(value, held);
         if ends {
             self.move_result_as(op, place, held);
@@ -121,19 +122,19 @@ impl Lowering<'_, '_, '_> {
     fn move_operands_as(&mut self, op: OpId, place: u32) {
         let decision = Arc::clone(&self.alike.known[place as usize].decision);
         let (given, mut taken) = (take(&mut self.tensors.operands), take(&mut self.operands));
-        self.take_operands(&decision.way, &given, &mut taken);
+        self.take_operands(&decision.strategy, &given, &mut taken);
         give_operands(self.emit.program, op, &taken);
         (self.tensors.operands, self.operands) = (given, taken);
     }
     /// Reshards `held`, the result of `op`, as what is remembered at `place` says.
-    fn move_result_as(&mut self, op: OpId, place: u32, held: Held) {
+    fn move_result_as(&mut self, op: OpId, place: u32, held: LocalValue) {
         let known = &self.alike.known[place as usize];
         let (decision, reduces) = (Arc::clone(&known.decision), known.reduces.is_some());
         let target = decision.results[0];
         let (given, facts) = (take(&mut self.tensors.operands), take(&mut self.tensors.facts));
         let tensors = (&given[..], &[(held.global, target)][..], &facts[..]);
-        let work = ByRule::with(&decision, op, tensors);
-        let started = self.start_as_xla(&work, &decision.way, held, target);
+        let work = OpWithRule::with(&decision, op, tensors);
+        let started = self.start_as_xla(&work, &decision.strategy, held, target);
         if reduces {
             self.emit.go_after(op);
             let new = self.reshard(started, target);
@@ -152,13 +153,14 @@ impl Lowering<'_, '_, '_> {
         num_ops: usize,
     ) {
         let program = &*self.emit.program;
-        let (signature, way, kind) = (program.signature(op), &decision.way, program.kind(op));
+        let (signature, strategy, kind) =
+            (program.signature(op), &decision.strategy, program.kind(op));
         let is_kept = !signature.is_none()
             && program.num_results(op) == 1
             && program.num_operands(op) > 0
             && !program.op_rules().is_own(op)
             && self.free_digits.is_empty()
-            && self.how.one_by_one.is_none()
+            && self.how.global_to_local.is_none()
             && !self.has_reductions
             && self.dead.last() != Some(&op)
             && program.op_name_id(op) != self.reverse
@@ -170,14 +172,14 @@ impl Lowering<'_, '_, '_> {
                     && program.num_regions(op) == 0
                     && tensors.facts.is_empty()
             };
-        let work = ByRule::of(decision, op, tensors);
-        if !is_kept || Self::joins(&work, way) {
+        let work = OpWithRule::of(decision, op, tensors);
+        if !is_kept || Self::joins(&work, strategy) {
             return;
         }
-        let has_terms = !self.placements[way.results[0]].partial.is_empty();
+        let has_terms = !self.placements[strategy.results[0]].partial.is_empty();
         let reduces = if has_terms { self.reducer_of_terms(&work) } else { None };
         let is_told = kind != OpKind::Reduce || reduces.is_some();
-        if has_terms && !(is_told && self.are_terms_even(&work, way)) {
+        if has_terms && !(is_told && self.are_terms_even(&work, strategy)) {
             return;
         }
         let result = program.result(op, 0);
@@ -185,13 +187,13 @@ impl Lowering<'_, '_, '_> {
         let program = &*self.emit.program;
         let Some(held) = self.held.get(result.index()).copied().flatten() else { return };
         let placements = tensors.operands.iter().map(|held| held.placement);
-        let are_as_taken = placements.eq(way.operands.iter().copied());
+        let are_as_taken = placements.eq(strategy.operands.iter().copied());
         let values = tensors.operands.iter().map(|held| held.value);
         // Reshapes may be computed in other ways.
         let is_untouched = || {
             program.num_op_ids() == num_ops
                 && held.value == result
-                && (held.placement, way.results[0]) == (own, own)
+                && (held.placement, strategy.results[0]) == (own, own)
                 && !held.is_zero_padded
                 && are_as_taken
                 && program.operands(op).eq(values)
@@ -201,7 +203,7 @@ impl Lowering<'_, '_, '_> {
         }
         let operands = tensors.operands.iter();
         let operands = operands.map(|held| (held.placement, program.type_of(held.value)));
-        let is_direct = are_as_taken && way.through.iter().all(Vec::is_empty);
+        let is_direct = are_as_taken && strategy.through.iter().all(Vec::is_empty);
         let known = KnownOp {
             rule: self.context.rules.rule(program, op),
             operands: operands.collect(),
@@ -210,14 +212,16 @@ impl Lowering<'_, '_, '_> {
             result: (own, held.global, program.type_of(result)),
             decision: Arc::clone(decision),
             moves: !is_direct,
-            ends: has_terms || !way.behind.is_empty() || way.results[0] != decision.results[0],
+            ends: has_terms
+                || !strategy.behind.is_empty()
+                || strategy.results[0] != decision.results[0],
             reduces,
             next: None,
         };
         self.alike.add(op, signature, known);
     }
     /// How the terms are reduced that `work` computes, if it is a reduction.
-    fn reducer_of_terms(&self, work: &ByRule) -> Option<Reducer> {
+    fn reducer_of_terms(&self, work: &OpWithRule) -> Option<Reducer> {
         let program = &*self.emit.program;
         if program.kind(work.op) == OpKind::Reduce {
             Reducer::of_region(program, work.op)
@@ -226,17 +230,17 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// Whether no operand has padding along the dims of the terms that `work` computes.
-    fn are_terms_even(&self, work: &ByRule, way: &Way) -> bool {
-        way.operands.iter().zip(work.shapes).enumerate().all(|(index, (&placement, shape))| {
+    fn are_terms_even(&self, work: &OpWithRule, strategy: &Strategy) -> bool {
+        strategy.operands.iter().zip(work.shapes).enumerate().all(|(index, (&placement, shape))| {
             let placement = &self.placements[placement];
-            let mut dims = Self::dims_of_terms(work, way, index).into_iter();
+            let mut dims = Self::dims_of_terms(work, strategy, index).into_iter();
             !dims.any(|dim| placement.is_padded(dim, shape[dim]))
         })
     }
 }
 
 /// Gives `op` the values of `operands`.
-fn give_operands(program: &mut Program, op: OpId, operands: &[Held]) {
+fn give_operands(program: &mut Program, op: OpId, operands: &[LocalValue]) {
     for (slot, held) in program.op_uses(op).zip(operands) {
         if program.used_value(slot) != held.value {
             program.set_operand(slot, held.value);

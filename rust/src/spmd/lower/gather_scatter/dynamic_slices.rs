@@ -4,13 +4,17 @@ use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::spmd::lower::constants::no_operands::splat_text;
 use crate::spmd::lower::gather_scatter::on_indexed_dims::{factor_of, is_number};
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::reducer::Reducer;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 
 /// Refines the abilities that follow from the rules of these ops.
-pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+pub(in crate::spmd::lower) fn refine(
+    program: &Program,
+    work: &OpWithRule,
+    abilities: &mut [Ability],
+) {
     match program.kind(work.op) {
         OpKind::DynamicSlice => refine_dynamic_slice(program, work, abilities),
         OpKind::DynamicUpdateSlice => refine_update(work, abilities),
@@ -51,7 +55,7 @@ pub(in crate::spmd::lower) fn constant_int(program: &Program, value: ValueId) ->
 }
 
 /// Along a dim with a dynamic start each device contributes the part of the slice in its shard, as a term.
-fn refine_dynamic_slice(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+fn refine_dynamic_slice(program: &Program, work: &OpWithRule, abilities: &mut [Ability]) {
     let result = work.operands.len();
     for dim in 0..work.shapes[0].len() {
         let (Some(own), Some(taken)) = (factor_of(work, 0, dim), factor_of(work, result, dim))
@@ -66,7 +70,7 @@ fn refine_dynamic_slice(program: &Program, work: &ByRule, abilities: &mut [Abili
 }
 
 /// The operand of an update may be sharded along dims of which the update has only a part.
-fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
+fn refine_update(work: &OpWithRule, abilities: &mut [Ability]) {
     for dim in 0..work.shapes[0].len() {
         let (Some(own), Some(update)) = (factor_of(work, 0, dim), factor_of(work, 1, dim)) else {
             continue;
@@ -83,32 +87,32 @@ impl Lowering<'_, '_, '_> {
     /// a dynamic start, a device takes that part of the slice in its shard, with zeros around it.
     pub(in crate::spmd::lower) fn dynamic_slice_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
         self.widen_starts(&mut operands[1..]);
         let mut starts: Vec<Option<ValueId>> =
             operands[1..].iter().map(|held| Some(held.value)).collect();
-        let mut shape = self.result_shape(work, way, 0);
-        let moves = self.moves(work, way);
-        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
+        let mut shape = self.result_shape(work, strategy, 0);
+        let moves = self.moves(work, strategy);
+        self.move_operands(work.op, strategy, &moves, &mut operands, |_| None);
         for step in &moves {
             let own = operands[1 + step.dim].value;
             starts[step.dim] = Some(self.emit.scalar("0", self.emit.type_of(own)));
             shape[step.dim] = step.windows.size;
         }
-        let placement = self.placements[way.operands[0]].clone();
+        let placement = self.placements[strategy.operands[0]].clone();
         let is_cut = |dim: usize| placement.dims[dim].is_empty();
         let value = operands[0].value;
         let mut room = vec![0; shape.len()];
-        let terms = Self::dims_of_terms(work, way, 0);
+        let terms = Self::dims_of_terms(work, strategy, 0);
         for dim in 0..shape.len() {
             let start = operands[1 + dim].value;
             let left = work.shapes[0][dim] - shape[dim];
             if terms.contains(&dim) {
                 room[dim] = shape[dim];
-                starts[dim] = Some(self.part_start(work, way, (dim, shape[dim]), start));
+                starts[dim] = Some(self.part_start(work, strategy, (dim, shape[dim]), start));
             } else if work.facts[dim] < 0 && left > 0 && is_cut(dim) {
                 // XLA merges a slice of a slice into one, and clamps only the sum of their starts.
                 starts[dim] = Some(self.within_bounds(start, left));
@@ -118,23 +122,23 @@ impl Lowering<'_, '_, '_> {
         let part = self.emit.dynamic_slice(padded, &starts, &shape);
         let reducer =
             if self.emit.element(work.results[0].0) == "i1" { Reducer::Or } else { Reducer::Add };
-        self.replace_with_terms(work, way, part, reducer);
+        self.replace_with_terms(work, strategy, part, reducer);
     }
     /// Computes an update: each device writes the part in its shard, by updating its shard padded by the size of the
     /// update on both sides and removing the padding. Nothing is sent.
     pub(in crate::spmd::lower) fn update_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
-        let placement = self.placements[way.operands[0]].clone();
+        let placement = self.placements[strategy.operands[0]].clone();
         let update = &work.shapes[1];
         let partly: Vec<usize> = (0..update.len())
             .filter(|&dim| !placement.dims[dim].is_empty() && update[dim] != work.shapes[0][dim])
             .collect();
         if partly.is_empty() {
-            return self.in_place(work, way, &operands);
+            return self.in_place(work, strategy, &operands);
         }
         self.widen_starts(&mut operands[2..]);
         let local = self.emit.shape(operands[0].value);
@@ -142,16 +146,16 @@ impl Lowering<'_, '_, '_> {
         let mut values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
         for &dim in &partly {
             room[dim] = update[dim];
-            values[2 + dim] = self.part_start(work, way, (dim, update[dim]), values[2 + dim]);
+            values[2 + dim] = self.part_start(work, strategy, (dim, update[dim]), values[2 + dim]);
         }
         values[0] = self.emit.pad(values[0], None, &room, &room);
         let ty = self.emit.type_of(values[0]);
         let updated = self.emit.op("stablehlo.dynamic_update_slice", &values, ty, &[]);
         let limits: Vec<i64> = room.iter().zip(&local).map(|(room, size)| room + size).collect();
         let value = self.emit.slice(updated, &room, &limits);
-        self.replace(work, way, &[value]);
+        self.replace(work, strategy, &[value]);
     }
-    fn widen_starts(&mut self, starts: &mut [Held]) {
+    fn widen_starts(&mut self, starts: &mut [LocalValue]) {
         for start in starts {
             *start = self.with_wide_indices(*start);
         }
@@ -166,8 +170,8 @@ impl Lowering<'_, '_, '_> {
     /// the global shape first.
     fn part_start(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         (dim, len): (usize, i64),
         start: ValueId,
     ) -> ValueId {
@@ -175,8 +179,8 @@ impl Lowering<'_, '_, '_> {
         let start = self.within_bounds(start, work.shapes[0][dim] - len);
         let index = self.emit.index_type();
         let start = self.emit.op("stablehlo.convert", &[start], index, &[]);
-        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0])[dim];
-        let shard = self.shard_start(work, way, dim);
+        let local = self.placements[strategy.operands[0]].local_shape(&work.shapes[0])[dim];
+        let shard = self.shard_start(work, strategy, dim);
         let start = match shard {
             Some(shard) => self.emit.elementwise("stablehlo.subtract", &[start, shard]),
             None => start,

@@ -4,14 +4,18 @@ use crate::index::{FactorId, Id, ValueId};
 use crate::ir::{OpKind, Program, Type};
 use crate::mlir::op_attribute;
 use crate::spmd::digits::total_size;
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::reducer::Reducer;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
 /// Refines the abilities that follow from the rules of these ops.
-pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+pub(in crate::spmd::lower) fn refine(
+    program: &Program,
+    work: &OpWithRule,
+    abilities: &mut [Ability],
+) {
     match program.kind(work.op) {
         OpKind::Gather => refine_gather(program, work, abilities),
         OpKind::Scatter => refine_scatter(program, work, abilities),
@@ -21,7 +25,7 @@ pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities
 
 /// The only factor of dim `dim` of tensor `tensor`.
 pub(in crate::spmd::lower) fn factor_of(
-    work: &ByRule,
+    work: &OpWithRule,
     tensor: usize,
     dim: usize,
 ) -> Option<FactorId> {
@@ -32,7 +36,7 @@ pub(in crate::spmd::lower) fn factor_of(
 }
 
 /// Whether elements of the first operand have a sum or disjunction with zero.
-pub(in crate::spmd::lower) fn is_number(program: &Program, work: &ByRule) -> bool {
+pub(in crate::spmd::lower) fn is_number(program: &Program, work: &OpWithRule) -> bool {
     let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global] else {
         return false;
     };
@@ -48,7 +52,7 @@ struct Indexed {
 }
 
 impl Indexed {
-    fn read(program: &Program, work: &ByRule) -> Option<Self> {
+    fn read(program: &Program, work: &OpWithRule) -> Option<Self> {
         let op = work.op;
         let names = if program.kind(op) == OpKind::Gather { &GATHER } else { &SCATTER };
         let dims = IndexingDims::read(&op_attribute(program, op, names.attribute)?, names)?;
@@ -58,7 +62,7 @@ impl Indexed {
 }
 
 /// Along dims of which slices take one element a gather computes terms.
-fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+fn refine_gather(program: &Program, work: &OpWithRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
         return;
@@ -79,7 +83,7 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
 /// A scatter ignores windows that are out of bounds, so each device ignores updates outside its shard. Along a dim,
 /// windows of one element are in one shard; a window that covers all of the dim is in bounds only if it starts at 0,
 /// globally as in a shard; others may be in two shards.
-fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+fn refine_scatter(program: &Program, work: &OpWithRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
         return;
@@ -106,7 +110,7 @@ fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
 }
 
 /// The size of a scatter's windows along `dim` of its operand; `None` if they do not have that dim.
-fn window_size(work: &ByRule, dims: &IndexingDims, dim: usize) -> Option<i64> {
+fn window_size(work: &OpWithRule, dims: &IndexingDims, dim: usize) -> Option<i64> {
     let is_left_out =
         |dim: &usize| dims.collapsed.contains(dim) || dims.input_batching.contains(dim);
     if is_left_out(&dim) {
@@ -117,25 +121,30 @@ fn window_size(work: &ByRule, dims: &IndexingDims, dim: usize) -> Option<i64> {
 }
 
 /// Whether the slices of a gather take all of `dim` of its operand, and more than one element.
-fn is_taken_whole(work: &ByRule, indexed: &Indexed, dim: usize) -> bool {
+fn is_taken_whole(work: &OpWithRule, indexed: &Indexed, dim: usize) -> bool {
     indexed.sizes[dim] == work.shapes[0][dim] && indexed.sizes[dim] != 1
 }
 
 /// Whether the windows of a scatter cover all of `dim` of its operand.
-fn takes_in_all(work: &ByRule, dims: &IndexingDims, dim: usize) -> bool {
+fn takes_in_all(work: &OpWithRule, dims: &IndexingDims, dim: usize) -> bool {
     window_size(work, dims, dim) == Some(work.shapes[0][dim])
 }
 
 impl Lowering<'_, '_, '_> {
     /// Whether XLA computes a gather or scatter on shards by a slice of its one window. It merges a slice of a slice into
     /// one, and clamps only the sum of their starts.
-    fn is_computed_by_slices(&self, indexed: &Indexed, indices: Held) -> bool {
+    fn is_computed_by_slices(&self, indexed: &Indexed, indices: LocalValue) -> bool {
         let shape = self.emit.shape(indices.value);
         let sizes = shape.iter().enumerate().filter(|&(dim, _)| dim != indexed.dims.index_vector);
-        self.how.one_by_one.is_none() && sizes.map(|(_, size)| size).product::<i64>() == 1
+        self.how.global_to_local.is_none() && sizes.map(|(_, size)| size).product::<i64>() == 1
     }
     /// The start indices of the one slice that a gather takes, clamped as it clamps them.
-    fn within_dims(&mut self, work: &ByRule, indexed: &Indexed, indices: Held) -> Held {
+    fn within_dims(
+        &mut self,
+        work: &OpWithRule,
+        indexed: &Indexed,
+        indices: LocalValue,
+    ) -> LocalValue {
         let indices = self.with_wide_indices(indices);
         let ty = self.emit.type_of(indices.value);
         let last = |&dim: &usize| (work.shapes[0][dim] - indexed.sizes[dim]).max(0).to_string();
@@ -145,16 +154,16 @@ impl Lowering<'_, '_, '_> {
         let last = self.emit.reshape(last, &self.emit.shape(indices.value));
         let zero = self.emit.scalar("0", ty);
         let value = self.emit.op("stablehlo.clamp", &[zero, indices.value, last], ty, &[]);
-        Held { value, ..indices }
+        LocalValue { value, ..indices }
     }
     /// The index of the first element of the shard along `dim` of a tensor with the placement of operand 0.
     pub(in crate::spmd::lower) fn shard_start(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         dim: usize,
     ) -> Option<ValueId> {
-        let placement = self.placements[way.operands[0]].clone();
+        let placement = self.placements[strategy.operands[0]].clone();
         if placement.dims[dim].is_empty() {
             return None;
         }
@@ -165,7 +174,7 @@ impl Lowering<'_, '_, '_> {
 
     /// `held`, indices, as the type of offsets if their type has fewer bits, so that offsets of shards and sizes of dims are
     /// numbers of their type.
-    pub(in crate::spmd::lower) fn with_wide_indices(&mut self, held: Held) -> Held {
+    pub(in crate::spmd::lower) fn with_wide_indices(&mut self, held: LocalValue) -> LocalValue {
         let wide = self.emit.index_type();
         if self.bits(held.global) >= self.bits(wide) {
             return held;
@@ -174,21 +183,21 @@ impl Lowering<'_, '_, '_> {
         let ty = self.emit.like(&shape, wide);
         let value = self.emit.op("stablehlo.convert", &[held.value], ty, &[]);
         let shape = self.shape_of(held.global).unwrap_or_default();
-        Held { value, global: self.emit.like(&shape, wide), ..held }
+        LocalValue { value, global: self.emit.like(&shape, wide), ..held }
     }
     /// Computes a gather: slices that take a sharded dim in full have the size of the shard. Along a dim of which they
     /// take one element, the device that holds it contributes it, and others contribute zero.
     pub(in crate::spmd::lower) fn gather_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        operands: &[Held],
+        work: &OpWithRule,
+        strategy: &Strategy,
+        operands: &[LocalValue],
     ) {
         let Some(indexed) = Indexed::read(self.emit.program, work) else {
-            return self.in_place(work, way, operands);
+            return self.in_place(work, strategy, operands);
         };
         let op = work.op;
-        let placement = self.placements[way.operands[0]].clone();
+        let placement = self.placements[strategy.operands[0]].clone();
         let local = placement.local_shape(&work.shapes[0]);
         let mut sizes = indexed.sizes.clone();
         for (dim, digits) in placement.dims.iter().enumerate() {
@@ -201,16 +210,16 @@ impl Lowering<'_, '_, '_> {
         if self.is_computed_by_slices(&indexed, operands[1]) {
             operands[1] = self.within_dims(work, &indexed, operands[1]);
         }
-        let has_terms = !self.placements[way.results[0]].partial.is_empty();
+        let has_terms = !self.placements[strategy.results[0]].partial.is_empty();
         if !has_terms {
-            return self.in_place(work, way, &operands);
+            return self.in_place(work, strategy, &operands);
         }
         operands[1] = self.with_wide_indices(operands[1]);
-        let inside = self.localize_indices(work, way, &indexed, &mut operands[1]);
+        let inside = self.localize_indices(work, strategy, &indexed, &mut operands[1]);
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
         self.set_operands(op, &values);
         let result = self.emit.program.result(op, 0);
-        let mut held = self.keep(result, way.results[0]);
+        let mut held = self.keep(result, strategy.results[0]);
         self.emit.go_after(op);
         if let Some(inside) = inside {
             let mask = self.mask_of_slices(&indexed, inside, held.value);
@@ -222,7 +231,7 @@ impl Lowering<'_, '_, '_> {
             held.reducer = crate::spmd::lower::Reducer::Or;
         }
         let target = work.results[0].1;
-        let held = self.start_as_xla(work, way, held, target);
+        let held = self.start_as_xla(work, strategy, held, target);
         let new = self.reshard(held, target);
         self.set_held(result, new);
     }
@@ -230,13 +239,13 @@ impl Lowering<'_, '_, '_> {
     /// it is in the shard.
     fn localize_indices(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         indexed: &Indexed,
-        indices: &mut Held,
+        indices: &mut LocalValue,
     ) -> Option<ValueId> {
         let is_gather = self.emit.program.kind(work.op) == OpKind::Gather;
-        let placement = self.placements[way.operands[0]].clone();
+        let placement = self.placements[strategy.operands[0]].clone();
         let local = placement.local_shape(&work.shapes[0]);
         let shape = self.emit.shape(indices.value);
         let ty = self.emit.type_of(indices.value);
@@ -259,7 +268,7 @@ impl Lowering<'_, '_, '_> {
             } else {
                 takes_in_all(work, &indexed.dims, dim)
             };
-            let start = if is_whole { None } else { self.shard_start(work, way, dim) };
+            let start = if is_whole { None } else { self.shard_start(work, strategy, dim) };
             let Some(start) = start else {
                 components.push(component);
                 continue;
@@ -319,20 +328,21 @@ impl Lowering<'_, '_, '_> {
     /// into the reducer's identity.
     pub(in crate::spmd::lower) fn scatter_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
         let Some(indexed) = Indexed::read(self.emit.program, work) else {
-            return self.in_place(work, way, &operands);
+            return self.in_place(work, strategy, &operands);
         };
-        let is_sharded =
-            |this: &Self, dim: &usize| total_size(&this.placements[way.operands[0]].dims[*dim]) > 1;
+        let is_sharded = |this: &Self, dim: &usize| {
+            total_size(&this.placements[strategy.operands[0]].dims[*dim]) > 1
+        };
         if indexed.dims.index_map.iter().any(|dim| is_sharded(self, dim)) {
             let num_inputs = work.results.len();
             let mut indices = self.with_wide_indices(operands[num_inputs]);
             // Indices beyond the global dim may fall into the padding of the last shard.
-            self.localize_indices(work, way, &indexed, &mut indices);
+            self.localize_indices(work, strategy, &indexed, &mut indices);
             operands[num_inputs] = indices;
             if self.is_computed_by_slices(&indexed, indices) {
                 for input in &mut operands[..num_inputs] {
@@ -341,13 +351,13 @@ impl Lowering<'_, '_, '_> {
                 }
             }
         }
-        let Some(reducers) = self.reducers_of_terms(work, way) else {
-            return self.in_place(work, way, &operands);
+        let Some(reducers) = self.reducers_of_terms(work, strategy) else {
+            return self.in_place(work, strategy, &operands);
         };
         for (index, known) in reducers.iter().enumerate() {
-            operands[index].value = self.in_one_term(way, operands[index].value, known);
+            operands[index].value = self.in_one_term(strategy, operands[index].value, known);
             let updates = reducers.len() + 1 + index;
-            let dims = Self::dims_of_terms(work, way, updates);
+            let dims = Self::dims_of_terms(work, strategy, updates);
             if self.is_padded(operands[updates], &dims) {
                 // Padding of updates is the identity, so that its indices do not matter.
                 let neutral = self.emit.scalar(&known.1, operands[updates].global);
@@ -357,6 +367,6 @@ impl Lowering<'_, '_, '_> {
                 }
             }
         }
-        self.in_place_with_terms(work, way, &operands, &reducers, &[]);
+        self.in_place_with_terms(work, strategy, &operands, &reducers, &[]);
     }
 }

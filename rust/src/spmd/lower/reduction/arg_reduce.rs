@@ -4,9 +4,9 @@
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, ValueMap};
 use crate::spmd::digits::{total_size, Digit};
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
+use crate::spmd::strategy::{Ability, Strategy};
 
 /// Whether the region of `op` returns some of its arguments, so that it may be applied to the initial values more than
 /// once.
@@ -36,24 +36,31 @@ pub(in crate::spmd::lower) fn selects(program: &Program, op: OpId) -> bool {
 
 impl Lowering<'_, '_, '_> {
     /// Whether devices reduce separately and gather their results.
-    pub(in crate::spmd::lower) fn joins(work: &ByRule, way: &Way) -> bool {
-        let abilities = work.abilities.iter().zip(&way.factors);
+    pub(in crate::spmd::lower) fn joins(work: &OpWithRule, strategy: &Strategy) -> bool {
+        let abilities = work.abilities.iter().zip(&strategy.factors);
         abilities.into_iter().any(|(&it, digits)| it == Ability::Joined && !digits.is_empty())
     }
     /// The digits over which devices reduce separately and gather their results.
-    pub(in crate::spmd::lower) fn joined_digits(work: &ByRule, way: &Way) -> Vec<Digit> {
+    pub(in crate::spmd::lower) fn joined_digits(
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> Vec<Digit> {
         let factors = 0..work.rule.num_factors();
         let joined = factors.filter(|&factor| work.abilities[factor] == Ability::Joined);
-        joined.flat_map(|factor| way.factors[factor].iter().copied()).collect()
+        joined.flat_map(|factor| strategy.factors[factor].iter().copied()).collect()
     }
     /// Bits that a device sends to gather the results of all shards.
-    pub(in crate::spmd::lower) fn bits_joined(&self, work: &ByRule, way: &Way) -> i64 {
-        let others = total_size(&Self::joined_digits(work, way)) - 1;
+    pub(in crate::spmd::lower) fn bits_joined(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> i64 {
+        let others = total_size(&Self::joined_digits(work, strategy)) - 1;
         let found = work.results.iter().enumerate().map(|(index, &(ty, _))| {
-            let mut shape = self.result_shape(work, way, index);
+            let mut shape = self.result_shape(work, strategy, index);
             if self.emit.program.kind(work.op) != OpKind::Reduce {
                 shape.pop();
-                shape.push(self.num_selected(work, way));
+                shape.push(self.num_selected(work, strategy));
             }
             shape.iter().product::<i64>().saturating_mul(self.bits(ty))
         });
@@ -62,22 +69,22 @@ impl Lowering<'_, '_, '_> {
     /// Reduces shards, gathers the results, and reduces these.
     pub(in crate::spmd::lower) fn reduce_and_join(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         digits: &[Digit],
-        mut operands: Vec<Held>,
+        mut operands: Vec<LocalValue>,
     ) {
         let num_inputs = operands.len() / 2;
         let inits: Vec<ValueId> = operands[num_inputs..].iter().map(|held| held.value).collect();
         for (index, &init) in inits.iter().enumerate() {
-            let dims = Self::dims_joined(work, way, index);
+            let dims = Self::dims_joined(work, strategy, index);
             operands[index] = self.filled(operands[index], &dims, init);
         }
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
         self.set_operands(work.op, &values);
         let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
         let mut found = Vec::with_capacity(results.len());
-        for (&result, &placement) in results.iter().zip(&way.results) {
+        for (&result, &placement) in results.iter().zip(&strategy.results) {
             found.push(self.keep(result, placement));
         }
         self.emit.go_after(work.op);
@@ -86,7 +93,7 @@ impl Lowering<'_, '_, '_> {
             let mut shape = self.emit.shape(held.value);
             shape.insert(0, 1);
             let row = self.emit.reshape(held.value, &shape);
-            let devices = (way.order, digits);
+            let devices = (strategy.order, digits);
             gathered.push(self.collectives.all_gather(&mut self.emit, row, 0, devices));
         }
         gathered.extend(inits);
@@ -99,17 +106,17 @@ impl Lowering<'_, '_, '_> {
         program.clone_region(from, to, &mut ValueMap::default());
         for (index, (held, &result)) in found.into_iter().zip(&results).enumerate() {
             let value = self.emit.program.result(again, index);
-            let new = self.reshard(Held { value, ..held }, work.results[index].1);
+            let new = self.reshard(LocalValue { value, ..held }, work.results[index].1);
             self.set_held(result, new);
         }
     }
     /// The dims of operand `index` along which results are gathered.
-    fn dims_joined(work: &ByRule, way: &Way, index: usize) -> Vec<usize> {
+    fn dims_joined(work: &OpWithRule, strategy: &Strategy, index: usize) -> Vec<usize> {
         let is_joined = |dim: &usize| {
             let factors = &work.rule.operands[index].dims[*dim];
             factors.iter().any(|factor| {
                 work.abilities[factor.index()] == Ability::Joined
-                    && !way.factors[factor.index()].is_empty()
+                    && !strategy.factors[factor.index()].is_empty()
             })
         };
         (0..work.rule.operands[index].dims.len()).filter(is_joined).collect()

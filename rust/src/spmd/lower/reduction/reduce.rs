@@ -5,14 +5,17 @@
 use super::arg_reduce;
 use crate::index::ValueId;
 use crate::ir::{ConstantValue, OpKind, Program, Type};
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::reducer::Reducer;
 use crate::spmd::reshard::neutral;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 
 /// The ability of an op along a factor that it reduces.
-pub(in crate::spmd::lower) fn ability_of_reductions(program: &Program, work: &ByRule) -> Ability {
+pub(in crate::spmd::lower) fn ability_of_reductions(
+    program: &Program,
+    work: &OpWithRule,
+) -> Ability {
     match program.kind(work.op) {
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
         OpKind::Other if program.op_name(work.op) == "chlo.ragged_dot" => Ability::Terms,
@@ -26,7 +29,7 @@ pub(in crate::spmd::lower) fn ability_of_reductions(program: &Program, work: &By
 /// The reducer of a reduce of one tensor, and the text of its identity.
 pub(in crate::spmd::lower) fn reducer(
     program: &Program,
-    work: &ByRule,
+    work: &OpWithRule,
 ) -> Option<(Reducer, String)> {
     let mut all = reducers(program, work)?;
     all.pop().filter(|_| all.is_empty())
@@ -36,7 +39,7 @@ pub(in crate::spmd::lower) fn reducer(
 /// identity.
 pub(in crate::spmd::lower) fn reducers(
     program: &Program,
-    work: &ByRule,
+    work: &OpWithRule,
 ) -> Option<Vec<(Reducer, String)>> {
     let all = Reducer::each_of_region(program, work.op)?;
     let known = all.into_iter().zip(work.operands).map(|(reducer, held)| {
@@ -52,43 +55,44 @@ impl Lowering<'_, '_, '_> {
     /// Reduces the shards of devices.
     pub(in crate::spmd::lower) fn reduce_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
-        let digits = Self::joined_digits(work, way);
+        let digits = Self::joined_digits(work, strategy);
         if !digits.is_empty() {
-            return self.reduce_and_join(work, way, &digits, operands);
+            return self.reduce_and_join(work, strategy, &digits, operands);
         }
-        let reducers =
-            self.reducers_of_terms(work, way).or_else(|| self.reducers_of_inits(work, &operands));
-        let Some(reducers) = reducers else { return self.in_place(work, way, &operands) };
+        let reducers = self
+            .reducers_of_terms(work, strategy)
+            .or_else(|| self.reducers_of_inits(work, &operands));
+        let Some(reducers) = reducers else { return self.in_place(work, strategy, &operands) };
         let mut inits = Vec::with_capacity(reducers.len());
         for (index, known) in reducers.iter().enumerate() {
             let place = index + reducers.len();
             let init = operands[place].value;
             // The pass lets each shard begin with an initial value that makes no difference if it is used again, as Shardy does.
-            let may_repeat = self.how.one_by_one.is_some() && known.0.is_idempotent();
+            let may_repeat = self.how.global_to_local.is_some() && known.0.is_idempotent();
             if may_repeat || self.is_neutral(init, known) {
                 inits.push(None);
             } else {
                 // XLA drops the initial value where it reduces a single element, such as that of a shard, and uses it once for
                 // each part of a concatenation.
                 operands[place].value = self.emit.scalar(&known.1, operands[index].global);
-                inits.push(Some(self.in_one_term(way, init, known)));
+                inits.push(Some(self.in_one_term(strategy, init, known)));
             }
-            let dims = Self::dims_of_terms(work, way, index);
+            let dims = Self::dims_of_terms(work, strategy, index);
             operands[index] = self.filled(operands[index], &dims, operands[place].value);
         }
-        self.in_place_with_terms(work, way, &operands, &reducers, &inits);
+        self.in_place_with_terms(work, strategy, &operands, &reducers, &inits);
     }
-    /// The reducers of the results of `work`, a reduce or a scatter, if the results are terms under `way`.
+    /// The reducers of the results of `work`, a reduce or a scatter, if the results are terms under `strategy`.
     pub(in crate::spmd::lower) fn reducers_of_terms(
         &self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
     ) -> Option<Vec<(Reducer, String)>> {
-        if self.placements[way.results[0]].partial.is_empty() {
+        if self.placements[strategy.results[0]].partial.is_empty() {
             return None;
         }
         reducers(self.emit.program, work)
@@ -97,11 +101,11 @@ impl Lowering<'_, '_, '_> {
     /// Manual computations stay as they are.
     fn reducers_of_inits(
         &self,
-        work: &ByRule,
-        operands: &[Held],
+        work: &OpWithRule,
+        operands: &[LocalValue],
     ) -> Option<Vec<(Reducer, String)>> {
         if self.emit.program.kind(work.op) != OpKind::Reduce
-            || self.how.one_by_one.is_some()
+            || self.how.global_to_local.is_some()
             || self.is_in_manual()
         {
             return None;
@@ -112,21 +116,21 @@ impl Lowering<'_, '_, '_> {
             all.iter().zip(inits).all(|(known, init)| self.is_neutral(init.value, known));
         (!are_neutral).then_some(all)
     }
-    /// `value` on the first of the devices that hold terms of a result of `way`, and the identity on others. If the
+    /// `value` on the first of the devices that hold terms of a result of `strategy`, and the identity on others. If the
     /// reducer is idempotent all have `value`.
     pub(in crate::spmd::lower) fn in_one_term(
         &mut self,
-        way: &Way,
+        strategy: &Strategy,
         value: ValueId,
         (reducer, identity): &(Reducer, String),
     ) -> ValueId {
-        let partial = self.placements[way.results[0]].partial.clone();
+        let partial = self.placements[strategy.results[0]].partial.clone();
         if partial.is_empty() || reducer.is_idempotent() || self.is_constant(value, identity) {
             return value;
         }
         let ty = self.emit.type_of(value);
         let neutral = self.emit.splat(identity, ty);
-        let number = self.emit.number(way.order, &partial);
+        let number = self.emit.number(strategy.order, &partial);
         let zero = self.emit.index(0);
         let is_first = self.emit.compare("EQ", number, zero);
         self.emit.op("stablehlo.select", &[is_first, value, neutral], ty, &[])
@@ -134,9 +138,9 @@ impl Lowering<'_, '_, '_> {
     /// The op itself, whose results are terms. They are combined with `inits`, where there are some.
     pub(in crate::spmd::lower) fn in_place_with_terms(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        operands: &[Held],
+        work: &OpWithRule,
+        strategy: &Strategy,
+        operands: &[LocalValue],
         reducers: &[(Reducer, String)],
         inits: &[Option<ValueId>],
     ) {
@@ -144,8 +148,8 @@ impl Lowering<'_, '_, '_> {
         self.set_operands(work.op, &values);
         let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
         for (index, &result) in results.iter().enumerate() {
-            let held = self.keep(result, way.results[index]);
-            let mut held = Held { reducer: reducers[index].0, ..held };
+            let held = self.keep(result, strategy.results[index]);
+            let mut held = LocalValue { reducer: reducers[index].0, ..held };
             self.emit.go_after(work.op);
             if let Some(init) = inits.get(index).copied().flatten() {
                 let ty = self.emit.type_of(held.value);
@@ -154,7 +158,7 @@ impl Lowering<'_, '_, '_> {
                 held.value = self.emit.elementwise(name, &[init, held.value]);
             }
             let target = work.results[index].1;
-            let held = self.start_as_xla(work, way, held, target);
+            let held = self.start_as_xla(work, strategy, held, target);
             let new = self.reshard(held, target);
             self.set_held(result, new);
         }

@@ -7,14 +7,19 @@
 
 use crate::index::ValueId;
 use crate::ir::OpKind;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::placement::PlacementId;
 use crate::spmd::policy::Policy;
 use crate::spmd::reshard::{Plan, Step, Traveller};
 
 impl Lowering<'_, '_, '_> {
     /// Keeps the terms `held` that `plan` made `new` of, if the whole sum can be taken later.
-    pub(in crate::spmd::lower) fn note_terms(&mut self, held: Held, new: Held, plan: &Plan) {
+    pub(in crate::spmd::lower) fn note_terms(
+        &mut self,
+        held: LocalValue,
+        new: LocalValue,
+        plan: &Plan,
+    ) {
         let is_scatter =
             matches!(&plan.steps[..], [one] if matches!(one.step, Step::ReduceScatter { .. }));
         if self.how.policy == Policy::Xla && is_scatter && self.are_of_reduction(held.value) {
@@ -35,9 +40,9 @@ impl Lowering<'_, '_, '_> {
     /// The whole sum of which `held` is a shard, if that is what lies as `target`.
     pub(in crate::spmd::lower) fn whole_sum(
         &mut self,
-        held: Held,
+        held: LocalValue,
         target: PlacementId,
-    ) -> Option<Held> {
+    ) -> Option<LocalValue> {
         let &(block, terms) = self.sums.terms.get(&held.shard())?;
         let mut whole = self.placements[terms.placement].clone();
         whole.partial.clear();

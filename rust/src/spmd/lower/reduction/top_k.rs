@@ -3,12 +3,12 @@
 
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, Type};
-use crate::rule::OpShardingRule;
+use crate::op_sharding_rule::OpShardingRule;
 use crate::spmd::digits::Digit;
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::reducer::Reducer;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 
 fn is_top_k(program: &Program, op: OpId) -> bool {
     program.kind(op) == OpKind::Other && program.op_name(op) == "chlo.top_k"
@@ -43,7 +43,7 @@ fn least(element: &str) -> Option<String> {
 }
 
 /// The text of the least element of the type of the operand.
-fn least_of(program: &Program, work: &ByRule) -> Option<String> {
+fn least_of(program: &Program, work: &OpWithRule) -> Option<String> {
     match &program.types()[work.operands.first()?.global] {
         Type::RankedTensor { element, .. } => least(program.str(element.text)),
         _ => None,
@@ -51,7 +51,11 @@ fn least_of(program: &Program, work: &ByRule) -> Option<String> {
 }
 
 /// Refines the ability of a top-k along the dim in which it selects.
-pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+pub(in crate::spmd::lower) fn refine(
+    program: &Program,
+    work: &OpWithRule,
+    abilities: &mut [Ability],
+) {
     if !is_top_k(program, work.op) || least_of(program, work).is_none() {
         return;
     }
@@ -62,41 +66,45 @@ pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities
 
 impl Lowering<'_, '_, '_> {
     /// How many elements each shard of a top-k contributes: at most as many as it has.
-    pub(in crate::spmd::lower) fn num_selected(&self, work: &ByRule, way: &Way) -> i64 {
-        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0]);
-        let count = self.result_shape(work, way, 0).last().copied();
+    pub(in crate::spmd::lower) fn num_selected(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> i64 {
+        let local = self.placements[strategy.operands[0]].local_shape(&work.shapes[0]);
+        let count = self.result_shape(work, strategy, 0).last().copied();
         local.last().copied().min(count).unwrap_or(0)
     }
     /// Finds the largest elements of shards along the last dim, gathers them, and finds the largest of these.
     pub(in crate::spmd::lower) fn top_k_of_shards(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         digits: &[Digit],
-        operand: Held,
+        operand: LocalValue,
     ) {
         let dim = work.shapes[0].len() - 1;
         let least = least_of(self.emit.program, work).unwrap_or_default();
         let least = self.emit.scalar(&least, operand.global);
         let operand = self.filled(operand, &[dim], least);
         let shard = self.emit.shape(operand.value)[dim];
-        let own = self.num_selected(work, way);
+        let own = self.num_selected(work, strategy);
         let [values, places] = self.top_k(work, operand.value, own);
-        let number = self.emit.number(way.order, digits);
+        let number = self.emit.number(strategy.order, digits);
         let offset = self.emit.times(number, shard);
         let ty = self.emit.type_of(places);
         let offset = self.emit.broadcast(offset, &[], ty);
         let indices = self.emit.elementwise("stablehlo.add", &[places, offset]);
-        let devices = (way.order, digits);
+        let devices = (strategy.order, digits);
         let values = self.collectives.all_gather(&mut self.emit, values, dim, devices);
         let indices = self.collectives.all_gather(&mut self.emit, indices, dim, devices);
         let count = work.shapes[1][dim];
         let [values, places] = self.top_k(work, values, count);
         let indices = self.taken_along(indices, places, dim);
-        self.replace(work, way, &[values, indices]);
+        self.replace(work, strategy, &[values, indices]);
     }
     /// The `count` largest elements of `input` along its last dim, and their indices.
-    fn top_k(&mut self, work: &ByRule, input: ValueId, count: i64) -> [ValueId; 2] {
+    fn top_k(&mut self, work: &OpWithRule, input: ValueId, count: i64) -> [ValueId; 2] {
         let mut shape = self.emit.shape(input);
         if let Some(last) = shape.last_mut() {
             *last = count;

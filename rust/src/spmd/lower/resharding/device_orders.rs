@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::index::MeshId;
 use crate::ir::Program;
 use crate::spmd::devices::Devices;
-use crate::spmd::sound::used_meshes;
+use crate::spmd::sharding_checks::used_meshes;
 use rustc_hash::FxHashMap;
 
 /// For each sharding the order of its devices. Maximal shardings, those over no mesh, and those over a mesh that nothing is

@@ -1,27 +1,27 @@
 //! Reshards values of the per-device program.
 
 use crate::index::{Id, OpId, ValueId};
-use crate::spmd::lower::resharding::known_plans::{PlanOf, Planned};
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::resharding::plan_table::{PlanOf, Planned};
+use crate::spmd::lower::{LocalValue, Lowering};
+use crate::spmd::op_copies::Start;
 use crate::spmd::placement::{Placement, PlacementId};
 use crate::spmd::policy::Policy;
 use crate::spmd::reducer::Reducer;
-use crate::spmd::repeat::Start;
 use crate::spmd::reshard::{
     neutral, plan, plan_between, shard_elements, Abilities, Plan, PlanKey, Traveller,
 };
-use crate::spmd::steps::Step;
+use crate::spmd::reshard_steps::Step;
 use crate::spmd::xla;
 use std::rc::Rc;
 use std::sync::Arc;
 
 impl<'p> Lowering<'p, '_, '_> {
     /// `held` resharded to `target`. Equal reshards in a block are made once.
-    pub fn reshard(&mut self, held: Held, target: PlacementId) -> Held {
+    pub fn reshard(&mut self, held: LocalValue, target: PlacementId) -> LocalValue {
         self.reshard_at(0, held, target)
     }
     /// `held` as `target` lies, shared with equal reshards of the same stage.
-    pub fn reshard_at(&mut self, stage: u32, held: Held, target: PlacementId) -> Held {
+    pub fn reshard_at(&mut self, stage: u32, held: LocalValue, target: PlacementId) -> LocalValue {
         if held.placement == target {
             return held;
         }
@@ -41,17 +41,21 @@ impl<'p> Lowering<'p, '_, '_> {
         self.resharded.insert(key, (block, new));
         new
     }
-    pub(in crate::spmd::lower) fn reshard_anew(&mut self, held: Held, target: PlacementId) -> Held {
+    pub(in crate::spmd::lower) fn reshard_anew(
+        &mut self,
+        held: LocalValue,
+        target: PlacementId,
+    ) -> LocalValue {
         let target = self.aim(held.placement, target);
         if held.placement == target {
             return held;
         }
         if !self.has_shape(held.global) {
-            return Held { placement: target, ..held };
+            return LocalValue { placement: target, ..held };
         }
         if self.is_empty(held.global) {
             // Nothing has to be sent: tensors without elements are equal.
-            return Held { reducer: held.reducer, ..self.empty(held.global, target) };
+            return LocalValue { reducer: held.reducer, ..self.empty(held.global, target) };
         }
         let plan = self.plan(held, target);
         if self.rebroadcast_elements(held, target).is_some_and(|sent| sent < plan.sent()) {
@@ -80,7 +84,7 @@ impl<'p> Lowering<'p, '_, '_> {
             let ops = (first, self.next_op_id());
             self.steps.push(Step { ops, before, after: target, rematerializes: false });
         }
-        let new = Held { value, placement: target, is_zero_padded: false, ..held };
+        let new = LocalValue { value, placement: target, is_zero_padded: false, ..held };
         if plan.sent() == 0 {
             self.note_slice(held, new);
         }
@@ -98,7 +102,7 @@ impl<'p> Lowering<'p, '_, '_> {
         if (ty, by) != (self.emit.type_of(value), reducer) {
             return None;
         }
-        self.emit.make_again(&made, (value, None), &mut self.collectives)
+        self.emit.copy_ops(&made, (value, None), &mut self.collectives)
     }
     /// Makes the ops of step `index` of a planned reshard for `value`.
     fn step_anew(
@@ -140,7 +144,7 @@ impl<'p> Lowering<'p, '_, '_> {
         }
     }
     /// The placements before, between and after the steps of `plan`, that of a reshard of `held` to `target`.
-    fn places(&mut self, held: Held, target: PlacementId, plan: &Plan) -> Rc<[PlacementId]> {
+    fn places(&mut self, held: LocalValue, target: PlacementId, plan: &Plan) -> Rc<[PlacementId]> {
         let key = (held.placement, target, held.global);
         if let Some(Planned { places: Some(known), .. }) = self.plans.get(&key) {
             return Rc::clone(known);
@@ -168,7 +172,11 @@ impl<'p> Lowering<'p, '_, '_> {
     }
     /// The plan of a reshard. Where it is not free to choose, digits of another order of devices are treated as those of this
     /// order; a permute behind the plan sends shards to the devices with these positions in the other order.
-    pub(in crate::spmd::lower) fn plan(&mut self, held: Held, target: PlacementId) -> Arc<Plan> {
+    pub(in crate::spmd::lower) fn plan(
+        &mut self,
+        held: LocalValue,
+        target: PlacementId,
+    ) -> Arc<Plan> {
         let key = (held.placement, target, held.global);
         if let Some(planned) = self.plans.get(&key) {
             return Arc::clone(&planned.plan);
@@ -222,14 +230,14 @@ impl<'p> Lowering<'p, '_, '_> {
         self.placements.intern(wanted.merged())
     }
     /// Elements that a device sends at least to reshard `held` to `target`, without a search.
-    pub fn least_reshard_elements(&self, held: Held, target: PlacementId) -> i64 {
+    pub fn least_reshard_elements(&self, held: LocalValue, target: PlacementId) -> i64 {
         let (from, to) = (&self.placements[held.placement], &self.placements[target]);
         let is_known = from.partial.is_empty() && !self.broadcasts.contains(&held.shard());
         let shape = self.shape_of(held.global).filter(|_| is_known);
         shape.map_or(0, |shape| (shard_elements(to, &shape) - shard_elements(from, &shape)).max(0))
     }
     /// Elements that a device sends to reshard `held` to `target`.
-    pub fn reshard_elements(&mut self, held: Held, target: PlacementId) -> i64 {
+    pub fn reshard_elements(&mut self, held: LocalValue, target: PlacementId) -> i64 {
         let target = self.aim(held.placement, target);
         if held.placement == target {
             return 0;

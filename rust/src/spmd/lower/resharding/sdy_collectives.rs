@@ -11,19 +11,19 @@ use crate::index::{AxisId, Id, MeshId, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Payload, ValueDef};
 use crate::mesh::Mesh;
 use crate::sharding::ReductionOp;
+use crate::spmd::convert_global_to_local::GlobalToLocalOptions;
 use crate::spmd::digits::{digits_of, number_at, total_size, Cuts, Digit};
 use crate::spmd::emit::int_array;
-use crate::spmd::lower::{Held, Lowering, Reducer};
-use crate::spmd::one_by_one::OneByOne;
+use crate::spmd::lower::{LocalValue, Lowering, Reducer};
 use crate::spmd::placement::PlacementId;
-use crate::spmd::steps::Step;
+use crate::spmd::reshard_steps::Step;
 use std::sync::Arc;
 
 /// A collective that is lowered: its mesh, its operand, and the shape of its result.
 pub(in crate::spmd::lower) struct Site {
     pub(in crate::spmd::lower) mesh_id: MeshId,
     pub(in crate::spmd::lower) mesh: Arc<Mesh>,
-    pub(in crate::spmd::lower) held: Held,
+    pub(in crate::spmd::lower) held: LocalValue,
     pub(in crate::spmd::lower) shape: Vec<i64>,
 }
 
@@ -36,7 +36,11 @@ enum Along {
 
 impl Lowering<'_, '_, '_> {
     /// Lowers `op`, a collective of `sdy`, as Shardy's pass does; false if it has to be lowered otherwise.
-    pub(in crate::spmd::lower) fn lower_one_by_one(&mut self, op: OpId, options: OneByOne) -> bool {
+    pub(in crate::spmd::lower) fn lower_global_to_local(
+        &mut self,
+        op: OpId,
+        options: GlobalToLocalOptions,
+    ) -> bool {
         let result = self.emit.program.result(op, 0);
         if self.has_nothing_to_send(op) {
             return false;
@@ -48,7 +52,7 @@ impl Lowering<'_, '_, '_> {
             matches!(self.emit.program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter);
         // What devices have of an argument may be terms, whether or not its sharding says so; of other values it is known.
         let operand = self.emit.program.operand(op, 0);
-        let may_be_terms = self.how.one_by_one.is_some()
+        let may_be_terms = self.how.global_to_local.is_some()
             && matches!(self.emit.program.def(operand), ValueDef::Arg(_));
         let has_terms = !self.placements[site.held.placement].partial.is_empty();
         if is_reduction && !has_terms && !may_be_terms {
@@ -56,7 +60,7 @@ impl Lowering<'_, '_, '_> {
         }
         let element = self.emit.element(site.held.global);
         if is_reduction
-            && self.how.one_by_one.is_none()
+            && self.how.global_to_local.is_none()
             && !site.held.reducer.is_of_collectives(element)
         {
             return false;
@@ -93,7 +97,7 @@ impl Lowering<'_, '_, '_> {
             self.emit.program.set_cause(OpId::from_index(made), op);
         }
         self.steps.push(Step { ops, before, after: target, rematerializes: false });
-        let held = Held { value, placement: target, is_zero_padded: false, ..site.held };
+        let held = LocalValue { value, placement: target, is_zero_padded: false, ..site.held };
         self.set_held(result, held);
         self.dead.push(op);
         true
@@ -105,7 +109,7 @@ impl Lowering<'_, '_, '_> {
         let Some(shape) = self.shape_of(program.type_of(program.result(op, 0))) else {
             return false;
         };
-        if self.how.one_by_one.is_none() {
+        if self.how.global_to_local.is_none() {
             return shape.contains(&0);
         }
         match (program.kind(op), program.payload(op)) {
@@ -176,7 +180,7 @@ impl Lowering<'_, '_, '_> {
         kind: Along,
         value: ValueId,
         (dim, axes): (usize, &[AxisRef]),
-        options: OneByOne,
+        options: GlobalToLocalOptions,
     ) -> ValueId {
         let mut shape = self.emit.shape(value);
         let shards = Self::number_of_shards(site, axes);
@@ -203,7 +207,12 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// An all-gather: several dims are gathered last to first, or along a new leading dim, which is then split over them.
-    fn gather_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
+    fn gather_dims(
+        &mut self,
+        site: &Site,
+        axes: &[Vec<AxisRef>],
+        options: GlobalToLocalOptions,
+    ) -> ValueId {
         let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
         let mut value = site.held.value;
         if dims.len() < 2 || options.gathers_per_dim {
@@ -231,7 +240,7 @@ impl Lowering<'_, '_, '_> {
         site: &Site,
         value: ValueId,
         axes: &[AxisRef],
-        options: OneByOne,
+        options: GlobalToLocalOptions,
     ) -> ValueId {
         let mut attrs = self.group_attrs(site, axes, options);
         attrs.push(("use_global_device_ids", String::new()));
@@ -250,7 +259,12 @@ impl Lowering<'_, '_, '_> {
         self.emit.program.result(op, 0)
     }
     /// A reduce-scatter: over several dims an all-reduce and a slice, or one over a new leading dim.
-    fn scatter_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
+    fn scatter_dims(
+        &mut self,
+        site: &Site,
+        axes: &[Vec<AxisRef>],
+        options: GlobalToLocalOptions,
+    ) -> ValueId {
         let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
         let input = site.held.value;
         if let [dim] = dims[..] {
@@ -285,7 +299,7 @@ impl Lowering<'_, '_, '_> {
         site: &Site,
         axes: &[AxisRef],
         (source, target): (usize, usize),
-        options: OneByOne,
+        options: GlobalToLocalOptions,
     ) -> ValueId {
         let count = Self::number_of_shards(site, axes);
         let mut attrs = self.exchange_attrs(site, axes, options);

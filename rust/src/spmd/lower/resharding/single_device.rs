@@ -9,17 +9,17 @@ use crate::index::{FuncId, OpId, ShardingId, UseId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::spmd::digits::Digit;
 use crate::spmd::emit::zero;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::policy::Policy;
 use crate::spmd::reducer::Reducer;
-use crate::spmd::steps::Step;
+use crate::spmd::reshard_steps::Step;
 
 impl Lowering<'_, '_, '_> {
     /// Whether values of this program may be on a single device, from which they are sent as XLA does.
     pub(in crate::spmd::lower) fn sends_from_single_devices(&self) -> bool {
         let program = &*self.emit.program;
         self.how.policy == Policy::Xla
-            && self.how.one_by_one.is_none()
+            && self.how.global_to_local.is_none()
             && program.meshes().ids().any(|mesh| program.mesh(mesh).is_maximal())
     }
     /// Broadcasts those results of `op` that a single device holds and others use.
@@ -84,7 +84,7 @@ impl Lowering<'_, '_, '_> {
         }
         let (ops, at) = ((first, self.next_op_id()), held.placement);
         self.steps.push(Step { ops, before: at, after: at, rematerializes: true });
-        self.set_held(value, Held { value: sum, is_zero_padded: false, ..held });
+        self.set_held(value, LocalValue { value: sum, is_zero_padded: false, ..held });
     }
 }
 

@@ -5,12 +5,12 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::digits::{total_size, Digit};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::windows::elements_needed::ints;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::movement::{pieces_of, Extent, Fetch, Rounds, Schedule};
 use crate::spmd::outcome::OutcomeKind;
-use crate::spmd::ways::Way;
+use crate::spmd::strategy::Strategy;
 
 /// The dim along which `op` concatenates.
 pub(in crate::spmd::lower) fn concatenated_dim(program: &Program, op: OpId) -> Option<usize> {
@@ -35,7 +35,7 @@ fn cut_dim(program: &Program, op: OpId, shape: &[i64]) -> Option<(usize, i64)> {
 
 /// Whether `work`, a concatenation along `dim`, puts parts of one tensor side by side that XLA's partitioner moves to where
 /// they belong: two parts that change places, or the whole tensor with parts of it on both sides.
-pub(in crate::spmd::lower) fn turns_around(work: &ByRule, dim: usize) -> bool {
+pub(in crate::spmd::lower) fn turns_around(work: &OpWithRule, dim: usize) -> bool {
     let ([first, ..], [(_, target)]) = (work.operands, work.results) else { return false };
     if first.placement != *target {
         return false;
@@ -81,7 +81,11 @@ impl Lowering<'_, '_, '_> {
     }
     /// Replaces operands of a concatenation that are slices by the operands of these; returns for each its start and
     /// its length, and 1 behind these if they are of one tensor.
-    pub(in crate::spmd::lower) fn parts(&mut self, op: OpId, operands: &mut [Held]) -> Vec<i64> {
+    pub(in crate::spmd::lower) fn parts(
+        &mut self,
+        op: OpId,
+        operands: &mut [LocalValue],
+    ) -> Vec<i64> {
         let Some(dim) = concatenated_dim(self.emit.program, op) else { return Vec::new() };
         let values: Vec<ValueId> = self.emit.program.operands(op).collect();
         let mut parts = Vec::with_capacity(2 * values.len());
@@ -104,22 +108,27 @@ impl Lowering<'_, '_, '_> {
         }
         parts
     }
-    /// The digits of the concatenated dim under `way`, and the schedule by which each shard fetches its window.
-    fn windows_of_parts(&self, work: &ByRule, way: &Way) -> Option<(usize, Vec<Digit>, Schedule)> {
+    /// The digits of the concatenated dim under `strategy`, and the schedule by which each shard fetches its window.
+    fn windows_of_parts(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> Option<(usize, Vec<Digit>, Schedule)> {
         let dim = concatenated_dim(self.emit.program, work.op)?;
         let [factor] = work.rule.results[0].dims[dim][..] else { return None };
-        let digits = way.factors[factor.index()].clone();
+        let digits = strategy.factors[factor.index()].clone();
         if digits.is_empty() {
             return None;
         }
-        let size = self.result_shape(work, way, 0)[dim];
+        let size = self.result_shape(work, strategy, 0)[dim];
         // Parts of one tensor are fetched from it alike.
         let is_one = work.facts.len() % 2 == 1;
         let mut pieces = Vec::new();
         let mut end = 0;
         for (input, part) in work.facts.chunks_exact(2).enumerate() {
             let &[start, len] = part else { continue };
-            let shard = self.placements[way.operands[input]].local_shape(&work.shapes[input])[dim];
+            let shard =
+                self.placements[strategy.operands[input]].local_shape(&work.shapes[input])[dim];
             let extent = Extent { low: start, high: start + len, shard };
             let shift = start - end;
             let starts: Vec<i64> =
@@ -133,11 +142,11 @@ impl Lowering<'_, '_, '_> {
     /// Bits that a device sends for a concatenation, and the dim.
     pub(in crate::spmd::lower) fn bits_of_parts(
         &self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
     ) -> Option<(i64, usize)> {
-        let (dim, _, schedule) = self.windows_of_parts(work, way)?;
-        let shape = self.result_shape(work, way, 0);
+        let (dim, _, schedule) = self.windows_of_parts(work, strategy)?;
+        let shape = self.result_shape(work, strategy, 0);
         let others = shape.iter().enumerate().filter(|&(other, _)| other != dim);
         let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
         let bits = schedule.sent().saturating_mul(others);
@@ -146,15 +155,15 @@ impl Lowering<'_, '_, '_> {
     /// Computes each shard of the result from the fetched parts.
     pub(in crate::spmd::lower) fn concatenate_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        operands: &[Held],
+        work: &OpWithRule,
+        strategy: &Strategy,
+        operands: &[LocalValue],
     ) {
         let Some(dim) = concatenated_dim(self.emit.program, work.op) else {
-            return self.in_place(work, way, operands);
+            return self.in_place(work, strategy, operands);
         };
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
-        let Some((dim, digits, schedule)) = self.windows_of_parts(work, way) else {
+        let Some((dim, digits, schedule)) = self.windows_of_parts(work, strategy) else {
             let mut parts = Vec::with_capacity(values.len());
             for (&value, part) in values.iter().zip(work.facts.chunks_exact(2)) {
                 let mut limits = self.emit.shape(value);
@@ -163,21 +172,21 @@ impl Lowering<'_, '_, '_> {
                 parts.push(self.emit.slice(value, &starts, &limits));
             }
             if parts == values {
-                return self.in_place(work, way, operands);
+                return self.in_place(work, strategy, operands);
             }
             let value = self.emit.concatenate(&parts, dim);
-            return self.replace(work, way, &[value]);
+            return self.replace(work, strategy, &[value]);
         };
-        let size = self.result_shape(work, way, 0)[dim];
+        let size = self.result_shape(work, strategy, 0)[dim];
         let mut fetch = Fetch {
             emit: &mut self.emit,
             collectives: &mut self.collectives,
-            order: way.order,
+            order: strategy.order,
             digits: &digits,
             dim,
             rounds: Rounds::Fewest,
         };
         let value = fetch.window(&values, &schedule, size);
-        self.replace(work, way, &[value]);
+        self.replace(work, strategy, &[value]);
     }
 }

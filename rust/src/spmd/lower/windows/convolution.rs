@@ -4,12 +4,12 @@
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
-use crate::rule::{OpShardingRule, TensorMapping};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::windows::cumulative::pairs_attr;
 use crate::spmd::lower::windows::elements_needed::{array_of, conv_dims, window_dims};
-use crate::spmd::lower::{Held, Lowering};
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::lower::{LocalValue, Lowering};
+use crate::spmd::strategy::{Ability, Strategy};
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::WindowDim;
 
@@ -55,7 +55,7 @@ pub(in crate::spmd::lower) fn part_dims(
 /// Whether `factor` is a spatial dim of the input of a convolution.
 pub(in crate::spmd::lower) fn is_spatial(
     program: &Program,
-    work: &ByRule,
+    work: &OpWithRule,
     factor: FactorId,
 ) -> bool {
     let spatial = conv_dims(program, work.op).map_or_else(Vec::new, |dims| dims.input_spatial);
@@ -63,7 +63,11 @@ pub(in crate::spmd::lower) fn is_spatial(
 }
 
 /// Refines the abilities that follow from the rule of a convolution.
-pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+pub(in crate::spmd::lower) fn refine(
+    program: &Program,
+    work: &OpWithRule,
+    abilities: &mut [Ability],
+) {
     if program.kind(work.op) != OpKind::Convolution || work.shapes.len() != 3 {
         return;
     }
@@ -89,22 +93,23 @@ impl Lowering<'_, '_, '_> {
     /// Convolves the window of each shard.
     pub(in crate::spmd::lower) fn convolve_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
         let op = work.op;
-        self.mask_terms(work, way, &mut operands);
-        let moves = self.moves(work, way);
-        let shards = Self::group_shards(work, way);
+        self.mask_terms(work, strategy, &mut operands);
+        let moves = self.moves(work, strategy);
+        let shards = Self::group_shards(work, strategy);
         let dims = conv_dims(self.emit.program, op);
-        let Some(dims) = dims.filter(|_| !moves.is_empty() || shards > 1 || !way.copies.is_empty())
+        let Some(dims) =
+            dims.filter(|_| !moves.is_empty() || shards > 1 || !strategy.copies.is_empty())
         else {
-            return self.in_place(work, way, &operands);
+            return self.in_place(work, strategy, &operands);
         };
         let zero = crate::spmd::emit::zero(self.emit.element(operands[0].global));
         let zero = self.emit.scalar(zero, operands[0].global);
-        self.move_operands(work.op, way, &moves, &mut operands, |_| Some(zero));
+        self.move_operands(work.op, strategy, &moves, &mut operands, |_| Some(zero));
         let rank = dims.input_spatial.len();
         let mut windows = window_dims(self.emit.program, op, rank);
         for step in &moves {
@@ -118,27 +123,27 @@ impl Lowering<'_, '_, '_> {
         }
         let attrs = self.conv_attrs(op, &dims, &windows, shards);
         let values = [operands[0].value, operands[1].value];
-        let ty = self.local_type(work.results[0].0, way.results[0]);
+        let ty = self.local_type(work.results[0].0, strategy.results[0]);
         let value = self.emit.op("stablehlo.convolution", &values, ty, &attrs);
-        let value = self.added_once(way, value);
-        self.replace_with_terms(work, way, value, crate::spmd::lower::Reducer::Add);
+        let value = self.added_once(strategy, value);
+        self.replace_with_terms(work, strategy, value, crate::spmd::lower::Reducer::Add);
     }
     /// `value`, a term, in the first of the devices that have copies of it, and zeros in the others.
-    fn added_once(&mut self, way: &Way, value: ValueId) -> ValueId {
-        if way.copies.is_empty() {
+    fn added_once(&mut self, strategy: &Strategy, value: ValueId) -> ValueId {
+        if strategy.copies.is_empty() {
             return value;
         }
         let ty = self.emit.type_of(value);
-        let number = self.emit.number(way.order, &way.copies);
+        let number = self.emit.number(strategy.order, &strategy.copies);
         let is_first = self.emit.are_below(number, 1);
         let zeros = self.emit.splat(crate::spmd::emit::zero(self.emit.element(ty)), ty);
         self.emit.select(is_first, value, zeros)
     }
     /// The number of shards that groups are divided into.
-    fn group_shards(work: &ByRule, way: &Way) -> i64 {
+    fn group_shards(work: &OpWithRule, strategy: &Strategy) -> i64 {
         let factors = 0..work.rule.num_factors();
         let parts = factors.filter(|&factor| work.abilities[factor] == Ability::Parts);
-        parts.map(|factor| crate::spmd::digits::total_size(&way.factors[factor])).product()
+        parts.map(|factor| crate::spmd::digits::total_size(&strategy.factors[factor])).product()
     }
     /// The attributes of `op` with these windows, and its groups divided into `shards`.
     fn conv_attrs(

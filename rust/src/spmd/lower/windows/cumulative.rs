@@ -4,13 +4,13 @@
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, Type, ValueMap};
 use crate::spmd::digits::Digit;
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::reduction::log_add_exp;
 use crate::spmd::lower::reduction::reduce::reducer;
 use crate::spmd::lower::windows::elements_needed::{Geometries, Geometry};
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::reducer::Reducer;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 
 /// A cumulative reduction along a sharded dim.
 pub(in crate::spmd::lower) struct Scan {
@@ -31,7 +31,7 @@ enum Combiner {
 
 impl Combiner {
     /// That of the region of `work`, and the text of its identity.
-    fn of(program: &Program, work: &ByRule) -> Option<(Self, String)> {
+    fn of(program: &Program, work: &OpWithRule) -> Option<(Self, String)> {
         if log_add_exp::is_region_of(program, work.op) {
             let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global]
             else {
@@ -45,9 +45,13 @@ impl Combiner {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The cumulative reduction that `work` is, if it goes along a dim that is sharded under `way`, and elements move
+    /// The cumulative reduction that `work` is, if it goes along a dim that is sharded under `strategy`, and elements move
     /// along no other dim.
-    pub(in crate::spmd::lower) fn scan(&self, work: &ByRule, way: &Way) -> Option<Scan> {
+    pub(in crate::spmd::lower) fn scan(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> Option<Scan> {
         let program = &*self.emit.program;
         if program.kind(work.op) != OpKind::ReduceWindow {
             return None;
@@ -55,7 +59,7 @@ impl Lowering<'_, '_, '_> {
         let is_moved = |dim: &usize| {
             let [factor] = work.rule.operands[0].dims[*dim][..] else { return false };
             work.abilities[factor.index()] == Ability::Moved
-                && !way.factors[factor.index()].is_empty()
+                && !strategy.factors[factor.index()].is_empty()
         };
         let mut moved = (0..work.shapes[0].len()).filter(is_moved);
         let (dim, None) = (moved.next()?, moved.next()) else { return None };
@@ -87,17 +91,17 @@ impl Lowering<'_, '_, '_> {
             return None;
         }
         let factor = work.rule.operands[0].dims[dim][0];
-        let digits = way.factors[factor.index()].clone();
+        let digits = strategy.factors[factor.index()].clone();
         Some(Scan { dim, digits, is_reversed: geometry.low == 0, combiner, identity })
     }
     /// Bits that a device sends for `scan`: its total, once for each other shard.
     pub(in crate::spmd::lower) fn bits_of_scan(
         &self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         scan: &Scan,
     ) -> i64 {
-        let shape = self.result_shape(work, way, 0);
+        let shape = self.result_shape(work, strategy, 0);
         let others = shape.iter().enumerate().filter(|&(dim, _)| dim != scan.dim);
         let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
         let count = crate::spmd::digits::total_size(&scan.digits) - 1;
@@ -106,10 +110,10 @@ impl Lowering<'_, '_, '_> {
     /// Scans shards, and combines the results with the totals of the shards before.
     pub(in crate::spmd::lower) fn scan_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
+        work: &OpWithRule,
+        strategy: &Strategy,
         scan: &Scan,
-        input: Held,
+        input: LocalValue,
     ) {
         let &Scan { dim, combiner, is_reversed, .. } = scan;
         let identity = self.emit.scalar(&scan.identity, input.global);
@@ -125,10 +129,10 @@ impl Lowering<'_, '_, '_> {
             starts[dim] = shape[dim] - 1;
         }
         let total = self.emit.slice(local, &starts, &limits);
-        let devices = (way.order, &scan.digits[..]);
+        let devices = (strategy.order, &scan.digits[..]);
         let totals = self.collectives.all_gather(&mut self.emit, total, dim, devices);
         let count = self.emit.shape(totals)[dim];
-        let number = self.emit.number(way.order, &scan.digits);
+        let number = self.emit.number(strategy.order, &scan.digits);
         let indices = self.emit.indices(&[count], 0, None);
         let ty = self.emit.type_of(indices);
         let number = self.emit.broadcast(number, &[], ty);
@@ -148,12 +152,12 @@ impl Lowering<'_, '_, '_> {
             }
             Combiner::LogAddExp => log_add_exp::emit(&mut self.emit, before, local),
         };
-        self.replace(work, way, &[value]);
+        self.replace(work, strategy, &[value]);
     }
     /// `input` scanned on each shard separately.
     fn scan_of_shard(
         &mut self,
-        work: &ByRule,
+        work: &OpWithRule,
         scan: &Scan,
         input: ValueId,
         identity: ValueId,
@@ -182,7 +186,7 @@ impl Lowering<'_, '_, '_> {
         self.emit.program.result(op, 0)
     }
     /// Adds the region that combines two elements to `op`.
-    fn add_combiner(&mut self, work: &ByRule, scan: &Scan, op: OpId) {
+    fn add_combiner(&mut self, work: &OpWithRule, scan: &Scan, op: OpId) {
         match scan.combiner {
             Combiner::Reducer(reducer) => {
                 reducer.add_body(&mut self.emit, op, work.operands[0].global);
@@ -198,7 +202,7 @@ impl Lowering<'_, '_, '_> {
     /// `input`, totals of shards, reduced along the dim of the scan.
     fn reduced(
         &mut self,
-        work: &ByRule,
+        work: &OpWithRule,
         scan: &Scan,
         input: ValueId,
         identity: ValueId,

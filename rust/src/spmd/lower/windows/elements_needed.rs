@@ -3,7 +3,7 @@
 use crate::index::OpId;
 use crate::ir::{int_array, OpKind, Program};
 use crate::mlir::{op_attribute, op_attributes};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::movement::Windows;
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::{WindowDim, WindowLists, CONVOLUTION, REDUCTION, SELECTION};
@@ -49,7 +49,7 @@ impl Geometry {
 
 /// The geometries of the dims of the first operand of an op. Its attributes are read once.
 pub(in crate::spmd::lower) struct Geometries<'a> {
-    work: &'a ByRule<'a>,
+    work: &'a OpWithRule<'a>,
     moves: Moves,
 }
 
@@ -92,7 +92,7 @@ impl Moves {
 
 impl<'a> Geometries<'a> {
     /// The geometries of `work`.
-    pub(in crate::spmd::lower) fn of(program: &Program, work: &'a ByRule<'a>) -> Self {
+    pub(in crate::spmd::lower) fn of(program: &Program, work: &'a OpWithRule<'a>) -> Self {
         Self { work, moves: Moves::read(program, work.op) }
     }
     /// The geometry of dim `dim` of the first operand; `None` if the op does not move elements in this way.
@@ -139,7 +139,7 @@ pub(in crate::spmd::lower) fn conv_dims(program: &Program, op: OpId) -> Option<C
 
 /// The geometry of a window along dim `dim` of the input, or of the kernel's elements, if it is sharded with the input.
 fn of_convolution(
-    work: &ByRule,
+    work: &OpWithRule,
     dims: &ConvDims,
     windows: &WindowLists,
     dim: usize,

@@ -3,14 +3,14 @@
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::OpKind;
 use crate::spmd::digits::{total_size, Digit};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::windows::convolution::is_spatial;
 use crate::spmd::lower::windows::elements_needed::{Geometries, Geometry};
 use crate::spmd::lower::windows::shared_windows::{Taken, Thinned};
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::movement::{Fetch, Rounds, Windows};
 use crate::spmd::policy::Policy;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 use crate::stablehlo::windows::WindowDim;
 
 /// The elements that are fetched along one dim of an operand.
@@ -24,15 +24,19 @@ pub(in crate::spmd::lower) struct Move {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The moves of `work` under `way`.
-    pub(in crate::spmd::lower) fn moves(&self, work: &ByRule, way: &Way) -> Vec<Move> {
-        let mut moves = self.moves_of_selection(work, way);
+    /// The moves of `work` under `strategy`.
+    pub(in crate::spmd::lower) fn moves(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> Vec<Move> {
+        let mut moves = self.moves_of_selection(work, strategy);
         if !moves.is_empty() {
             return moves;
         }
         // A reversal whose operand is in another order of devices.
-        if way.operands.first().is_some_and(|&operand| {
-            let (own, wanted) = (&self.placements[operand], &self.placements[way.results[0]]);
+        if strategy.operands.first().is_some_and(|&operand| {
+            let (own, wanted) = (&self.placements[operand], &self.placements[strategy.results[0]]);
             own.order != wanted.order && !own.is_replicated()
         }) {
             return moves;
@@ -41,14 +45,16 @@ impl Lowering<'_, '_, '_> {
         for (operand, mapping) in work.rule.operands.iter().enumerate() {
             for (dim, factors) in mapping.dims.iter().enumerate() {
                 let [factor] = factors[..] else { continue };
-                let digits = &way.factors[factor.index()];
+                let digits = &strategy.factors[factor.index()];
                 if digits.is_empty() || !self.is_fetched(work, operand, factor) {
                     continue;
                 }
                 let geometries =
                     geometries.get_or_insert_with(|| Geometries::of(self.emit.program, work));
                 let Some(geometry) = geometries.along(dim) else { continue };
-                let Some((total, shard)) = self.sharded_with(work, way, factor) else { continue };
+                let Some((total, shard)) = self.sharded_with(work, strategy, factor) else {
+                    continue;
+                };
                 let shards = (total, total_size(digits), shard);
                 let elements = work.shapes[operand][dim];
                 let mut step = Move::new(operand, dim, digits.clone(), &geometry, elements, shards);
@@ -63,7 +69,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// Whether `operand` is fetched along `factor`. A convolution that is left with terms along a spatial dim fetches what
     /// its part of the kernel needs.
-    fn is_fetched(&self, work: &ByRule, operand: usize, factor: FactorId) -> bool {
+    fn is_fetched(&self, work: &OpWithRule, operand: usize, factor: FactorId) -> bool {
         match work.abilities[factor.index()] {
             Ability::Moved => true,
             Ability::Terms => operand == 0 && is_spatial(self.emit.program, work, factor),
@@ -72,9 +78,14 @@ impl Lowering<'_, '_, '_> {
     }
     /// How many elements there are along `factor`, and in a shard, of what an operand is fetched for: of the result, or of
     /// the kernel of a convolution.
-    fn sharded_with(&self, work: &ByRule, way: &Way, factor: FactorId) -> Option<(i64, i64)> {
+    fn sharded_with(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        factor: FactorId,
+    ) -> Option<(i64, i64)> {
         let result = work.operands.len();
-        let placements = || way.operands.iter().chain(&way.results);
+        let placements = || strategy.operands.iter().chain(&strategy.results);
         [result, 1].into_iter().find_map(|tensor| {
             let mapping = work.rule.tensors().nth(tensor)?;
             let dim = mapping.dims.iter().position(|dim| dim.contains(&factor))?;
@@ -83,27 +94,31 @@ impl Lowering<'_, '_, '_> {
             Some((shape[dim], local[dim]))
         })
     }
-    /// Bits that a device sends to compute `work` under `way` once operands have their placements, and the dims.
-    pub(in crate::spmd::lower) fn fetched(&self, work: &ByRule, way: &Way) -> (i64, Vec<String>) {
-        if let Some((bits, dim)) = self.bits_of_parts(work, way) {
+    /// Bits that a device sends to compute `work` under `strategy` once operands have their placements, and the dims.
+    pub(in crate::spmd::lower) fn fetched(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> (i64, Vec<String>) {
+        if let Some((bits, dim)) = self.bits_of_parts(work, strategy) {
             return (bits, vec![format!("operands along dim {dim}")]);
         }
-        if let Some(scan) = self.scan(work, way) {
+        if let Some(scan) = self.scan(work, strategy) {
             let place = format!("totals of shards along dim {}", scan.dim);
-            return (self.bits_of_scan(work, way, &scan), vec![place]);
+            return (self.bits_of_scan(work, strategy, &scan), vec![place]);
         }
-        if !Self::joined_digits(work, way).is_empty() {
+        if !Self::joined_digits(work, strategy).is_empty() {
             let is_reduce = self.emit.program.kind(work.op) == OpKind::Reduce;
             let what =
                 if is_reduce { "what shards are reduced to" } else { "the largest of shards" };
-            return (self.bits_joined(work, way), vec![what.to_owned()]);
+            return (self.bits_joined(work, strategy), vec![what.to_owned()]);
         }
-        if let Some(fetched) = self.bits_of_intervals(work, way) {
+        if let Some(fetched) = self.bits_of_intervals(work, strategy) {
             return fetched;
         }
-        let moves = self.moves(work, way);
+        let moves = self.moves(work, strategy);
         let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
-        (self.bits_moved(work, way, &moves), moves.iter().map(place).collect())
+        (self.bits_moved(work, strategy, &moves), moves.iter().map(place).collect())
     }
     /// How pieces that are moved for `op` are sorted into rounds. XLA's partitioner turns the order of shards in one permute,
     /// which no halo is.
@@ -116,13 +131,14 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// Bits that a device sends for `moves`.
-    fn bits_moved(&self, work: &ByRule, way: &Way, moves: &[Move]) -> i64 {
+    fn bits_moved(&self, work: &OpWithRule, strategy: &Strategy, moves: &[Move]) -> i64 {
         let mut shapes: Vec<Option<Vec<i64>>> = vec![None; work.operands.len()];
         let mut bits = 0i64;
         let rounds = self.rounds(work.op);
         for step in moves {
             let shape = shapes[step.operand].get_or_insert_with(|| {
-                self.placements[way.operands[step.operand]].local_shape(&work.shapes[step.operand])
+                self.placements[strategy.operands[step.operand]]
+                    .local_shape(&work.shapes[step.operand])
             });
             if let Some(Thinned { stride, .. }) = step.thinned {
                 shape[step.dim] /= stride;
@@ -140,9 +156,9 @@ impl Lowering<'_, '_, '_> {
     pub(in crate::spmd::lower) fn move_operands(
         &mut self,
         op: OpId,
-        way: &Way,
+        strategy: &Strategy,
         moves: &[Move],
-        operands: &mut [Held],
+        operands: &mut [LocalValue],
         fill: impl Fn(usize) -> Option<ValueId>,
     ) {
         let rounds = self.rounds(op);
@@ -151,14 +167,14 @@ impl Lowering<'_, '_, '_> {
             let key = Taken {
                 windows: step.windows.clone(),
                 thinned: step.thinned,
-                digits: (way.order, step.digits.clone()),
+                digits: (strategy.order, step.digits.clone()),
                 dim: step.dim,
                 rounds,
                 types: (self.emit.type_of(value), fill.map(|fill| self.emit.type_of(fill))),
             };
             if let Some(made) = self.taken.get(&key) {
                 let (inputs, collectives) = ((value, fill), &mut self.collectives);
-                if let Some(copied) = self.emit.make_again(made, inputs, collectives) {
+                if let Some(copied) = self.emit.copy_ops(made, inputs, collectives) {
                     operands[step.operand].value = copied;
                     continue;
                 }
@@ -167,7 +183,7 @@ impl Lowering<'_, '_, '_> {
             let mut fetch = Fetch {
                 emit: &mut self.emit,
                 collectives: &mut self.collectives,
-                order: way.order,
+                order: strategy.order,
                 digits: &step.digits,
                 dim: step.dim,
                 rounds,

@@ -4,19 +4,19 @@ use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::layout::ceil_div;
 use crate::spmd::digits::{total_size, Digit};
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::windows::cumulative::pairs_attr;
 use crate::spmd::lower::windows::elements_needed::{array_of, ints, window_dims};
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::placement::PlacementId;
 use crate::spmd::policy::Policy;
-use crate::spmd::ways::Way;
+use crate::spmd::strategy::Strategy;
 use crate::spmd::xla::halos::Halos;
 use crate::stablehlo::windows::WindowDim;
 
 /// The factors of dims of a windowed reduction whose windows are as long as the dim, as those of cumulative sums are: XLA's
 /// partitioner makes these dims whole.
-pub(in crate::spmd::lower) fn over_all(program: &Program, work: &ByRule) -> Vec<FactorId> {
+pub(in crate::spmd::lower) fn over_all(program: &Program, work: &OpWithRule) -> Vec<FactorId> {
     let (OpKind::ReduceWindow, Some(shape)) = (program.kind(work.op), work.shapes.first()) else {
         return Vec::new();
     };
@@ -29,7 +29,7 @@ pub(in crate::spmd::lower) fn over_all(program: &Program, work: &ByRule) -> Vec<
 }
 
 /// The windows along all dims of a windowed reduction or a pad; none of other ops.
-fn windows_over(program: &Program, work: &ByRule) -> Vec<WindowDim> {
+fn windows_over(program: &Program, work: &OpWithRule) -> Vec<WindowDim> {
     let rank = work.shapes.first().map_or(0, Vec::len);
     match program.kind(work.op) {
         OpKind::ReduceWindow => window_dims(program, work.op, rank),
@@ -59,13 +59,17 @@ fn windows_over(program: &Program, work: &ByRule) -> Vec<WindowDim> {
 impl Lowering<'_, '_, '_> {
     /// `way` of a windowed reduction or a pad as XLA's partitioner goes it: an operand is resharded as the result is sharded;
     /// where windows are then too long for halos, all dims with windows are made whole. Where devices are not listed, they are
-    /// whole in `way`.
-    pub(in crate::spmd::lower) fn windows_of_xla(&mut self, work: &ByRule, way: Way) -> Way {
+    /// whole in `strategy`.
+    pub(in crate::spmd::lower) fn windows_of_xla(
+        &mut self,
+        work: &OpWithRule,
+        strategy: Strategy,
+    ) -> Strategy {
         if self.emit.devices.are_unlisted() {
-            return way;
+            return strategy;
         }
         let (&[(_, target), ..], [dims, ..]) = (work.results, &work.rule.operands[..]) else {
-            return way;
+            return strategy;
         };
         let windows = windows_over(self.emit.program, work);
         let result = work.shapes.len() - work.results.len();
@@ -76,9 +80,9 @@ impl Lowering<'_, '_, '_> {
             count > 1 && !window.is_trivial() && halos.is_some_and(|halos| !halos.reach())
         };
         if !windows.iter().enumerate().any(is_far) {
-            return way;
+            return strategy;
         }
-        let mut digits = way.factors;
+        let mut digits = strategy.factors;
         for (window, factors) in windows.iter().zip(&dims.dims) {
             if !window.is_trivial() {
                 for factor in factors {
@@ -86,31 +90,31 @@ impl Lowering<'_, '_, '_> {
                 }
             }
         }
-        let way = self.way(work, way.order, digits);
-        let between = |(held, &placement): (&Held, &PlacementId)| {
+        let strategy = self.strategy(work, strategy.order, digits);
+        let between = |(held, &placement): (&LocalValue, &PlacementId)| {
             let is_there = held.placement == placement
                 || self.placements[held.placement].is_replicated()
                 || self.placements[held.placement].dims.is_empty();
             (!is_there).then_some((0, target)).into_iter().collect()
         };
-        let through = work.operands.iter().zip(&way.operands).map(between).collect();
-        Way { through, ..way }
+        let through = work.operands.iter().zip(&strategy.operands).map(between).collect();
+        Strategy { through, ..strategy }
     }
-    /// The way in which devices reduce the windows of their own shard of the result, out of operands that are whole, as XLA's
+    /// The strategy in which devices reduce the windows of their own shard of the result, out of operands that are whole, as XLA's
     /// partitioner does: operands are padded, and a device cuts out what its windows reach. `windows` are those that are left to
     /// the op. `None` where no dim is like that.
     fn cut_windows(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        operands: &mut [Held],
+        work: &OpWithRule,
+        strategy: &Strategy,
+        operands: &mut [LocalValue],
         windows: &mut [WindowDim],
-    ) -> Option<Way> {
+    ) -> Option<Strategy> {
         if self.how.policy != Policy::Xla || self.emit.devices.are_unlisted() {
             return None;
         }
         let target = self.placements[work.results.first()?.1].clone();
-        let mut placement = self.placements[*way.results.first()?].clone();
+        let mut placement = self.placements[*strategy.results.first()?].clone();
         let same = |dim: usize, own: &[Digit]| own.is_empty() || own == target.dims[dim];
         let is_part = placement.dims.iter().enumerate().all(|(dim, own)| same(dim, own));
         let is_same_order = placement.order == target.order || placement.is_replicated();
@@ -150,23 +154,23 @@ impl Lowering<'_, '_, '_> {
             held.value = self.emit.dynamic_slice(padded, &starts, &lens);
         }
         let placement = self.placements.intern(placement);
-        let results = way.results.iter().map(|_| placement).collect();
-        Some(Way { results, ..way.clone() })
+        let results = strategy.results.iter().map(|_| placement).collect();
+        Some(Strategy { results, ..strategy.clone() })
     }
     /// Reduces the windows of each shard. What is fetched has padding and dilation already.
     pub(in crate::spmd::lower) fn reduce_windows_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
-        if let Some(scan) = self.scan(work, way) {
-            return self.scan_locally(work, way, &scan, operands[0]);
+        if let Some(scan) = self.scan(work, strategy) {
+            return self.scan_locally(work, strategy, &scan, operands[0]);
         }
-        let moves = self.moves(work, way);
+        let moves = self.moves(work, strategy);
         let inits: Vec<_> = operands.iter().map(|held| held.value).collect();
         let num_inputs = operands.len() / 2;
-        self.move_operands(work.op, way, &moves, &mut operands, |index| {
+        self.move_operands(work.op, strategy, &moves, &mut operands, |index| {
             Some(inits[num_inputs + index])
         });
         let rank = work.shapes[0].len();
@@ -178,14 +182,14 @@ impl Lowering<'_, '_, '_> {
                 window.stride = 1;
             }
         }
-        let cut = self.cut_windows(work, way, &mut operands, &mut windows);
+        let cut = self.cut_windows(work, strategy, &mut operands, &mut windows);
         if !moves.is_empty() || cut.is_some() {
             self.set_windows(work, &windows);
         }
-        self.in_place(work, cut.as_ref().unwrap_or(way), &operands);
+        self.in_place(work, cut.as_ref().unwrap_or(strategy), &operands);
     }
     /// Gives the op other windows.
-    fn set_windows(&mut self, work: &ByRule, windows: &[WindowDim]) {
+    fn set_windows(&mut self, work: &OpWithRule, windows: &[WindowDim]) {
         let attrs = [
             ("window_strides", array_of(windows, |window| window.stride)),
             (

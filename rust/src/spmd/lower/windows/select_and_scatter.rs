@@ -8,14 +8,14 @@
 
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program, Type};
-use crate::rule::OpShardingRule;
-use crate::spmd::lower::op_with_rule::ByRule;
+use crate::op_sharding_rule::OpShardingRule;
+use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::windows::elements_needed::window_dims;
 use crate::spmd::lower::windows::halo_exchange::Move;
-use crate::spmd::lower::{Held, Lowering};
+use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::movement::{Fetch, Rounds, Windows};
 use crate::spmd::reducer::Reducer;
-use crate::spmd::ways::{Ability, Way};
+use crate::spmd::strategy::{Ability, Strategy};
 use crate::stablehlo::windows::WindowDim;
 
 /// Whether `op` is a `select_and_scatter`.
@@ -74,7 +74,7 @@ pub(in crate::spmd::lower) fn by_elements(
 }
 
 /// The reducer of `work`, and the text of its identity.
-fn reducer_of(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
+fn reducer_of(program: &Program, work: &OpWithRule) -> Option<(Reducer, String)> {
     let Type::RankedTensor { element, .. } = &program.types()[work.results[0].0] else {
         return None;
     };
@@ -84,7 +84,11 @@ fn reducer_of(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
 
 /// Refines the abilities along the factors of [`part_windows`]: where windows partition a dim each shard has as many, and
 /// elsewhere a window behind the last one, as the last shard may have, scatters the identity of the reducer.
-pub(in crate::spmd::lower) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+pub(in crate::spmd::lower) fn refine(
+    program: &Program,
+    work: &OpWithRule,
+    abilities: &mut [Ability],
+) {
     if !is_selection(program, work.op) {
         return;
     }
@@ -147,38 +151,42 @@ impl Touching {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The windows that shards of `work`, a `select_and_scatter`, compute under `way`, by dim.
-    fn touching(&self, work: &ByRule, way: &Way) -> Vec<Touching> {
+    /// The windows that shards of `work`, a `select_and_scatter`, compute under `strategy`, by dim.
+    fn touching(&self, work: &OpWithRule, strategy: &Strategy) -> Vec<Touching> {
         if !is_selection(self.emit.program, work.op) {
             return Vec::new();
         }
         let shape = &work.shapes[0];
-        let local = self.placements[way.operands[0]].local_shape(shape);
+        let local = self.placements[strategy.operands[0]].local_shape(shape);
         let windows = window_dims(self.emit.program, work.op, shape.len());
         let dims = work.rule.operands[0].dims.iter().zip(&windows).enumerate();
         let found = dims.filter_map(|(dim, (factors, window))| {
             let &[factor] = &factors[..] else { return None };
             let is_moved = work.abilities[factor.index()] == Ability::Moved;
-            let digits = &way.factors[factor.index()];
+            let digits = &strategy.factors[factor.index()];
             if !is_moved || digits.is_empty() {
                 return None;
             }
-            let count = self.placements[way.operands[0]].num_shards(dim);
+            let count = self.placements[strategy.operands[0]].num_shards(dim);
             Touching::of(dim, (window, work.shapes[1][dim]), (count, local[dim]))
         });
         found.collect()
     }
-    /// What shards of `work`, a `select_and_scatter`, fetch under `way`: elements of the operand and of the source.
-    pub(in crate::spmd::lower) fn moves_of_selection(&self, work: &ByRule, way: &Way) -> Vec<Move> {
+    /// What shards of `work`, a `select_and_scatter`, fetch under `strategy`: elements of the operand and of the source.
+    pub(in crate::spmd::lower) fn moves_of_selection(
+        &self,
+        work: &OpWithRule,
+        strategy: &Strategy,
+    ) -> Vec<Move> {
         let mut moves = Vec::new();
-        for touching in self.touching(work, way) {
+        for touching in self.touching(work, strategy) {
             let Touching { dim, stride, .. } = touching;
             let starts = touching.firsts.iter().map(|first| first * stride).collect();
             let lists = [(starts, touching.span()), (touching.firsts, touching.count)];
             for (operand, (starts, size)) in lists.into_iter().enumerate() {
                 let elements = work.shapes[operand][dim];
                 let windows = Windows::of_elements(elements, starts, size, elements);
-                let digits = self.placements[way.operands[operand]].dims[dim].clone();
+                let digits = self.placements[strategy.operands[operand]].dims[dim].clone();
                 moves.push(Move { operand, dim, digits, thinned: None, windows });
             }
         }
@@ -187,17 +195,17 @@ impl Lowering<'_, '_, '_> {
     /// Selects and scatters in the windows of each shard.
     pub(in crate::spmd::lower) fn select_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
-        let touching = self.touching(work, way);
+        let touching = self.touching(work, strategy);
         let reducer = reducer_of(self.emit.program, work).filter(|_| !touching.is_empty());
-        let Some((_, identity)) = reducer else { return self.in_place(work, way, &operands) };
-        let moves = self.moves_of_selection(work, way);
+        let Some((_, identity)) = reducer else { return self.in_place(work, strategy, &operands) };
+        let moves = self.moves_of_selection(work, strategy);
         let (global, target) = work.results[0];
         let identity = self.emit.scalar(&identity, global);
-        self.move_operands(work.op, way, &moves, &mut operands, |index| {
+        self.move_operands(work.op, strategy, &moves, &mut operands, |index| {
             (index == 1).then_some(identity)
         });
         self.set_operands(work.op, operands.iter().map(|held| held.value));
@@ -211,8 +219,8 @@ impl Lowering<'_, '_, '_> {
             let mut fetch = Fetch {
                 emit: &mut self.emit,
                 collectives: &mut self.collectives,
-                order: way.order,
-                digits: &self.placements[way.operands[0]].dims[windows.dim],
+                order: strategy.order,
+                digits: &self.placements[strategy.operands[0]].dims[windows.dim],
                 dim: windows.dim,
                 rounds: Rounds::Fewest,
             };
@@ -226,8 +234,9 @@ impl Lowering<'_, '_, '_> {
             let start = fetch.per_shard(&starts);
             value = fetch.cut(padded, start, windows.shard);
         }
-        let placement = way.results[0];
-        let held = Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false };
+        let placement = strategy.results[0];
+        let held =
+            LocalValue { value, global, placement, reducer: Reducer::Add, is_zero_padded: false };
         let new = self.reshard(held, target);
         self.set_held(result, new);
     }

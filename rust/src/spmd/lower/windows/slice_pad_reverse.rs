@@ -3,9 +3,9 @@
 use crate::index::Id;
 use crate::mesh::Mesh;
 use crate::spmd::digits::{total_size, Digit};
-use crate::spmd::lower::op_with_rule::ByRule;
-use crate::spmd::lower::{Held, Lowering};
-use crate::spmd::ways::{FactorDigits, Way};
+use crate::spmd::lower::op_with_rule::OpWithRule;
+use crate::spmd::lower::{LocalValue, Lowering};
+use crate::spmd::strategy::{FactorDigits, Strategy};
 
 /// The most devices of which there are other orders.
 const MAX_REVERSED: i64 = 1 << 14;
@@ -14,16 +14,16 @@ impl Lowering<'_, '_, '_> {
     /// Slices the window of each shard. Sharded dims that are taken in full are not sliced.
     pub(in crate::spmd::lower) fn slice_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
         let [mut starts, mut limits, mut strides] =
             ["start_indices", "limit_indices", "strides"].map(|name| self.ints(work.op, name));
-        let moves = self.moves(work, way);
-        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
+        let moves = self.moves(work, strategy);
+        self.move_operands(work.op, strategy, &moves, &mut operands, |_| None);
         let local = self.emit.shape(operands[0].value);
-        for (dim, digits) in self.placements[way.operands[0]].dims.iter().enumerate() {
+        for (dim, digits) in self.placements[strategy.operands[0]].dims.iter().enumerate() {
             if !digits.is_empty() {
                 (starts[dim], limits[dim]) = (0, local[dim]);
             }
@@ -32,20 +32,20 @@ impl Lowering<'_, '_, '_> {
             strides[step.dim] = 1;
         }
         let value = self.emit.strided_slice(operands[0].value, &starts, &limits, &strides);
-        self.replace(work, way, &[value]);
+        self.replace(work, strategy, &[value]);
     }
     /// Pads the window of each shard. Along dims that are fetched, windows are padded already.
     pub(in crate::spmd::lower) fn pad_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
         let mut edges = ["edge_padding_low", "edge_padding_high", "interior_padding"]
             .map(|name| self.ints(work.op, name));
-        let moves = self.moves(work, way);
+        let moves = self.moves(work, strategy);
         let fill = operands[1].value;
-        self.move_operands(work.op, way, &moves, &mut operands, |_| Some(fill));
+        self.move_operands(work.op, strategy, &moves, &mut operands, |_| Some(fill));
         for step in &moves {
             for list in &mut edges {
                 list[step.dim] = 0;
@@ -53,14 +53,14 @@ impl Lowering<'_, '_, '_> {
         }
         let [low, high, interior] = &edges;
         let value = self.emit.pad_between(operands[0].value, Some(fill), [low, high, interior]);
-        self.replace(work, way, &[value]);
+        self.replace(work, strategy, &[value]);
     }
     /// The order of devices in which the operand of `work`, a reversal, lies where its result lies in `order`, so that each device
     /// reverses its own shard: digits of reversed dims count backwards. `None` for other ops, where shards have padding, and
     /// where the order is given by others.
     pub(in crate::spmd::lower) fn reversed_order(
         &mut self,
-        work: &ByRule,
+        work: &OpWithRule,
         order: u32,
         digits: &FactorDigits,
     ) -> Option<u32> {
@@ -107,12 +107,12 @@ impl Lowering<'_, '_, '_> {
     /// Reverses the window of each shard.
     pub(in crate::spmd::lower) fn reverse_locally(
         &mut self,
-        work: &ByRule,
-        way: &Way,
-        mut operands: Vec<Held>,
+        work: &OpWithRule,
+        strategy: &Strategy,
+        mut operands: Vec<LocalValue>,
     ) {
-        let moves = self.moves(work, way);
-        self.move_operands(work.op, way, &moves, &mut operands, |_| None);
-        self.in_place(work, way, &operands);
+        let moves = self.moves(work, strategy);
+        self.move_operands(work.op, strategy, &moves, &mut operands, |_| None);
+        self.in_place(work, strategy, &operands);
     }
 }

@@ -1,0 +1,253 @@
+//! Ways: assignments of digits to the factors of an op, over which the op is sharded while it is computed.
+//!
+//! An op sharding rule says which dims of the tensors of an op are one factor. A *strategy* gives each factor digits;
+//! the placements of operands and results follow from that. The [`Ability`] of a factor says how the op can be
+//! computed along it: along a pass-through factor shards are computed independently; along a reduction factor devices
+//! compute terms; along a dim on which elements move shards fetch elements from each other; along any other factor
+//! tensors have to be replicated.
+
+use super::digits::{merged, total_size, Digit};
+use super::placement::{Placement, PlacementId};
+use crate::index::{FactorId, Id};
+use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
+
+/// How an op can be computed along a sharded factor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ability {
+    /// On shards.
+    Local,
+    /// On shards that all have the same size, without padding.
+    Parts,
+    /// On shards; the results are terms of a reduction.
+    Terms,
+    /// On shards; the results are gathered, and the op is applied to them again.
+    Joined,
+    /// On windows, whose elements shards fetch from each other.
+    Moved,
+    /// Not at all: tensors have to be replicated along it.
+    Whole,
+}
+
+/// The most combinations of the digits of tensors that are tried.
+const MAX_COMBINATIONS: usize = 96;
+
+/// The digits of each factor.
+pub type FactorDigits = Vec<Vec<Digit>>;
+
+/// A strategy to compute an op.
+#[derive(Clone, Debug, Default)]
+pub struct Strategy {
+    /// The digits of each factor.
+    pub factors: FactorDigits,
+    /// The order of the devices.
+    pub order: u32,
+    /// The placements of operands.
+    pub operands: Vec<PlacementId>,
+    /// The placements of results, terms included.
+    pub results: Vec<PlacementId>,
+    /// The stage at which each operand is resharded; none where all are at stage 0. What is resharded at one stage is
+    /// not shared with others.
+    pub stages: Vec<u32>,
+    /// The placements that each operand has in between, each with the stage at which it is resharded to that; none where
+    /// all are resharded directly.
+    pub through: Vec<Vec<(u32, PlacementId)>>,
+    /// The placements that each result has in between.
+    pub behind: Vec<PlacementId>,
+    /// The digits of devices that have the same term of each result, of which the first alone adds it.
+    pub copies: Vec<Digit>,
+}
+
+impl Strategy {
+    /// Whether no factor is sharded.
+    pub fn is_whole(&self) -> bool {
+        self.factors.iter().all(Vec::is_empty)
+    }
+}
+
+/// The factors of an op, with their abilities.
+pub struct Factors<'a> {
+    /// The rule.
+    pub rule: &'a OpShardingRule,
+    /// By factor.
+    pub abilities: &'a [Ability],
+}
+
+impl Factors<'_> {
+    /// The digits of each factor by `placement` of a tensor with this mapping, without those that the op cannot use:
+    /// along factors that have to be replicated, or where digits do not align with factors.
+    pub fn of_tensor(&self, mapping: &TensorMapping, placement: &Placement) -> FactorDigits {
+        let mut all = vec![Vec::new(); self.rule.num_factors()];
+        for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
+            self.split_dim(dim, digits, &mut all);
+        }
+        for (digits, ability) in all.iter_mut().zip(self.abilities) {
+            if *ability == Ability::Whole {
+                digits.clear();
+            }
+        }
+        self.drop_invalid_digits(&mut all);
+        all
+    }
+    /// Alternatives to the digits of `placement` along factors on which elements move, or that have to be replicated:
+    /// these digits on one other factor each, along which shards are computed independently.
+    pub fn elsewhere(&self, mapping: &TensorMapping, placement: &Placement) -> Vec<FactorDigits> {
+        let only = |dim: &Vec<FactorId>| match dim[..] {
+            [factor] => Some(factor),
+            _ => None,
+        };
+        let ability = |factor: FactorId| self.abilities[factor.index()];
+        let seed = self.of_tensor(mapping, placement);
+        let mut found = Vec::new();
+        for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
+            let from = only(dim).filter(|&factor| ability(factor) != Ability::Local);
+            let Some(from) = from.filter(|_| !digits.is_empty()) else { continue };
+            for to in mapping.dims.iter().filter_map(only) {
+                if ability(to) != Ability::Local {
+                    continue;
+                }
+                let own = seed[to.index()].iter().chain(digits).copied();
+                let own = merged(own.collect::<Vec<_>>());
+                if total_size(&own) <= self.rule.factor_size(to) {
+                    let mut all = seed.clone();
+                    all[from.index()].clear();
+                    all[to.index()] = own;
+                    self.drop_invalid_digits(&mut all);
+                    found.push(all);
+                }
+            }
+        }
+        found
+    }
+    fn split_dim(&self, dim: &[FactorId], digits: &[Digit], all: &mut FactorDigits) {
+        let mut rest: Vec<Digit> = digits.to_vec();
+        for (at, &factor) in dim.iter().enumerate() {
+            if at + 1 == dim.len() {
+                all[factor.index()] = rest;
+                return;
+            }
+            let mut left = self.rule.factor_size(factor);
+            let mut taken: Vec<Digit> = Vec::new();
+            while let Some(&digit) = rest.first() {
+                let part = crate::projection::gcd(left, digit.size);
+                if part <= 1 {
+                    break;
+                }
+                let minor = digit.size / part;
+                taken.push(Digit { stride: digit.stride * minor, size: part });
+                left /= part;
+                if minor == 1 {
+                    rest.remove(0);
+                } else {
+                    rest[0] = Digit { stride: digit.stride, size: minor };
+                    break;
+                }
+            }
+            all[factor.index()] = taken;
+            if left > 1 {
+                return;
+            }
+        }
+    }
+    /// Removes digits of factors for which shards of the factor would not be shards of the dims that have it.
+    fn drop_invalid_digits(&self, all: &mut FactorDigits) {
+        for (factor, digits) in all.iter_mut().enumerate() {
+            let size = self.rule.factor_sizes[factor];
+            while self.abilities[factor] == Ability::Parts && size % total_size(digits) != 0 {
+                digits.pop();
+            }
+        }
+        loop {
+            let mut changed = false;
+            for mapping in self.rule.tensors() {
+                for dim in mapping.dims.iter().filter(|dim| dim.len() > 1) {
+                    changed |= self.fit_compound_dim(dim, all);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+    /// In a dim of several factors each sharded one has to be divided evenly, and the factors major to it have to be
+    /// sharded fully.
+    fn fit_compound_dim(&self, dim: &[FactorId], all: &mut FactorDigits) -> bool {
+        let mut is_open = true;
+        let mut changed = false;
+        for &factor in dim {
+            let size = self.rule.factor_size(factor);
+            let digits = &mut all[factor.index()];
+            while !digits.is_empty() && (!is_open || size % total_size(digits) != 0) {
+                digits.pop();
+                changed = true;
+            }
+            is_open &= total_size(digits) == size;
+        }
+        changed
+    }
+    /// Adds to `all` the digits of `more` for factors that have none yet, as far as the digits are unused.
+    pub fn extend(&self, all: &mut FactorDigits, more: &FactorDigits) {
+        for factor in 0..all.len() {
+            if all[factor].is_empty() && !more[factor].is_empty() {
+                let mut digits = more[factor].clone();
+                while !digits.is_empty() && digits.iter().any(|digit| overlaps(all, *digit)) {
+                    digits.pop();
+                }
+                all[factor] = digits;
+            }
+        }
+        self.drop_invalid_digits(all);
+    }
+    /// All combinations in which each factor has the digits that one of `tensors` has for it, or none; empty if they
+    /// are too many.
+    pub fn combinations(&self, tensors: &[&FactorDigits]) -> Vec<FactorDigits> {
+        let num_factors = self.rule.num_factors();
+        let mut all: Vec<FactorDigits> = vec![vec![Vec::new(); num_factors]];
+        for factor in 0..num_factors {
+            let mut options: Vec<&Vec<Digit>> = Vec::new();
+            for tensor in tensors {
+                if !tensor[factor].is_empty() && !options.contains(&&tensor[factor]) {
+                    options.push(&tensor[factor]);
+                }
+            }
+            if all.len() * (options.len() + 1) > MAX_COMBINATIONS {
+                return Vec::new();
+            }
+            let mut more = Vec::new();
+            for strategy in &all {
+                for &digits in &options {
+                    if !digits.iter().any(|digit| overlaps(strategy, *digit)) {
+                        let mut strategy = strategy.clone();
+                        strategy[factor].clone_from(digits);
+                        more.push(strategy);
+                    }
+                }
+            }
+            all.extend(more);
+        }
+        for strategy in &mut all {
+            self.drop_invalid_digits(strategy);
+        }
+        all
+    }
+    /// The placement of a tensor under a strategy.
+    pub fn placement(&self, mapping: &TensorMapping, all: &FactorDigits, order: u32) -> Placement {
+        let dims = mapping.dims.iter().map(|dim| {
+            let digits = dim.iter().flat_map(|factor| all[factor.index()].iter().copied());
+            merged(digits)
+        });
+        Placement { order, dims: dims.collect(), partial: Vec::new() }
+    }
+    /// The digits of factors along which devices compute terms.
+    pub fn terms(&self, all: &FactorDigits) -> Vec<Digit> {
+        let factors = (0..all.len()).filter(|&factor| self.abilities[factor] == Ability::Terms);
+        let mut digits: Vec<Digit> =
+            factors.flat_map(|factor| all[factor].iter().copied()).collect();
+        digits.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
+        merged(digits)
+    }
+}
+
+/// Whether some factor has a digit that does not lie apart from `digit`.
+fn overlaps(all: &FactorDigits, digit: Digit) -> bool {
+    all.iter().flatten().any(|other| !other.is_apart(digit))
+}

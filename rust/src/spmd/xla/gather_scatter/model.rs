@@ -1,0 +1,81 @@
+//! Gathers and scatters, as far as XLA's partitioner looks at them.
+
+use super::super::super::digits::Digit;
+use super::super::super::strategy::FactorDigits;
+
+/// What a factor of a gather or scatter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// An explicit batch dim, of all tensors.
+    Batch,
+    /// A dim of the operand and of slices, which take all of it.
+    Window,
+    /// A dim of the operand that is indexed, of which slices take one element.
+    Indexed,
+    /// A dim of indices and slices.
+    Index,
+    /// Any other.
+    Other,
+}
+
+/// A tensor: the operand, indices, or slices, which are the result of a gather and the updates of a scatter.
+#[derive(Debug)]
+pub struct Tensor {
+    /// The factors of each dim.
+    pub dims: Vec<Vec<usize>>,
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// The bits of an element.
+    pub bits: i64,
+}
+
+/// A gather or scatter, as far as the choice depends on it.
+#[derive(Debug)]
+pub struct Indexed {
+    /// By factor.
+    pub roles: Vec<Role>,
+    /// The operand, indices, and slices.
+    pub tensors: [Tensor; 3],
+    /// Whether it is a scatter, whose result is like the operand.
+    pub is_scatter: bool,
+    /// The digits of all devices, as reshards take them.
+    pub devices: Vec<Digit>,
+    /// The digits of all devices, cut as those of tensors are.
+    pub parts: Vec<Digit>,
+}
+
+pub(super) const OPERAND: usize = 0;
+pub(super) const INDICES: usize = 1;
+pub(super) const SLICES: usize = 2;
+
+/// How tensors are sharded within a group of devices, and what groups are along.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    /// The digits of each factor, of the operand, indices, and slices.
+    pub tensors: [FactorDigits; 3],
+    /// The digits of each factor that the result is wanted with.
+    pub result: FactorDigits,
+    /// The digits along which groups are, by factor: the strategy so far.
+    pub strategy: FactorDigits,
+}
+
+/// What a method makes of groups.
+pub(super) struct Level {
+    /// The role of the factors that it is for.
+    pub role: Role,
+    /// The digits of each factor along which it makes groups.
+    pub along: FactorDigits,
+    /// These groups, within those that were there.
+    pub groups: Groups,
+}
+
+impl Indexed {
+    /// The role of the factors along which devices have terms of the result.
+    pub(super) const fn reduced(&self) -> Role {
+        if self.is_scatter {
+            Role::Index
+        } else {
+            Role::Indexed
+        }
+    }
+}
