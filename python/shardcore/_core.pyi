@@ -1696,7 +1696,7 @@ class Figures:
         host.
         """
 
-    def peak_bytes(self, on_host: bool) -> int:
+    def peak_bytes(self, compiler: str, on_host: bool) -> int:
         """The most bytes that are live at once, likewise."""
 
     def host_work(self) -> tuple[int, int]:
@@ -1788,15 +1788,15 @@ class Figures:
     def loops(self) -> list[dict[str, Any]]:
         """The fields of :class:`shardcore.costs.records.LoopTrips`, for each loop."""
 
-    def live_at_peak(self, on_host: bool) -> list[dict[str, Any]]:
+    def live_at_peak(self, compiler: str, on_host: bool) -> list[dict[str, Any]]:
         """The fields of :class:`shardcore.costs.LiveValue`, for each value live at the peak, in the
         memory of the device or of its host.
         """
 
-    def peak_op(self) -> dict[str, Any] | None:
+    def peak_op(self, compiler: str) -> dict[str, Any] | None:
         """The fields of :class:`shardcore.costs.records.PeakOp`; ``None`` if there is no op."""
 
-    def lifetimes(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def lifetimes(self, compiler: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """The ops that run at each moment, and the values in memory: the fields of
         :class:`shardcore.costs.records.PeakOp` and :class:`shardcore.costs.LiveValue`, with the
         names around their lines as ``stack``; values with their ``role`` and their ``first`` and

@@ -83,6 +83,7 @@ def cost(
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
     improve: str | None = None,
+    compiler: str | None = None,
     keep_ports: bool = False,
 ) -> Cost:
     """Return time, memory and communication of one device, which runs the per-device program.
@@ -116,6 +117,8 @@ def cost(
             accelerators do, with commas between: ``"all-reduce-to-reduce-scatter"``,
             ``"hoist-loop-invariant-collectives{max-bytes=1000}"``, ``"merge-equal-collectives"``,
             ``"fuse-reshards"``, ``"remove-unused-ops"``.
+        compiler: the compiler whose kernels are in memory: ``"xla-tpu"``, ``"xla-gpu"``,
+            ``"xla-cpu"``, or ``"none"``; without it, that of the chip.
         keep_ports: under ``xla``, arguments and results without annotation are sharded as in the
             completed program, as if they were annotated so; otherwise as XLA shards them, which
             differs where axes conflict and the order of ops decides.
@@ -123,7 +126,7 @@ def cost(
     Raises:
         PartitionError: there is no per-device program (``unpartitionable``).
         ValueError: there is no such policy, or ``combine`` has no such kind or bytes, or
-            ``improve`` names another pass.
+            ``improve`` names another pass, or there is no such compiler.
         PipelineError: a pass of ``improve`` has no such option.
         CalculusError: no such chip (``unknown-hardware``), the mesh does not fit the topology
             (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
@@ -148,4 +151,5 @@ def cost(
         tokens=tokens,
         combine=combine,
         improve=improve,
+        compiler=compiler,
     )

@@ -14,6 +14,7 @@ from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
 from shardcore.calculus.slices import networked
+from shardcore.costs.compilers import compiler_of
 from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.figures import TrafficKind, traffic_kinds, work_kinds
 from shardcore.costs.host import HostCost, achieved_seconds, host_cost, untimed, with_exposed
@@ -53,18 +54,20 @@ def build(
     tokens: int | None = None,
     combine: Mapping[str, int | str] | int | str | None = None,
     improve: str | None = None,
+    compiler: str | None = None,
 ) -> Cost:
     """Return the cost of ``local``; see :func:`shardcore.cost`."""
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     known = networked(chip, dcn)
+    compiler = compiler_of(chip, compiler)
 
     def count(local: Partitioned) -> Cost:
         if improve is not None:
             local = improved(local, improve)
         links = Links(known, topology, mapping, options, slices)
         links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
-        found = timed(local, known, links, count, limits_of(combine, known))
+        found = timed(local, known, links, count, (limits_of(combine, known), compiler))
         return found if tokens is None else replace(found, tokens=tokens)
 
     return count(local)
@@ -75,11 +78,12 @@ def timed(
     chip: Hardware,
     links: Links,
     count: Callable[[Partitioned], Cost],
-    limits: Mapping[str, int],
+    limits_and_compiler: tuple[Mapping[str, int], str],
 ) -> Cost:
-    """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted, ``limits`` the
-    most bytes of collectives that run as one, by kind.
+    """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted. Limits are the
+    most bytes of collectives that run as one, by kind; memory is that of the compiler.
     """
+    limits, compiler = limits_and_compiler
     figures = local.figures
     rates = Rates(chip)
     kinds = work_kinds(figures)
@@ -95,7 +99,7 @@ def timed(
     step = _step(figures, computation, sent, runs, (rates.chip, host))
     arguments, outputs, aliased = figures.memory(False)
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
-    rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest)
+    rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest, compiler)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
@@ -103,6 +107,7 @@ def timed(
     return Cost(
         hardware=chip,
         policy=local.policy,
+        compiler=compiler,
         shardy=local.module.shardy,
         flops=sum(map(mul, [kind.flops for kind in kinds], counts)),
         transcendentals=sum(map(mul, [kind.transcendentals for kind in kinds], counts)),

@@ -40,6 +40,8 @@ class Cost:
     """The chip that times are for."""
     policy: str
     """The policy that made the per-device program: ``xla``, ``shardy`` or ``least``."""
+    compiler: str
+    """The compiler whose kernels are in memory: ``xla-tpu``, ``xla-gpu``, ``xla-cpu`` or ``none``."""
     shardy: str
     """The version of Shardy that the program follows, one of ``shardcore.SHARDY_VERSIONS``."""
     flops: int
@@ -216,6 +218,7 @@ class Cost:
         return {
             "hardware": self.hardware.name,
             "policy": self.policy,
+            "compiler": self.compiler,
             "shardy": self.shardy,
             "flops": self.flops,
             "flops_counting_loops_once": self.flops_counting_loops_once,

@@ -26,7 +26,7 @@ class Rows:
     ``work`` has the time of one run of each kind of op, seconds of computation and of memory
     traffic; ``traffic`` the bytes that a device sends in one run of each kind of collective.
     ``trial`` is what collectives ask why they are there; ``exposed`` has their exposed seconds and
-    ``runs`` the time of one run, row by row.
+    ``runs`` the time of one run, row by row. ``compiler`` is the one whose kernels are in memory.
     """
 
     def __init__(
@@ -38,8 +38,10 @@ class Rows:
         exposed: Sequence[float] = (),
         runs: Runs | None = None,
         slowest_link_bytes: int = 0,
+        compiler: str = "none",
     ) -> None:
         self._figures = figures
+        self._compiler = compiler
         self._work = work
         self._traffic = traffic
         self._runs = runs
@@ -93,33 +95,35 @@ class Rows:
     @cached_property
     def peak_bytes(self) -> int:
         """The most bytes that are live at once, arguments included."""
-        return self._figures.peak_bytes(False)
+        return self._figures.peak_bytes(self._compiler, False)
 
     @cached_property
     def host_memory_peak_bytes(self) -> int:
         """The most bytes in the memory of the host that are live at once."""
-        return self._figures.peak_bytes(True)
+        return self._figures.peak_bytes(self._compiler, True)
 
     @cached_property
     def host_live_at_peak(self) -> tuple[LiveValue, ...]:
         """The values that are live there at that time."""
-        return tuple(LiveValue(**row) for row in self._figures.live_at_peak(True))
+        live = self._figures.live_at_peak(self._compiler, True)
+        return tuple(LiveValue(**row) for row in live)
 
     @cached_property
     def peak_op(self) -> PeakOp | None:
         """The op at which that many bytes are live."""
-        at = self._figures.peak_op()
+        at = self._figures.peak_op(self._compiler)
         return None if at is None else PeakOp(**at)
 
     @cached_property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
         """The values that are live at the peak: arguments first, then others in program order."""
-        return tuple(LiveValue(**row) for row in self._figures.live_at_peak(False))
+        live = self._figures.live_at_peak(self._compiler, False)
+        return tuple(LiveValue(**row) for row in live)
 
     @cached_property
     def lifetimes(self) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
         """The ops in the order in which they take memory, and the values in memory."""
-        return timeline_of(*self._figures.lifetimes())
+        return timeline_of(*self._figures.lifetimes(self._compiler))
 
     @cached_property
     def host_peak_bytes(self) -> int:

@@ -43,6 +43,7 @@ pub mod whole_ops;
 #[cfg(test)]
 mod tests;
 
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
 use crate::compilers::xla_cpu::cost_analysis::{once, Once};
 use crate::compilers::xla_cpu::host_peak;
@@ -190,25 +191,25 @@ fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) 
     cost
 }
 
-/// The most memory in `space` that the program of `local` takes at once, given its [`local_cost`]. It is not a part of the cost
+/// The most memory of a kind that the program of `local` takes at once as a compiler has it, given its [`local_cost`]. It is not a part of the cost
 /// because it takes longer than all of that, and not all ask for it.
-pub fn local_peak(local: Local<'_>, cost: &ProgramCost, space: Space) -> Peak {
-    inlined_peak(&inlined(local.program), cost, space)
+pub fn local_peak(local: Local<'_>, cost: &ProgramCost, target: (Compiler, Space)) -> Peak {
+    inlined_peak(&inlined(local.program), cost, target)
 }
 
-fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, space: Space) -> Peak {
+fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, target: (Compiler, Space)) -> Peak {
     let (program, originals) = (&*inlined.program, &inlined.originals);
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let most = host_peak(program, &mut works, &cost.execution, entry, &cost.donated, space);
+    let most = host_peak(program, &mut works, &cost.execution, entry, &cost.donated, target);
     let mut live = most.live;
     for live in &mut live {
         live.value = originals.value(live.value);
     }
     let loc = most.op.map_or(Span::EMPTY, |op| program.loc(op));
     let op = most.op.map(|op| originals.op(op));
-    let memory = if space == Space::Device { &cost.memory } else { &cost.host.memory };
+    let memory = if target.1 == Space::Device { &cost.memory } else { &cost.host.memory };
     Peak { bytes: memory.argument_bytes.saturating_add(most.bytes), op, loc, live }
 }
 
@@ -225,8 +226,8 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
 }
 
-/// What is in the memory of one device at each moment of the program of `local`; ops and values are those of [`local_cost`].
-pub fn local_lifetimes(local: Local<'_>) -> Lifetimes {
+/// What is in the memory of one device at each moment of the program of `local` as `compiler` has it; ops and values are those of [`local_cost`].
+pub fn local_lifetimes(local: Local<'_>, compiler: Compiler) -> Lifetimes {
     let inlined = inlined(local.program);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
@@ -234,7 +235,7 @@ pub fn local_lifetimes(local: Local<'_>) -> Lifetimes {
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
     let donated = donated_of_entry(program, &mut works, entry);
-    let mut found = lifetimes(program, &mut works, &execution, entry, &donated);
+    let mut found = lifetimes(program, &mut works, &execution, entry, &donated, compiler);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);
     }

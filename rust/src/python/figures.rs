@@ -8,6 +8,7 @@ use super::host;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
+use super::peaks::{compiler_named, Peaks};
 use super::room::room;
 use super::rule_registry::registry;
 use crate::axis::AxisRef;
@@ -17,16 +18,13 @@ use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::whole_ops::{whole_ops, WholeOp};
-use crate::cost::{
-    local_cost, local_host_bytes, local_lifetimes, local_once, local_peak, sequence,
-};
+use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_once, sequence};
 use crate::cost::{ProgramCost, Sequence, WorkKind};
 use crate::index::{Id, MeshId, SignatureId};
 use crate::ir::{Program, Type};
 use crate::work::ops::estimate::{Estimate, Estimates};
 use crate::work::ops::unit::Unit;
 use crate::work::ops::Work;
-use crate::work::spaces::Space;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -107,8 +105,7 @@ pub struct PyFigures {
     estimates: Estimates,
     cost: ProgramCost,
     sequence: OnceLock<Sequence>,
-    /// Of the device, and of its host.
-    peaks: [OnceLock<Peak>; 2],
+    peaks: Peaks,
     work: Kinds<WorkKind>,
     traffic: Kinds<TrafficKey>,
 }
@@ -142,10 +139,8 @@ impl PyFigures {
         py.detach(|| self.sequence.get_or_init(make))
     }
     /// The most memory that is taken at once, of the device or of its host.
-    fn peak(&self, py: Python<'_>, on_host: bool) -> &Peak {
-        let space = if on_host { Space::Host } else { Space::Device };
-        let make = || local_peak(self.local(), &self.cost, space);
-        py.detach(|| self.peaks[usize::from(on_host)].get_or_init(make))
+    fn peak(&self, py: Python<'_>, compiler: &str, on_host: bool) -> &Peak {
+        py.detach(|| self.peaks.of((self.local(), &self.cost), compiler, on_host))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.source, &self.program)
@@ -192,8 +187,8 @@ impl PyFigures {
         [memory.argument_bytes, memory.output_bytes, memory.alias_bytes]
     }
     /// The most bytes that are live at once, likewise. They are computed when asked for.
-    fn peak_bytes(&self, py: Python<'_>, on_host: bool) -> u128 {
-        self.peak(py, on_host).bytes
+    fn peak_bytes(&self, py: Python<'_>, compiler: &str, on_host: bool) -> u128 {
+        self.peak(py, compiler, on_host).bytes
     }
     /// FLOPs and transcendentals that the host computes.
     fn host_work(&self) -> (u128, u128) {
@@ -370,8 +365,13 @@ impl PyFigures {
         self.tables(py).list(self.cost.loops.iter(), Tables::carried_loop)
     }
     /// The fields of the values that are live at the peak, in the memory of the device or of its host.
-    fn live_at_peak<'py>(&self, py: Python<'py>, on_host: bool) -> PyResult<Bound<'py, PyList>> {
-        self.tables(py).list(self.peak(py, on_host).live.iter(), Tables::live)
+    fn live_at_peak<'py>(
+        &self,
+        py: Python<'py>,
+        compiler: &str,
+        on_host: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.tables(py).list(self.peak(py, compiler, on_host).live.iter(), Tables::live)
     }
     /// The ops that run at each moment, and the values in memory, with the first and the last moment of each. They are computed
     /// when asked for.
@@ -379,8 +379,9 @@ impl PyFigures {
     fn lifetimes<'py>(
         &self,
         py: Python<'py>,
+        compiler: &str,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let found = py.detach(|| local_lifetimes(self.local()));
+        let found = py.detach(|| local_lifetimes(self.local(), compiler_named(compiler)));
         let tables = self.tables(py);
         let stacks = tables.name_stacks(found.moments.iter().map(|&(_, loc)| loc));
         let moments = tables.list(found.moments.iter().zip(stacks), Tables::moment)?;
@@ -390,8 +391,12 @@ impl PyFigures {
         Ok((moments, values))
     }
     /// The fields of the op at which most bytes are live; `None` if there is none.
-    fn peak_op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let peak = self.peak(py, false);
+    fn peak_op<'py>(
+        &self,
+        py: Python<'py>,
+        compiler: &str,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let peak = self.peak(py, compiler, false);
         let mut tables = self.tables(py);
         peak.op.map(|op| tables.peak_op(op, peak.loc)).transpose()
     }

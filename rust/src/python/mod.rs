@@ -76,6 +76,7 @@ mod originals;
 mod partition;
 mod pass_manager;
 mod pasted;
+mod peaks;
 mod picture;
 mod port;
 mod replay;

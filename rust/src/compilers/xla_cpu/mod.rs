@@ -10,17 +10,18 @@
 //! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
 //! addition; a `case` needs that of the branch that needs most.
 
-mod breadth_first_scheduler;
+pub(crate) mod breadth_first_scheduler;
 pub mod buffer_assignment;
 mod by_signature;
 mod copy_insertion;
 pub mod cost_analysis;
 mod fusion;
-mod kernels;
+pub(crate) mod kernels;
 mod layout_assignment;
 pub mod passes;
-mod ragged_rows;
+pub(crate) mod ragged_rows;
 
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -64,17 +65,17 @@ struct Blocks<'p, 'w, 'a> {
 }
 
 /// The peak of `program`, whose entry function is `entry`, in the memory `space`. `donated` has pairs of the index of a result and
-/// the argument whose memory it takes.
+/// the argument whose memory it takes. Kernels are those of `compiler`.
 pub fn host_peak(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
-    space: Space,
+    (compiler, space): (Compiler, Space),
 ) -> HostPeak {
     let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
-    Blocks::new(program, works, execution, entry, Some(space)).of_entry(body, donated).0
+    Blocks::new(program, works, execution, entry, (compiler, Some(space))).of_entry(body, donated).0
 }
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
@@ -87,7 +88,8 @@ pub fn host_order(
     donated: &[(usize, ValueId)],
 ) -> Vec<(OpId, u128)> {
     let Some(body) = program.func_body(entry).get() else { return Vec::new() };
-    let mut blocks = Blocks::new(program, works, execution, entry, Some(Space::Device));
+    let mut blocks =
+        Blocks::new(program, works, execution, entry, (Compiler::None, Some(Space::Device)));
     let (_, entry, taken) = blocks.of_entry(body, donated);
     blocks.over_time(body, &entry, &taken)
 }
@@ -108,11 +110,11 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         works: &'w mut Works<'a>,
         execution: &'w Execution,
         entry: FuncId,
-        space: Option<Space>,
+        target: (Compiler, Option<Space>),
     ) -> Self {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
-        let builder = Builder::new(program, works, &functions, space);
+        let builder = Builder::new(program, works, &functions, target);
         let mut blocks = Self { builder, execution, peaks: FxHashMap::default() };
         for &func in &execution.functions {
             if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
@@ -138,7 +140,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             program, graph, &donated,
         );
         let graph = with_copies(graph, &donated);
-        let liveness = Liveness::of_entry(&graph, &donated);
+        let liveness = Liveness::of_entry(&graph, &donated, self.builder.layouts.compiler());
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
@@ -205,7 +207,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         if is_loop {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
-        let liveness = Liveness::inside(&graph, &carried, &always);
+        let liveness = Liveness::inside(&graph, &carried, &always, self.builder.layouts.compiler());
         (graph, liveness)
     }
     /// The peak of a block, with those of the blocks inside its ops; adds the bytes at each position to `taken`.

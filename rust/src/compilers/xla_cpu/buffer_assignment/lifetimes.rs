@@ -4,6 +4,7 @@
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
 //! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::host_peak`].
 
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::Span as Taken;
@@ -70,9 +71,10 @@ pub fn lifetimes(
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
+    compiler: Compiler,
 ) -> Lifetimes {
     let Some(body) = program.func_body(entry).get() else { return Lifetimes::default() };
-    let mut blocks = Blocks::new(program, works, execution, entry, Some(Space::Device));
+    let mut blocks = Blocks::new(program, works, execution, entry, (compiler, Some(Space::Device)));
     let Entry { graph, liveness, num_arguments, outputs } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
     let Open { graph, late, .. } = walk.unroll(&mut blocks, graph, liveness);
@@ -109,7 +111,7 @@ pub fn allocated(
     donated: &[(usize, ValueId)],
 ) -> u128 {
     let Some(body) = program.func_body(entry).get() else { return 0 };
-    let mut blocks = Blocks::new(program, works, execution, entry, None);
+    let mut blocks = Blocks::new(program, works, execution, entry, (Compiler::XlaCpu, None));
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
     let open = walk.unroll(&mut blocks, graph, liveness);

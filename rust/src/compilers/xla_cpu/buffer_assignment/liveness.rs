@@ -1,5 +1,7 @@
 //! Live ranges of the buffers of a block, and its peak of live bytes.
 
+use crate::compilers::memory_scheduler::candidates;
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::{
     is_within, Output, Span, Spans,
@@ -59,17 +61,45 @@ struct Run<'g> {
 
 impl Liveness {
     /// Of `graph`, that of the entry function, where the result of each of `donated` may take the memory of an argument, and
-    /// other results have memory of their own, outside of what is counted.
-    pub fn of_entry(graph: &Graph, donated: &[(usize, u32)]) -> Self {
-        Self::new(graph, donated, true, &[])
+    /// other results have memory of their own, outside of what is counted. Kernels run as `compiler` orders them.
+    pub fn of_entry(graph: &Graph, donated: &[(usize, u32)], compiler: Compiler) -> Self {
+        let live = |order| Self::new(graph, order, donated, true, &[]);
+        Self::scheduled(graph, donated, compiler, live)
     }
     /// Of `graph`, that of another block, where what is `carried` to the next trip is written over the argument. What the kernels
     /// in `always` make is there throughout.
-    pub fn inside(graph: &Graph, carried: &[(usize, u32)], always: &[bool]) -> Self {
-        Self::new(graph, carried, false, always)
+    pub fn inside(
+        graph: &Graph,
+        carried: &[(usize, u32)],
+        always: &[bool],
+        compiler: Compiler,
+    ) -> Self {
+        let live = |order| Self::new(graph, order, carried, false, always);
+        Self::scheduled(graph, carried, compiler, live)
     }
-    fn new(graph: &Graph, donated: &[(usize, u32)], is_entry: bool, always: &[bool]) -> Self {
-        let order = breadth_first(graph).to_vec();
+    /// What is `live` in the order in which `compiler` runs the kernels of `graph`.
+    fn scheduled(
+        graph: &Graph,
+        donated: &[(usize, u32)],
+        compiler: Compiler,
+        live: impl Fn(Vec<u32>) -> Self,
+    ) -> Self {
+        if !compiler.orders_for_memory() {
+            return live(breadth_first(graph).to_vec());
+        }
+        let [first, others @ ..] = candidates(graph, donated).map(live);
+        let most = |one: &Self| one.taken.iter().copied().max();
+        others
+            .into_iter()
+            .fold(first, |best, one| if most(&one) < most(&best) { one } else { best })
+    }
+    fn new(
+        graph: &Graph,
+        order: Vec<u32>,
+        donated: &[(usize, u32)],
+        is_entry: bool,
+        always: &[bool],
+    ) -> Self {
         let mut run = Run::new(graph, &order, donated);
         let mut position_of = vec![0_u32; graph.kernels.len()];
         for (&kernel, at) in order.iter().zip(0..) {

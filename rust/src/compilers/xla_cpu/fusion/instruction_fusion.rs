@@ -95,10 +95,12 @@ pub fn splat(program: &Program, value: ValueId) -> Option<OpId> {
     (program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)).then_some(op)
 }
 
-/// Whether the result of `op` is taken from something else that it writes: `f32` of which it is the `bf16`, or the same in another
-/// order of dims. Ops that fuse with their producers take what they need themselves.
+/// Whether the result of `op` is taken from something else that it writes: `f32` of which it is the `bf16`, the same in another
+/// order of dims, or parts of a sum. Ops that fuse with their producers take what they need themselves.
 pub fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
     let Some(result) = program.op_results(op).next() else { return false };
     layouts.image_groups(program, op) == 1
-        && (layouts.widens(program, works, op, result) || layouts.moves_result(program, works, op))
+        && (layouts.widens(program, works, op, result)
+            || layouts.moves_result(program, works, op)
+            || layouts.split_k(program, works, op) > 1)
 }

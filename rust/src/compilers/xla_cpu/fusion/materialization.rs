@@ -18,7 +18,7 @@ use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::fusion::duplicated_producers::Paths;
 use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts, Inside};
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::compilers::xla_cpu::passes::all_reduce_combiner::is_scatter;
+use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::common_subexpressions::{Equal, Search};
 use crate::compilers::xla_cpu::passes::loop_invariant_code_motion::Invariant;
 use crate::index::{Id, OpId, ValueId};
@@ -320,7 +320,9 @@ impl Storage {
             row.holds_product =
                 has(Fact::OPAQUE) || operands.any(|operand| self.rows[operand].holds_product);
             (row.is_inlined, row.depth) = (true, 1);
-        } else if has(Fact::TAIL) || has(Fact::REDUCES) && is_scatter(program, op) {
+        } else if has(Fact::TAIL)
+            || has(Fact::REDUCES) && is_expanded_scatter(program, layouts.compiler(), op)
+        {
             let is_wide = layouts.widens(program, works, op, program.result(op, 0));
             let uses = if is_wide { row.reads } else { row.uses.min(1) };
             let is_inlined = uses == 1 && !row.is_read_whole;

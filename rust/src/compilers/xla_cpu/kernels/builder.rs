@@ -1,12 +1,13 @@
 //! Builds the kernel graph of a block from its ops.
 
 use crate::compilers::accelerator::fusion::is_only_read;
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::compilers::xla_cpu::passes::all_reduce_combiner::{combined, is_scatter};
+use crate::compilers::xla_cpu::passes::collective_combiner::{combined, is_expanded_scatter};
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
@@ -45,15 +46,15 @@ pub struct Builder<'p, 'w, 'a> {
 }
 
 impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
-    /// For the blocks of `functions`, given by their ops, and the memory `space` of a device and its host. Without that it is for
-    /// hosts themselves, which have one memory and compute `bf16` as `f32`.
+    /// For the blocks of `functions`, given by their ops, as `compiler` has them, and the memory `space` of a device and its host.
+    /// Hosts themselves have one memory: [`None`].
     pub fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        space: Option<Space>,
+        (compiler, space): (Compiler, Option<Space>),
     ) -> Self {
-        let mut layouts = Layouts::new(program, space.is_none());
+        let mut layouts = Layouts::new(program, compiler);
         let storage = Storage::new(program, works, &mut layouts, functions);
         let count = program.num_value_ids();
         Self {
@@ -86,7 +87,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.graph.kernels.reserve(ops.len());
         self.graph.items.reserve(ops.len());
         self.reads.reserve(2 * ops.len());
-        let sets = combined(program, (&self.storage.facts, self.layouts.is_on_host()), &ops);
+        let sets =
+            combined(program, self.works, (&self.storage.facts, self.layouts.compiler()), &ops);
         let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
         for op in ops {
             if program.has_traits(op, OpTraits::TERMINATOR) {
@@ -263,8 +265,14 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let program = self.program;
         let value = program.result(op, 0);
         let is_wide = self.layouts.widens(program, self.works, op, value);
+        let parts = self.layouts.split_k(program, self.works, op);
+        if parts > 1 {
+            // Each part is a sum of 32 bits.
+            return self.works.tensors.of(value).elements.saturating_mul(4).saturating_mul(parts);
+        }
         // Hosts reduce the whole, of which each device keeps a part.
-        let whole = if is_scatter(program, op) { program.operand(op, 0) } else { value };
+        let is_expanded = is_expanded_scatter(program, self.layouts.compiler(), op);
+        let whole = if is_expanded { program.operand(op, 0) } else { value };
         self.works.tensors.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
     }
     /// Makes `value`, the result of a convolution with groups of images: `kernel` computes all pairs of groups, those that are

@@ -3,7 +3,7 @@
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
-use crate::compilers::xla_cpu::passes::all_reduce_combiner::is_scatter;
+use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::index::{Id, OpId, ValueId};
 
 impl Builder<'_, '_, '_> {
@@ -116,7 +116,7 @@ impl Builder<'_, '_, '_> {
                     let is_in_order = |op: OpId| {
                         !is_gather(op)
                             && !(has_tail
-                                && (is_scatter(program, op)
+                                && (is_expanded_scatter(program, self.layouts.compiler(), op)
                                     || self.layouts.moves_result(program, self.works, op)))
                     };
                     let is_elementwise = is_elementwise && made_by.is_none_or(is_in_order);

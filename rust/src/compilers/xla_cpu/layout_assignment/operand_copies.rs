@@ -8,11 +8,13 @@
 //!
 //! Source: XLA's `DotDecomposer`, `TransposeFolding`, `YnnMatcher`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::{
     gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
     Reading,
 };
+use crate::compilers::xla_gpu::splitk_rewriter::split_k;
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::work::cached::Works;
@@ -27,19 +29,33 @@ pub struct Layouts {
     readers: Readers,
     /// How ops of a signature read operands, by place and type of the operand.
     readings: BySignature<Vec<(usize, TypeId, Reading)>>,
-    /// Whether `bf16` is computed as `f32`, and other things are as on hosts.
-    is_wide: bool,
+    /// The compiler whose layouts these are.
+    compiler: Compiler,
 }
 
 impl Layouts {
-    /// `is_wide` says whether `bf16` is computed as `f32`.
-    pub fn new(program: &Program, is_wide: bool) -> Self {
+    /// Those of `compiler`.
+    pub fn new(program: &Program, compiler: Compiler) -> Self {
         let (readers, readings) = (BySignature::new(program), BySignature::new(program));
-        Self { readers, readings, is_wide }
+        Self { readers, readings, compiler }
+    }
+    /// The compiler whose layouts these are.
+    pub const fn compiler(&self) -> Compiler {
+        self.compiler
     }
     /// Whether things are as on hosts.
-    pub fn is_on_host(&self) -> bool {
-        self.is_wide
+    pub const fn is_on_host(&self) -> bool {
+        self.compiler.is_for_hosts()
+    }
+    /// Of a product, the number of parts of what it contracts that are computed apart; 1 of others.
+    pub fn split_k(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
+        if !self.compiler.splits_contractions() || program.kind(op) != OpKind::DotGeneral {
+            return 1;
+        }
+        match self.reader(program, op) {
+            Some(Reader::Dot(dims)) => split_k(program, works, op, dims),
+            _ => 1,
+        }
     }
     /// Whether `value`, an operand or a result of `op`, is `bf16` that `op` reads or writes as `f32`.
     pub fn widens(
@@ -49,7 +65,7 @@ impl Layouts {
         op: OpId,
         value: ValueId,
     ) -> bool {
-        self.is_wide
+        self.is_on_host()
             && works.movement(op) == Movement::Opaque
             && program.kind(op) != OpKind::CustomCall
             && !program.has_traits(op, OpTraits::TERMINATOR)
@@ -87,7 +103,7 @@ impl Layouts {
         op: OpId,
         index: usize,
     ) -> Option<usize> {
-        if !self.is_wide {
+        if !self.is_on_host() {
             return None;
         }
         let value = program.operands(op).nth(index)?;
@@ -288,7 +304,7 @@ impl Layouts {
     }
     /// How many groups of images `op` has, if it is a convolution of hosts: these compute all pairs of them, and keep the diagonal.
     pub fn image_groups(&mut self, program: &Program, op: OpId) -> u128 {
-        if !self.is_wide || program.op_name(op) != "stablehlo.convolution" {
+        if !self.is_on_host() || program.op_name(op) != "stablehlo.convolution" {
             return 1;
         }
         match self.reader(program, op) {

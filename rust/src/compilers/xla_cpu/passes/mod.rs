@@ -2,7 +2,7 @@
 //!
 //! Each file is named after the pass that it stands for. None rewrites the program: each says what the pass would find.
 
-pub mod all_reduce_combiner;
+pub mod collective_combiner;
 pub mod common_subexpressions;
 pub mod conditional_simplifier;
 pub mod dot_decomposer;

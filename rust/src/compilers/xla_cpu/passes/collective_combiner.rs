@@ -1,14 +1,17 @@
-//! All-reduces that XLA combines into one.
+//! Collectives that XLA combines into one.
 //!
-//! XLA combines those of a block that reduce equal elements in the same way among the same devices. The first in post-order that is
+//! XLA combines those of a block that reduce equal elements in the same way among the same devices, on GPUs also those that gather
+//! among the same devices, up to a number of bytes. The first in post-order that is
 //! left begins a set, which takes in the others of its kind until one depends on the set. What was combined counts as a dependence
 //! for the sets after it, in the post-order that is then.
 //!
-//! Source: XLA's `AllReduceCombiner`; that of hosts has no limit in bytes, and takes at most 256.
+//! Source: XLA's `AllReduceCombiner`, `AllGatherCombiner` and `ReduceScatterCombiner`; they take at most 256, that of hosts of any size.
 
+use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts};
 use crate::index::{Id, OpId, StrId, ValueId};
 use crate::ir::Program;
+use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 
 /// The most all-reduces that run as one.
@@ -20,37 +23,49 @@ const MAX_VISITS: usize = 1 << 24;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// What has to be equal: element type, reduction, groups of devices.
-type Key<'a> = (&'a str, StrId, &'a str);
+/// What has to be equal: op, element type, reduction, groups of devices.
+type Key<'a> = (StrId, &'a str, StrId, &'a str);
 
-/// The sets of all-reduces among the ops of a block, by op. Those that run alone are in sets of one. `is_on_host` says whether
-/// things are as on hosts.
+/// The sets that `compiler` combines among the ops of a block, by op. Those that run alone are in sets of one.
 pub fn combined(
     program: &Program,
-    (facts, is_on_host): (&Facts, bool),
+    works: &mut Works<'_>,
+    (facts, compiler): (&Facts, Compiler),
     ops: &[OpId],
 ) -> FxHashMap<OpId, u32> {
     let mut sums: Vec<(OpId, u32)> = Vec::new();
     let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
     let mut counts: Vec<usize> = Vec::new();
-    let is_sum = |op: &OpId| facts.has(*op, Fact::REDUCES);
+    let mut sizes: Vec<u128> = Vec::new();
+    let limit = compiler.combined_bytes();
+    let is_sum = |op: &OpId| {
+        facts.has(*op, Fact::REDUCES)
+            || limit.is_some() && facts.has(*op, Fact::OPAQUE) && program.op_name(*op) == GATHER
+    };
     let Some(first) = ops.iter().position(is_sum) else { return FxHashMap::default() };
     // What comes before all of them needs none.
     let ops = &ops[first..];
     for &op in ops.iter().filter(|op| is_sum(op)) {
-        if let Some(key) = key(program, op, is_on_host) {
+        let bytes = limit.map_or(0, |_| {
+            program.op_results(op).next().map_or(0, |value| works.tensors.bytes(value))
+        });
+        if limit.is_some_and(|limit| bytes > limit) {
+            continue;
+        }
+        if let Some(key) = key(program, op, compiler) {
             let next = kinds.len() as u32;
             let kind = *kinds.entry(key).or_insert(next);
             counts.resize(kinds.len(), 0);
             counts[kind as usize] += 1;
             sums.push((op, kind));
+            sizes.push(bytes);
         }
     }
     if kinds.is_empty() {
         return FxHashMap::default();
     }
-    let mut sets = Sets::new(program, facts, ops, &sums);
-    sets.combine(counts);
+    let mut sets = Sets::new(program, facts, ops, (&sums, &sizes));
+    sets.combine(counts, limit.unwrap_or(u128::MAX));
     let sums = sets.ops.iter().zip(&sets.kinds).zip(&sets.first);
     sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
 }
@@ -64,6 +79,8 @@ struct Sets {
     ops: Vec<OpId>,
     /// The kinds of those that are all-reduces; [`NONE`] of others.
     kinds: Vec<u32>,
+    /// Their bytes, where these are limited.
+    bytes: Vec<u128>,
     /// What the last op of the block is visited as, where walks begin before they go to all in order; [`NONE`] if it needs nothing.
     root: u32,
     /// What each op that is visited needs, one op after the other.
@@ -78,7 +95,14 @@ struct Sets {
 impl Sets {
     /// Of the ops of a block from the first all-reduce on; those that may be combined are `sums`, with
     /// their kinds and in order.
-    fn new(program: &Program, facts: &Facts, all: &[OpId], mut sums: &[(OpId, u32)]) -> Self {
+    fn new(
+        program: &Program,
+        facts: &Facts,
+        all: &[OpId],
+        (mut sums, sizes): (&[(OpId, u32)], &[u128]),
+    ) -> Self {
+        let mut sizes = sizes.iter().copied();
+        let mut bytes: Vec<u128> = Vec::new();
         // What makes each value so far is visited as; values that come before need nothing.
         let mut visited_as = vec![NONE; program.num_value_ids()];
         let mut root = NONE;
@@ -107,6 +131,7 @@ impl Sets {
             if let Some((&(_, own), rest)) = sums.split_first().filter(|(sum, _)| sum.0 == op) {
                 (kind, sums) = (own, rest);
             }
+            let size = if kind == NONE { 0 } else { sizes.next().unwrap_or(0) };
             root = ops.len() as u32;
             if needs.len() < first + 2 && kind == NONE {
                 root = needs.get(first).copied().unwrap_or(NONE);
@@ -114,6 +139,7 @@ impl Sets {
             } else {
                 ops.push(op);
                 kinds.push(kind);
+                bytes.push(size);
                 needed_by.push(OpId::NONE);
                 starts.push(needs.len() as u32);
             }
@@ -124,10 +150,10 @@ impl Sets {
             }
         }
         let (first, next) = ((0..ops.len() as u32).collect(), vec![NONE; ops.len()]);
-        Self { ops, kinds, root, needs, starts, first, next }
+        Self { ops, kinds, bytes, root, needs, starts, first, next }
     }
-    /// Combines all-reduces of equal kinds; `num_left` has the number of those of each kind that are not combined yet.
-    fn combine(&mut self, mut num_left: Vec<usize>) {
+    /// Combines those of equal kinds, up to `limit` bytes; `num_left` has the number of those of each kind that are not combined yet.
+    fn combine(&mut self, mut num_left: Vec<usize>, limit: u128) {
         let count = self.ops.len();
         let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();
         // For each op the last set that it depends on, counted from 1, and the last walk that has seen it.
@@ -151,6 +177,7 @@ impl Sets {
             number += 1;
             reached[first as usize] = number;
             let mut set: Vec<u32> = vec![first];
+            let mut bytes = self.bytes[first as usize];
             ahead.go_to(&done);
             ahead.finish();
             // Until none of the kind are left.
@@ -160,9 +187,11 @@ impl Sets {
                 let mut depends = false;
                 self.for_each_need(at, |need| depends |= reached[need as usize] == number);
                 if is_left[at as usize] && self.kinds[at as usize] == kind {
-                    if depends || set.len() == MAX_COUNT {
+                    let more = bytes.saturating_add(self.bytes[at as usize]);
+                    if depends || set.len() == MAX_COUNT || more > limit {
                         break;
                     }
+                    bytes = more;
                     set.push(at);
                     is_left[at as usize] = false;
                     num_left[kind as usize] -= 1;
@@ -265,26 +294,38 @@ impl Walk {
 /// The name of all-reduces.
 const SUM: &str = "stablehlo.all_reduce";
 
+/// The name of all-gathers.
+const GATHER: &str = "stablehlo.all_gather";
+
 /// The name of reduce-scatters.
 const SCATTER: &str = "stablehlo.reduce_scatter";
 
-/// Whether `op` is a reduce-scatter that partitioning made, which XLA writes as an all-reduce and a slice for hosts.
-pub fn is_scatter(program: &Program, op: OpId) -> bool {
-    program.op_name(op) == SCATTER && program.cause(op).is_some()
+/// Whether `op` is a reduce-scatter that partitioning made, which `compiler` leaves as an all-reduce and a slice.
+pub fn is_expanded_scatter(program: &Program, compiler: Compiler, op: OpId) -> bool {
+    !compiler.creates_reduce_scatters()
+        && program.op_name(op) == SCATTER
+        && program.cause(op).is_some()
 }
 
-/// What has to be equal for `op`, if it is an all-reduce of one operand. Hosts reduce `bf16` as `f32`.
-fn key(program: &Program, op: OpId, is_on_host: bool) -> Option<Key<'_>> {
-    let is_sum = program.op_name(op) == SUM || is_scatter(program, op);
-    if !is_sum || program.num_operands(op) != 1 {
+/// What has to be equal for `op`, if it is a collective of one operand that `compiler` combines. Hosts reduce `bf16` as `f32`.
+fn key(program: &Program, op: OpId, compiler: Compiler) -> Option<Key<'_>> {
+    let has_limit = compiler.combined_bytes().is_some();
+    let name = program.op_name(op);
+    let is_scatter = has_limit && name == SCATTER || is_expanded_scatter(program, compiler, op);
+    let groups = program.attr(op, "replica_groups").unwrap_or_default();
+    if has_limit && name == GATHER && program.num_operands(op) == 1 {
+        return Some((program.op_name_id(op), "", StrId::NONE, groups));
+    }
+    if !(name == SUM || is_scatter) || program.num_operands(op) != 1 {
         return None;
     }
+    // What is expanded is an all-reduce like others.
+    let kind = if has_limit { program.op_name_id(op) } else { StrId::NONE };
     let region = program.op_regions(op).next()?;
     let inner = program.block_ops(program.region_entry(region).get()?).next()?;
-    let groups = program.attr(op, "replica_groups").unwrap_or_default();
     let text = program.value_type_text(program.result(op, 0));
     let element = text.rsplit(['x', '<']).next().unwrap_or_default();
     let element = element.strip_suffix('>').unwrap_or(element);
-    let element = if is_on_host && element == "bf16" { "f32" } else { element };
-    Some((element, program.op_name_id(inner), groups))
+    let element = if compiler.is_for_hosts() && element == "bf16" { "f32" } else { element };
+    Some((kind, element, program.op_name_id(inner), groups))
 }

@@ -1,0 +1,97 @@
+//! Post-orders of the kernels of a block.
+//!
+//! Source: XLA's `DFSMemoryScheduler` and `PostOrderScheduler`.
+
+use super::Edges;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+
+/// What leads to a kernel, itself included.
+#[derive(Clone, Copy, Default)]
+struct Stats {
+    /// Users beyond the first of each.
+    extra_users: u64,
+    /// The bytes of what they make.
+    bytes: u128,
+}
+
+/// Post-order, operands in their order.
+pub(super) fn post_order(graph: &Graph, edges: &Edges) -> Vec<u32> {
+    visit(graph, edges, |_| {})
+}
+
+/// Post-order; of operands those come first that have more users beyond the first on all paths to them, then those with more bytes there.
+pub(super) fn by_stats(graph: &Graph, edges: &Edges) -> Vec<u32> {
+    let count = graph.kernels.len();
+    let mut stats = vec![Stats::default(); count];
+    let mut total: u128 = 0;
+    for &at in &post_order(graph, edges) {
+        let own = bytes_made(graph, at);
+        total = total.saturating_add(own);
+        let users = edges.users.row(at).len() as u64;
+        let mut all = Stats { extra_users: users.saturating_sub(1), bytes: own };
+        for &operand in edges.operands.row(at) {
+            let before = stats[operand as usize];
+            all.extra_users = all.extra_users.saturating_add(before.extra_users);
+            all.bytes = all.bytes.saturating_add(before.bytes);
+        }
+        // Paths are counted, of which there may be very many.
+        all.extra_users = all.extra_users.min(count as u64);
+        all.bytes = all.bytes.min(total);
+        stats[at as usize] = all;
+    }
+    visit(graph, edges, |operands| {
+        operands.sort_by_key(|&at| {
+            let Stats { extra_users, bytes } = stats[at as usize];
+            std::cmp::Reverse((extra_users, bytes))
+        });
+    })
+}
+
+/// The bytes of what kernel `at` makes.
+pub(super) fn bytes_made(graph: &Graph, at: u32) -> u128 {
+    graph
+        .makes(at)
+        .iter()
+        .fold(0, |sum: u128, &item| sum.saturating_add(graph.items[item as usize].bytes))
+}
+
+/// Each kernel after its operands, which are visited as `sort` orders them: first what the block returns, then what nothing reads.
+fn visit(graph: &Graph, edges: &Edges, sort: impl Fn(&mut [u32])) -> Vec<u32> {
+    let count = graph.kernels.len();
+    let mut order = Vec::with_capacity(count);
+    let mut is_begun = vec![false; count];
+    let mut stack: Vec<(u32, usize)> = Vec::new();
+    let returned = graph.returned.iter().filter(|&&item| item != NONE);
+    let makers = returned.map(|&item| graph.items[item as usize].made_by);
+    let mut roots: Vec<u32> = makers.filter(|&by| by != NONE).collect();
+    sort(&mut roots);
+    let unused = (0..count as u32).filter(|&at| edges.users.row(at).is_empty());
+    let mut sorted: Vec<Vec<u32>> = vec![Vec::new(); count];
+    for root in roots.into_iter().chain(unused.collect::<Vec<_>>()) {
+        if std::mem::replace(&mut is_begun[root as usize], true) {
+            continue;
+        }
+        stack.push((root, 0));
+        while let Some((at, next)) = stack.last_mut() {
+            if *next == 0 {
+                let mut operands = edges.operands.row(*at).to_vec();
+                sort(&mut operands);
+                sorted[*at as usize] = operands;
+            }
+            match sorted[*at as usize].get(*next) {
+                Some(&operand) => {
+                    *next += 1;
+                    if !std::mem::replace(&mut is_begun[operand as usize], true) {
+                        stack.push((operand, 0));
+                    }
+                }
+                None => {
+                    order.push(*at);
+                    sorted[*at as usize] = Vec::new();
+                    stack.pop();
+                }
+            }
+        }
+    }
+    order
+}

@@ -1,0 +1,98 @@
+//! Orders of the kernels of a block that save memory: the best of three heuristics, of which the peak is simulated.
+//!
+//! 1. [`list_scheduler`]: greedy; of the kernels that can run the one that frees most.
+//! 2. [`depth_first`]: post-order, the operands with more users before them first.
+//! 3. Post-order, operands in their order.
+//!
+//! Source: XLA's `DefaultMemoryScheduler`.
+
+mod depth_first;
+mod list_scheduler;
+
+use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use crate::compilers::xla_cpu::ragged_rows::Rows;
+
+/// The orders of the three heuristics, of which the first one wins of equal ones. Each of `donated` is the index of a result and the
+/// argument in whose memory it may be.
+pub fn candidates(graph: &Graph, donated: &[(usize, u32)]) -> [Vec<u32>; 3] {
+    let edges = Edges::of(graph, donated);
+    [
+        list_scheduler::order(graph, &edges),
+        depth_first::by_stats(graph, &edges),
+        depth_first::post_order(graph, &edges),
+    ]
+}
+
+/// The dependences among the kernels of a block, each once.
+struct Edges {
+    /// The kernels whose results each kernel reads, in the order of its reads.
+    operands: Rows<u32>,
+    /// The kernels that read a result of each.
+    users: Rows<u32>,
+}
+
+/// For each kernel that writes over something the other kernels that read that, as far as they can run before: XLA keeps them before
+/// it, or copies. Each of `donated` is the index of a result and the argument in whose memory it may be.
+fn readers_of_overwritten(graph: &Graph, donated: &[(usize, u32)]) -> Rows<u32> {
+    let mut writes: Vec<(u32, u32)> = Vec::new();
+    for item in graph.items.iter().filter(|item| item.over != NONE && item.made_by != NONE) {
+        writes.push((graph.stored_as(item.over), item.made_by));
+    }
+    for &(result, argument) in donated {
+        let returned = graph.returned.get(result).filter(|&&item| item != NONE);
+        let Some(mut item) = returned.map(|&item| graph.stored_as(item)) else { continue };
+        // What the result is written over is in that memory, too.
+        while graph.items[item as usize].over != NONE {
+            let under = graph.stored_as(graph.items[item as usize].over);
+            let (old, new) = (graph.items[under as usize], graph.items[item as usize]);
+            if old.made_by == NONE || old.bytes != new.bytes {
+                break;
+            }
+            item = under;
+        }
+        let by = graph.items[item as usize].made_by;
+        if by != NONE && item != argument {
+            writes.push((argument, by));
+        }
+    }
+    if writes.is_empty() {
+        return Rows::of(graph.kernels.len(), &[]);
+    }
+    let mut readers: Vec<(u32, u32)> = Vec::new();
+    for at in 0..graph.kernels.len() as u32 {
+        readers.extend(graph.reads(at).iter().map(|read| (graph.stored_as(read.item), at)));
+    }
+    let readers = Rows::of(graph.items.len(), &readers);
+    let mut places = vec![0_u32; graph.kernels.len()];
+    for (&kernel, place) in breadth_first(graph).iter().zip(0..) {
+        places[kernel as usize] = place;
+    }
+    let mut before: Vec<(u32, u32)> = Vec::new();
+    for (item, write) in writes {
+        // In that order every kernel comes after what it needs: there is no circle.
+        let earlier = |&&reader: &&u32| places[reader as usize] < places[write as usize];
+        before.extend(readers.row(item).iter().filter(earlier).map(|&reader| (write, reader)));
+    }
+    Rows::of(graph.kernels.len(), &before)
+}
+
+impl Edges {
+    fn of(graph: &Graph, donated: &[(usize, u32)]) -> Self {
+        let count = graph.kernels.len();
+        let mut seen_by = vec![NONE; count];
+        let mut operands: Vec<(u32, u32)> = Vec::new();
+        let overwritten = readers_of_overwritten(graph, donated);
+        for at in 0..count as u32 {
+            let mut add = |by: u32| {
+                if by != at && std::mem::replace(&mut seen_by[by as usize], at) != at {
+                    operands.push((at, by));
+                }
+            };
+            graph.for_each_need(at, &mut add);
+            overwritten.row(at).iter().copied().for_each(add);
+        }
+        let users: Vec<(u32, u32)> = operands.iter().map(|&(at, by)| (by, at)).collect();
+        Self { operands: Rows::of(count, &operands), users: Rows::of(count, &users) }
+    }
+}

@@ -1,0 +1,60 @@
+//! The compilers that figures can follow, and the decisions in which they differ.
+//!
+//! A pass is modelled once: what only some compilers do is asked here.
+
+/// A compiler of per-device programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compiler {
+    /// XLA's compiler for hosts.
+    XlaCpu,
+    /// XLA's compiler for GPUs.
+    XlaGpu,
+    /// XLA's compiler for TPUs.
+    XlaTpu,
+    /// No particular one: fusion and layouts as for hosts, without the conversions to `f32` that only hosts need.
+    #[default]
+    None,
+}
+
+impl Compiler {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::XlaCpu, Self::XlaGpu, Self::XlaTpu, Self::None];
+
+    /// Its name, as in `cost(compiler=...)`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::XlaCpu => "xla-cpu",
+            Self::XlaGpu => "xla-gpu",
+            Self::XlaTpu => "xla-tpu",
+            Self::None => "none",
+        }
+    }
+    /// The one called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+    /// Whether it computes `bf16` as `f32`, and expands what hosts have no kernels for.
+    pub const fn is_for_hosts(self) -> bool {
+        matches!(self, Self::XlaCpu)
+    }
+    /// Whether it orders kernels for least memory (`DefaultMemoryScheduler`), not breadth first (`BFScheduler`).
+    pub const fn orders_for_memory(self) -> bool {
+        matches!(self, Self::XlaGpu | Self::XlaTpu)
+    }
+    /// Whether an all-reduce of which each device keeps a slice becomes one reduce-scatter (`ReduceScatterCreator`).
+    pub const fn creates_reduce_scatters(self) -> bool {
+        matches!(self, Self::XlaGpu | Self::XlaTpu)
+    }
+    /// Whether products of few rows and columns are computed in parts of what they contract (`SplitkRewriter`).
+    pub const fn splits_contractions(self) -> bool {
+        matches!(self, Self::XlaGpu)
+    }
+    /// The most bytes of the gathers, all-reduces and reduce-scatters that it combines into one; `None` if it combines
+    /// all-reduces alone, of any size.
+    pub const fn combined_bytes(self) -> Option<u128> {
+        match self {
+            Self::XlaGpu => Some(30 << 20),
+            Self::XlaCpu | Self::XlaTpu | Self::None => None,
+        }
+    }
+}
