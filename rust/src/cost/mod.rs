@@ -45,7 +45,7 @@ mod tests;
 
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
 use crate::compilers::xla_cpu::cost_analysis::{once, Once};
-use crate::compilers::xla_cpu::host_peak;
+use crate::compilers::xla_cpu::xla_cpu_peak;
 use crate::compilers::xla_cpu::passes::simplification::simplified;
 use crate::error::Span;
 use crate::index::{Id, OpId, StrId, ValueId};
@@ -201,7 +201,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, space: Space) -> Peak
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let most = host_peak(program, &mut works, &cost.execution, entry, &cost.donated, space);
+    let most = xla_cpu_peak(program, &mut works, &cost.execution, entry, &cost.donated, space);
     let mut live = most.live;
     for live in &mut live {
         live.value = originals.value(live.value);

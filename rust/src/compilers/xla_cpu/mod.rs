@@ -65,7 +65,7 @@ struct Blocks<'p, 'w, 'a> {
 
 /// The peak of `program`, whose entry function is `entry`, in the memory `space`. `donated` has pairs of the index of a result and
 /// the argument whose memory it takes.
-pub fn host_peak(
+pub fn xla_cpu_peak(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
@@ -78,7 +78,7 @@ pub fn host_peak(
 }
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
-/// arguments; arguments are those of [`host_peak`].
+/// arguments; arguments are those of [`xla_cpu_peak`].
 pub fn host_order(
     program: &Program,
     works: &mut Works<'_>,

@@ -2,7 +2,7 @@
 //!
 //! The kernels of the entry function are moments, in the order in which they run; an op with blocks inside stands for the
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
-//! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::host_peak`].
+//! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::xla_cpu_peak`].
 
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
@@ -63,7 +63,7 @@ pub struct Lifetimes {
     pub values: Vec<Lifetime>,
 }
 
-/// The lifetimes of the values of `program`; see [`crate::compilers::xla_cpu::host_peak`] for the arguments.
+/// The lifetimes of the values of `program`; see [`crate::compilers::xla_cpu::xla_cpu_peak`] for the arguments.
 pub fn lifetimes(
     program: &Program,
     works: &mut Works<'_>,
@@ -99,7 +99,7 @@ pub fn lifetimes(
     walk.found
 }
 
-/// The bytes that XLA allocates on hosts besides arguments, where it computes `bf16` as `f32`; see [`crate::compilers::xla_cpu::host_peak`] for the
+/// The bytes that XLA allocates on hosts besides arguments, where it computes `bf16` as `f32`; see [`crate::compilers::xla_cpu::xla_cpu_peak`] for the
 /// arguments.
 pub fn allocated(
     program: &Program,
