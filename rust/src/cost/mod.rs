@@ -45,8 +45,8 @@ mod tests;
 
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
 use crate::compilers::xla_cpu::cost_analysis::{once, Once};
-use crate::compilers::xla_cpu::xla_cpu_peak;
 use crate::compilers::xla_cpu::passes::simplification::simplified;
+use crate::compilers::xla_cpu::xla_cpu_peak;
 use crate::error::Span;
 use crate::index::{Id, OpId, StrId, ValueId};
 use crate::inlining::call_inliner::Inlined;

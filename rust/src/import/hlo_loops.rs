@@ -1,4 +1,4 @@
-//! Puts what loops only read behind what they carry.
+//! Reorders what loops carry: values that change first, then values that the body only reads.
 //!
 //! On the way to HLO, values that a `while` hands on unchanged become values that its regions capture; constants among them
 //! move into the regions, and the others become operands again, behind those that are carried, in the order of their uses.

@@ -1,4 +1,4 @@
-//! What strings stand for.
+//! Decodes escape sequences in MLIR strings, `\n` and `\22`.
 
 use std::borrow::Cow;
 

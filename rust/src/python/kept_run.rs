@@ -1,4 +1,4 @@
-//! A run of a session that is kept, and what replays it.
+//! A recorded run of a session, with what replays it from other annotations.
 //!
 //! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
 

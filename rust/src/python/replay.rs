@@ -1,4 +1,4 @@
-//! A result of a session that was replayed, of which programs are made when somebody asks for them.
+//! The result of a replayed run of a session, whose programs are built when they are read first.
 
 use super::completion::Request;
 use super::edited::Edited;

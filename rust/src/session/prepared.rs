@@ -1,5 +1,5 @@
-//! A program with annotations that is imported and propagated once, from which what other annotations of its
-//! arguments and results lead to is worked out.
+//! A program with annotations that was imported and propagated once, and recorded: other annotations of its arguments and
+//! results are replayed from it.
 //!
 //! Import looks at the annotations of arguments and results of the main function in few places, and where it does they
 //! are not edited here ([`Prepared::slot`]). So editing the imported program is the same as importing the edited one.

@@ -1,4 +1,5 @@
-//! Ops that are made again: what was made for one value is copied for another one of its type.
+//! Copies of local ops: what was built for one value, such as the ops of a reshard, is copied for another value of the same
+//! type.
 //!
 //! The ops of a step of a reshard, say, follow from the step, the type of the value, and what the emitter shares in the block,
 //! such as offsets of shards. They are copied if all they read is the value, each other, and what is shared; what is shared

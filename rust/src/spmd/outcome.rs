@@ -1,4 +1,4 @@
-//! The outcome for each op of the source program: local, with collectives, or replicated, and why.
+//! What became of each op of the source program: computed on shards, with collectives, or replicated, and why.
 
 use crate::index::OpId;
 use std::sync::Arc;

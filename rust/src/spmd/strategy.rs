@@ -1,4 +1,4 @@
-//! Ways: assignments of digits to the factors of an op, over which the op is sharded while it is computed.
+//! Strategies: how an op is partitioned, as an assignment of digits to the factors of its sharding rule.
 //!
 //! An op sharding rule says which dims of the tensors of an op are one factor. A *strategy* gives each factor digits;
 //! the placements of operands and results follow from that. The [`Ability`] of a factor says how the op can be

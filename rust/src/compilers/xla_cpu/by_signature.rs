@@ -1,4 +1,4 @@
-//! A table of facts about ops by signature, each computed at the first request.
+//! Memoizes facts about ops by the signature of the op.
 
 use crate::index::{IdVec, SignatureId};
 use crate::ir::Program;

@@ -1,4 +1,4 @@
-//! Lists of equal things, by row, in one piece of memory.
+//! A list of lists in one allocation (rows of different lengths, as in the CSR format).
 
 /// Lists of equal things by row, one after the other.
 #[derive(Debug)]

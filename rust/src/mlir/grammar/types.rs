@@ -1,4 +1,4 @@
-//! Types.
+//! The grammar of types: of the builtin dialect, and of dialects by their prefix.
 
 use super::position::Grammar;
 use crate::error::Result;

@@ -1,4 +1,5 @@
-//! Calls of `custom_partitioning` functions of JAX, all of which are custom calls of one target.
+//! JAX's `custom_partitioning`: calls that say themselves what each device computes, all of them custom calls of one
+//! target.
 //!
 //! XLA's partitioner asks the function's `partition` callback for a computation on shards and for the shardings of operands
 //! and results. It reshards the operands to these, puts the computation in the place of the call, and reshards what it returns

@@ -1,4 +1,4 @@
-//! Schedules: pieces in rounds.
+//! Schedules of halo exchanges: which pieces are sent in which round, each round one collective permute.
 //!
 //! In a round a shard sends at most one piece and gets at most one: it is one collective permute, of as many elements
 //! as the longest piece of the round has. Two schedules are tried: a round for each distance between shards, which is

@@ -1,5 +1,4 @@
-//! Plans of reshards that were searched for, and decisions about ops, which lowerings share. They depend on nothing but what
-//! they are known by.
+//! A cache of reshard plans and of strategies that lowerings share. Its entries depend on nothing but their keys.
 
 use super::super::digits::Digit;
 use super::super::placement::{PlacementId, Placements};

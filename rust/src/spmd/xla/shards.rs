@@ -1,4 +1,4 @@
-//! The shards of the tensors of a product, within groups of devices.
+//! The shards of `lhs`, `rhs` and output of a product within groups of devices, by class of dims: batch, free, contracted.
 
 use super::super::digits::{total_size, Digit};
 use super::super::strategy::FactorDigits;

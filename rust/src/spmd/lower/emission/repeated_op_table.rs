@@ -1,4 +1,4 @@
-//! The table of lowered ops that later ops with the same lowering reuse; see [`super::repeated_ops`].
+//! The table of lowered ops, by signature and placements, that [`super::repeated_ops`] fills and reads.
 
 use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::Program;

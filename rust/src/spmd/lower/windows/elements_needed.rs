@@ -1,4 +1,4 @@
-//! Geometry: the elements of an operand's dim that each element of the result needs, for ops that move elements.
+//! The index maps of ops that move elements: which elements of a dim of the operand each element of the result reads.
 
 use crate::index::OpId;
 use crate::ir::{int_array, OpKind, Program};

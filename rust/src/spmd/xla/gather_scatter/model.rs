@@ -1,4 +1,4 @@
-//! Gathers and scatters, as far as XLA's partitioner looks at them.
+//! The data that XLA's partitioner decides gathers and scatters by: roles of dims, and the sharding of each tensor.
 
 use super::super::super::digits::Digit;
 use super::super::super::strategy::FactorDigits;
