@@ -72,7 +72,7 @@ impl<'a> Count<'a> {
         let count = Self::new(local, inlined, estimates);
         count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry))
     }
-    /// What depends on the order of the ops.
+    /// The figures that depend on the order in which ops run.
     pub fn sequence(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> Sequence {
         let count = Self::new(local, inlined, estimates);
         count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry))

@@ -153,7 +153,7 @@ pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
     once(program, &mut Works::new(program), &cost.execution, cost.ops.len(), row_of)
 }
 
-/// What depends on the order in which the ops run.
+/// The figures that depend on the order in which ops run.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
     /// The ops in that order.

@@ -39,7 +39,7 @@ pub struct RowsOfOp {
     pub copies: Option<u32>,
 }
 
-/// What the steps of a program are made from.
+/// The inputs from which the steps of a program are made.
 pub struct Order<'a> {
     /// The program.
     pub program: &'a Program,

@@ -95,7 +95,7 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
 /// No task.
 const NONE: u32 = u32::MAX;
 
-/// What is known of a task so far.
+/// The state of a task in the schedule.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// When it can start, as far as the tasks that it needs are scheduled.
@@ -128,7 +128,7 @@ impl Default for State {
     }
 }
 
-/// What is asked of a task again and again.
+/// The kind of a task, which says which resource it takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It takes no time.
@@ -156,7 +156,7 @@ impl Kind {
     }
 }
 
-/// What a task that has run tells those that need it.
+/// The times that a finished task passes on to the tasks that depend on it.
 struct Made {
     end: f64,
     /// The task whose result it passes on, itself unless it takes no time; and when all others that it needs end.
@@ -329,7 +329,7 @@ impl Run<'_> {
             }
         }
     }
-    /// What `task`, which has run, tells those that need it.
+    /// The times that `task`, which has finished, passes on to the tasks that depend on it.
     fn made(&self, task: u32) -> Made {
         let state = &self.states[task as usize];
         // What a task without work passes on may be split in chunks as if it was used directly.

@@ -15,7 +15,7 @@ use crate::inlining::call_inliner::Originals;
 use crate::ir::{NewOp, OpKind, Place, Program, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What becomes of an operand of a loop.
+/// What an operand of a loop becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// It changes from trip to trip.

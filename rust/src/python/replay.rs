@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// What annotations of a session lead to, which is replayed when somebody asks for it.
+/// The result of a session's annotations, which is replayed when it is read first.
 pub(super) struct Replay {
     options: RunOptions,
     rules: RulesThen,

@@ -25,9 +25,9 @@ use std::sync::{Arc, OnceLock};
 /// many: beyond both, most visits would be other ones, which takes half of a run to find out.
 const MOST_EDITS: (usize, usize) = (4, 64);
 
-/// What preparing a program comes to.
+/// The result of preparing a program.
 pub enum Preparation {
-    /// It is prepared.
+    /// The program is prepared.
     Ready(Box<(Prepared, Replayer)>),
     /// Its annotations have priorities, which replays do not cover; other annotations may do.
     HasPriorities,
@@ -35,7 +35,7 @@ pub enum Preparation {
     NotCovered,
 }
 
-/// What a replay comes to.
+/// The result of a replay.
 pub enum Course {
     /// What the annotations lead to, and how the replay went.
     Followed(Replayed, Path),

@@ -30,7 +30,7 @@ impl OutcomeKind {
 pub struct Outcome {
     /// The op, of the source program.
     pub op: OpId,
-    /// How it is computed.
+    /// How the op is computed.
     pub kind: OutcomeKind,
     /// What is sent or gathered, and why; empty for local ops.
     pub reason: Arc<str>,

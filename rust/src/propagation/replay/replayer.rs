@@ -60,7 +60,7 @@ impl Path {
     }
 }
 
-/// What a replay comes to.
+/// The result of a replay.
 pub enum Followed {
     /// The trace was followed to its end.
     ToEnd(Replayed, Path),

@@ -100,7 +100,7 @@ pub fn propagate(
     }
 }
 
-/// Which tensors.
+/// A side of an op: its operands or its results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Operands,

@@ -32,7 +32,7 @@ const TARGET: &str = "CustomSPMDPartitioning";
 /// The names of the axes along which each dim of a tensor is sharded.
 pub type DimAxes = Vec<Vec<String>>;
 
-/// What one device computes of a call, as its `partition` callback says.
+/// The local program of a call, which its `partition` callback returned.
 #[derive(Clone, Debug)]
 pub struct LocalProgram {
     /// A program without calls whose entry function has one manual computation: its body computes the results.
@@ -58,7 +58,7 @@ impl LocalProgram {
     }
 }
 
-/// What one device computes of calls.
+/// The local programs of calls.
 pub type LocalPrograms = Vec<(OpId, LocalProgram)>;
 
 /// The calls of `custom_partitioning` functions in `program`, in pre-order.

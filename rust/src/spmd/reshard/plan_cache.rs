@@ -8,7 +8,7 @@ use crate::spmd::lower::choice::shared_decision_cache::SharedDecisions;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What a plan depends on.
+/// The key of a plan: all that it depends on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlanKey {
     /// The placement that the tensor has.
@@ -17,7 +17,7 @@ pub struct PlanKey {
     pub to: PlacementId,
     /// Its shape.
     pub shape: Vec<i64>,
-    /// What the reshard may do.
+    /// The kinds of steps that the plan may take.
     pub abilities: Abilities,
     /// The digits of devices where XLA's partitioner decides, which looks at those that are replicated, too; else none.
     pub devices: Vec<Digit>,

@@ -19,7 +19,7 @@ use crate::work::execution::Execution;
 use crate::work::spaces::Space;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What memory is taken for.
+/// What a buffer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// An argument, in memory throughout.
@@ -48,13 +48,13 @@ pub struct Lifetime {
     pub live: Live,
     /// The location of the op that makes it; empty for an argument.
     pub loc: Span,
-    /// What its memory is taken for.
+    /// What its buffer is for.
     pub role: Role,
     /// The first and the last moment at which it is in memory.
     pub span: (u32, u32),
 }
 
-/// What is in memory at each moment of a program.
+/// The live ranges of all buffers of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Lifetimes {
     /// The op that runs at each moment, and its location.

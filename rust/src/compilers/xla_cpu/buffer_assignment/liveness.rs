@@ -15,7 +15,7 @@ const END: u32 = u32::MAX;
 /// The most outputs that are tried for each item that needs memory.
 const MAX_TRIED: usize = 16;
 
-/// What the items of a block take.
+/// The live ranges of the items of a block, and the bytes that they take.
 pub struct Liveness {
     /// The kernels in the order in which they run.
     pub order: Vec<u32>,

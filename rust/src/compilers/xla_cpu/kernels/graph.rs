@@ -31,7 +31,7 @@ pub struct Read {
     pub is_elementwise: bool,
 }
 
-/// What runs at once.
+/// A kernel: ops that run as one.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// Its op; of a copy the op that it is made for.
@@ -63,7 +63,7 @@ pub struct Graph {
     /// The items that the block returns.
     pub returned: Vec<u32>,
     reads: Rows<Read>,
-    /// What each kernel makes, once somebody has asked for it.
+    /// The values that each kernel writes, computed at the first request.
     makes: OnceCell<Rows<u32>>,
     /// The order in which the kernels run, likewise; see [`crate::compilers::xla_cpu::breadth_first_scheduler`].
     pub order: OnceCell<Order>,
@@ -98,17 +98,17 @@ impl Graph {
     pub fn num_reads(&self) -> usize {
         self.reads.total()
     }
-    /// What kernel `at` reads.
+    /// The values that kernel `at` reads.
     #[inline]
     pub fn reads(&self, at: u32) -> &[Read] {
         self.reads.row(at)
     }
-    /// What kernel `at` makes.
+    /// The values that kernel `at` writes.
     #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
         self.all_makes().row(at)
     }
-    /// What the kernels make.
+    /// The values that the kernels write.
     pub fn all_makes(&self) -> &Rows<u32> {
         self.makes.get_or_init(|| {
             let mut made = Vec::with_capacity(self.items.len());

@@ -10,7 +10,7 @@ use crate::stablehlo::dims::{ConvDims, DotDims};
 /// The order in which dims are read.
 pub type DimOrder = Box<[usize]>;
 
-/// What an op says of the dims of its operands.
+/// The orders of dims in which an op reads its operands.
 pub enum Reader {
     /// A product.
     Dot(DotDims),
@@ -45,11 +45,11 @@ pub enum Reading {
     Moved(DimOrder),
 }
 
-/// What ops say of their operands, by signature.
+/// The orders in which ops read their operands, by signature.
 pub type Readers = BySignature<Option<Reader>>;
 
 impl Reader {
-    /// How it reads operand `index`, which has `sizes`.
+    /// The order in which the op reads operand `index`, which has `sizes`.
     pub fn reads(&self, index: usize, sizes: &[i64]) -> Reading {
         let (order, as_is): (Option<DimOrder>, Reading) = match (self, index) {
             (Self::Dot(dims), _) => (of_product(dims, index, sizes.len()), Reading::Reshaped),
@@ -85,7 +85,7 @@ pub fn reader_of<'r>(readers: &'r mut Readers, program: &Program, op: OpId) -> O
     readers.of(id, || reader(program, op, id)).as_ref()
 }
 
-/// What `op`, whose signature is `id`, says of the dims of its operands.
+/// The orders in which `op`, whose signature is `id`, reads its operands.
 fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
     let shapes = Shapes::new(&[], &[]);
     let view = SignatureView::of(program, id, &shapes);

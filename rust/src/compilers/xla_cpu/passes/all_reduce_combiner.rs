@@ -20,7 +20,7 @@ const MAX_VISITS: usize = 1 << 24;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// What has to be equal: element type, reduction, groups of devices.
+/// The key of all-reduces that can be combined: element type, reduction, groups of devices.
 type Key<'a> = (&'a str, StrId, &'a str);
 
 /// The sets of all-reduces among the ops of a block, by op. Those that run alone are in sets of one. `is_on_host` says whether
@@ -66,7 +66,7 @@ struct Sets {
     kinds: Vec<u32>,
     /// What the last op of the block is visited as, where walks begin before they go to all in order; [`NONE`] if it needs nothing.
     root: u32,
-    /// What each op that is visited needs, one op after the other.
+    /// The ops that each visited op depends on, one op after the other.
     needs: Vec<u32>,
     starts: Vec<u32>,
     /// The first op that each runs as one with.
@@ -211,7 +211,7 @@ const DONE: u32 = u32::MAX;
 struct Walk {
     /// The number of ops that the walk has begun at.
     num_roots: u32,
-    /// What the ops that are open need, one after the other.
+    /// The dependences of the ops that are on the stack of the walk, one op after the other.
     needs: Vec<u32>,
     /// Each op that is open, where its needs begin, and the next one.
     open: Vec<(u32, usize, usize)>,

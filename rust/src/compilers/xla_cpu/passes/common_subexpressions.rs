@@ -60,7 +60,7 @@ impl<'p> Search<'p> {
         equal.0[result.index()] = first;
         first == result
     }
-    /// What was found.
+    /// The equal ops that were found.
     pub fn finish(self) -> Equal {
         self.equal
     }

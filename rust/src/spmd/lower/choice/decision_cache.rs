@@ -42,7 +42,7 @@ pub(in crate::spmd::lower) struct Key {
     /// The digits of devices that are not manual, in manual computations.
     pub free_digits: Vec<Digit>,
     pub facts: Vec<i64>,
-    /// What operands are broadcasts of.
+    /// The values that operands are broadcasts of.
     pub origins: Vec<Origin>,
 }
 

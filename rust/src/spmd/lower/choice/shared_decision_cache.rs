@@ -31,7 +31,7 @@ pub(in crate::spmd) struct SharedDecisions {
     pub stages: FxHashMap<Vec<Digit>, u32>,
 }
 
-/// What a decision depends on.
+/// The key of a decision: all that it depends on.
 #[derive(Debug)]
 struct SharedKey {
     /// The number of the options and devices.

@@ -53,7 +53,7 @@ pub(in crate::spmd::lower) struct Geometries<'a> {
     moves: Moves,
 }
 
-/// What the attributes of an op say of all dims.
+/// The index maps of all dims, as the attributes of an op say.
 enum Moves {
     Slice { strides: Vec<i64>, starts: Vec<i64> },
     Pad { low: Vec<i64>, interior: Vec<i64> },

@@ -3,7 +3,7 @@
 use super::super::super::digits::Digit;
 use super::super::super::strategy::FactorDigits;
 
-/// What a factor of a gather or scatter is.
+/// The role of a factor in a gather or scatter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// An explicit batch dim, of all tensors.
@@ -59,7 +59,7 @@ pub struct Groups {
     pub strategy: FactorDigits,
 }
 
-/// What a method makes of groups.
+/// One level of groups of devices, as a method makes them.
 pub(super) struct Level {
     /// The role of the factors that it is for.
     pub role: Role,
