@@ -130,7 +130,7 @@ pub struct ProgramCost {
     pub host: Hosted,
     /// How often the blocks of the program run, in which calls are inlined; the peak of memory is computed from it.
     pub execution: Execution,
-    /// Pairs of the index of a result of the entry function and the argument whose memory it takes, likewise.
+    /// Pairs of the index of a result of the entry function and the donated argument whose memory it takes.
     pub donated: Vec<(usize, ValueId)>,
     /// Which ops need which, for schedules.
     pub flow: Dataflow,

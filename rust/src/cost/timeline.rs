@@ -65,7 +65,7 @@ pub struct Times<'a> {
 }
 
 impl Times<'_> {
-    /// The place of what `task` sends among the transfers; `None` if it sends nothing, or does something else besides.
+    /// The transfer of `task`, by its place; `None` if it sends nothing, or does something else besides.
     fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
         let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
         task.collective.or_else(|| Some(self.num_collectives + copies?))
@@ -128,7 +128,7 @@ impl Default for State {
     }
 }
 
-/// The kind of a task, which says which resource it takes.
+/// The kind of a task, which says how it runs beside others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It takes no time.
@@ -228,7 +228,7 @@ impl Run<'_> {
         self.expose_tail(end, block.times);
         end
     }
-    /// The place of what `task` sends among the transfers.
+    /// The transfer of `task`, by its place.
     fn sent(&self, task: u32) -> Option<u32> {
         self.times.sent(self.flow, &self.flow.tasks[task as usize])
     }

@@ -16,15 +16,15 @@ use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 pub enum Ability {
     /// On shards.
     Local,
-    /// On shards that all have the same size, without padding.
+    /// On shards, if these all have the same size, without padding.
     Parts,
     /// On shards; the results are terms of a reduction.
     Terms,
     /// On shards; the results are gathered, and the op is applied to them again.
     Joined,
-    /// On windows, whose elements shards fetch from each other.
+    /// On windows of shards: devices fetch the elements of others that their shard needs.
     Moved,
-    /// Not at all: tensors have to be replicated along it.
+    /// The op cannot be computed along the factor: tensors have to be replicated along it.
     Whole,
 }
 

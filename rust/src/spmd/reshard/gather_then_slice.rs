@@ -77,7 +77,7 @@ fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option
 
 #[cfg(test)]
 mod tests {
-    use super::super::moves::Step;
+    use super::super::steps::Step;
     use super::*;
 
     const SPREADS: Abilities = Abilities { spreads: true, exchanges: false, refines: false };

@@ -188,7 +188,7 @@ impl Open {
         }
         rooms
     }
-    /// The places in the heap of what branches have made of results that are in the memory of outputs, with the output.
+    /// The places in the heap of the results of branches that end in the buffers of outputs, each with the output.
     fn given(&self, program: &Program) -> Vec<(u32, u32)> {
         let output_of = |&(kernel, index, place): &(u32, u32, u32)| {
             let op = self.graph.kernels[kernel as usize].op;

@@ -116,7 +116,7 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
     }
 }
 
-/// The order in which a product reads operand `index` of so many dims; `None` if in any.
+/// The order of dims in which a product reads operand `index`, of this rank; `None` if it can read any.
 pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
     let (batch, order) = order_of_product(dims, index, rank);
     let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
@@ -138,7 +138,7 @@ pub fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, Di
     (batch.len(), batch.iter().chain(first).chain(second).copied().collect())
 }
 
-/// All of so many dims, `dim` first.
+/// The order of all dims of a tensor of this rank with `dim` first.
 pub fn gathered_first(dim: usize, rank: usize) -> DimOrder {
     [dim].into_iter().chain((0..rank).filter(|&other| other != dim)).collect()
 }

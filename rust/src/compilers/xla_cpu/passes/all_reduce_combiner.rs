@@ -203,7 +203,7 @@ impl Sets {
     }
 }
 
-/// The mark of what the walk that does not look ahead has seen.
+/// The mark of ops that the walk without look-ahead has seen.
 const DONE: u32 = u32::MAX;
 
 /// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
