@@ -1,4 +1,4 @@
-//! A slot in which the process keeps tables between runs: the caches of rules, visits and reshards.
+//! A slot in which the process keeps caches between runs of passes: those of rules, of visits and of reshards.
 //!
 //! A run takes a table out of the slot and puts it back at its end, so that no run waits for another. A run
 //! that starts in between takes another one, or begins with an empty table: the process keeps one for each of the

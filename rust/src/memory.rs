@@ -5,10 +5,10 @@
 
 use crate::error::{Code, Diagnostic, Error, Result};
 
-/// What takes less is not looked at.
+/// Allocations of fewer bytes are not checked.
 const SMALL: usize = 1 << 22;
 
-/// What has to be left for work that is not looked at.
+/// The bytes that have to stay free for allocations that are not checked.
 const LEFT: usize = 1 << 24;
 
 /// Fails if `bytes`, which are taken for `what`, cannot be allocated. Always succeeds where the address space is not limited.

@@ -22,7 +22,7 @@ pub struct OpRow {
     pub traits: Option<String>,
     /// Its assembly format; `None` if only the generic form is read.
     pub syntax: Option<String>,
-    /// What it is checked against.
+    /// What the op is verified against.
     pub verification: Option<&'static str>,
     /// The source of its sharding rule.
     pub rule: Option<String>,
@@ -30,7 +30,7 @@ pub struct OpRow {
     pub cost: Option<&'static str>,
     /// How its types are inferred if it is padded.
     pub padding: Option<&'static str>,
-    /// How it is partitioned.
+    /// How the op is partitioned.
     pub partitioning: Option<&'static str>,
 }
 

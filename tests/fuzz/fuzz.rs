@@ -165,13 +165,14 @@ fn look_up(program: &Program) {
 
 /// Reads what stands in angle brackets by itself, as `TensorSharding.parse` and its like do.
 fn read_alone(text: &str) {
-    let known = |_: &str| Some(attribute::LoneScope::mesh_of_names(text).into());
+    let known = |_: &str| Some(attribute::StandaloneScope::mesh_of_names(text).into());
     for (at, _) in text.match_indices('<').take(8) {
         let alone = &text[at..];
         let alone = alone.split_inclusive('>').next().unwrap_or(alone);
         let _ = attribute::parse_mesh(alone, 0);
         let _ = attribute::parse_lone_rule(alone);
-        let mut scope = attribute::LoneScope::new(&known, &[], shardcore::shardy::Version::NEWEST);
+        let mut scope =
+            attribute::StandaloneScope::new(&known, &[], shardcore::shardy::Version::NEWEST);
         if let Ok(sharding) = attribute::parse_sharding(alone, 0, &mut scope) {
             std::hint::black_box(attribute::print_sharding(&sharding, &scope));
         }

@@ -177,7 +177,7 @@ def test_latency_and_where_it_stops_to_matter() -> None:
     assert found.threshold_message_bytes == pytest.approx(45e3)
     # N messages of the threshold's size are the array at which the bound changes.
     assert found.threshold_bytes == pytest.approx(4 * 45e3)
-    line = time("all_gather", "bf16[64_X]", "X", chip="tpu-v5e")
+    line = time("all_gather", "bf16[64_X]", "X", Mesh({"X": 4}), "tpu-v5e")
     assert (line.seconds, line.rates.hops, line.rates.wraparound) == (pytest.approx(3e-6), 3, False)
     assert line.threshold_bytes == pytest.approx(4 * 45e3)
     several = time("all_gather", "bf16[64_{XYZ}]", "XYZ")
@@ -214,7 +214,8 @@ def test_permutes_and_slices() -> None:
         2 * block / ONE_WAY
     )
     assert time("permute", "bf16[1024_X, 4096]", "X", shift=4).seconds == 0
-    assert time("permute", "bf16[1024_X, 4096]", "X", chip="tpu-v5e").rates.hops == 3
+    line = time("permute", "bf16[1024_X, 4096]", "X", Mesh({"X": 4}), "tpu-v5e")
+    assert line.rates.hops == 3
     assert time("permute", "bf16[1024_X, 4096]", "X", chip="h100").seconds == pytest.approx(
         block / 4e11
     )

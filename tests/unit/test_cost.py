@@ -335,7 +335,7 @@ def test_hosts_compute_all_pairs_of_groups_of_images() -> None:
     assert cost.output_bytes == result
     # With the pairs, of which the result is the diagonal, copies of both operands are in memory.
     assert cost.peak_bytes == 2 * cost.argument_bytes + result
-    assert cost.host_peak_bytes == cost.peak_bytes + 16 * result
+    assert cost.xla_cpu_peak_bytes == cost.peak_bytes + 16 * result
 
 
 def test_a_loop_to_an_argument_says_nothing() -> None:

@@ -63,7 +63,7 @@ def test_values_that_are_no_tensors_have_no_elements_to_widen() -> None:
           : ({T}, {token}) -> {token}
       return %1 : {token}
     }}""")
-    assert module.propagate().cost().record()["host_peak_bytes"] == BYTES
+    assert module.propagate().cost().record()["xla_cpu_peak_bytes"] == BYTES
 
 
 def test_what_a_loop_only_reads_takes_no_memory_of_its_own() -> None:

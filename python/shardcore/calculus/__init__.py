@@ -8,6 +8,7 @@
 :mod:`~.blocks`           which block of an array each device of a mesh holds
 :mod:`~.hardware`         figures of chips, each with its source; users add their own in TOML
 :mod:`~.topology`         how mesh axes lie on physical axes: rings and lines
+:mod:`~.physical_axes`    mesh axes that share a physical axis
 :mod:`~.sub_axes`         collectives along a sub-axis of a mesh axis
 :mod:`~.collectives`      what a collective does to a sharding, and its transpose
 :mod:`~.collective_time`  the time of a collective, its bound, and the formula

@@ -23,9 +23,9 @@ Cases that the book does not define:
 2. ``exact`` counts on rings that a device has its own block already, ``(N - 1) / N``; that in an
    AllToAll on an odd ring no two devices are half a ring apart, ``1 - 1 / N**2``; and across nodes
    ``(M - 1) / M``, and that all groups that leave a node share its bandwidth.
-3. Along a sub-axis groups are interleaved: where neighbours are ``s`` chips apart, ``s`` groups
-   share each link, and a step takes ``s`` hops. The major-most sub-axis of a ring is a ring, others
-   are lines.
+3. Along a sub-axis, and along a mesh axis that shares a physical axis with others, groups are
+   interleaved: where neighbours are ``s`` chips apart, ``s`` groups share each link, and a step
+   takes ``s`` hops. The major-most part of a ring is a ring, others are lines.
 4. Traffic within nodes of a group that spans nodes is taken to overlap with that between nodes, and
    is not counted; ``exact`` takes the longer of it, ``V * (N - 1) / (N * W)``, and the latter.
 
@@ -42,9 +42,10 @@ from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.axes import axis_text, group_size
 from shardcore.calculus.collectives import Collective
 from shardcore.calculus.notation import NamedArray
+from shardcore.calculus.physical_axes import PhysicalAxis
 from shardcore.calculus.rates import Rates, TimeOptions
 from shardcore.calculus.switches import groups_of_node, switched
-from shardcore.calculus.topology import PhysicalAxis, Topology
+from shardcore.calculus.topology import Topology
 from shardcore.expected import expect
 from shardcore.units import format_seconds
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -108,26 +108,69 @@ def placed(sizes: dict[str, int], hardware: Hardware) -> dict[str, tuple[int, ..
     rank = hardware.physical_axes
     if not hardware.is_torus or rank is None or len(hardware.pod) != rank or rank > _MOST_AXES:
         return None
-    used = sorted((size for size in sizes.values() if size > 1), reverse=True)
-    limits = sorted(hardware.pod, reverse=True)
-    fits = len(used) <= rank and all(
-        size <= limit for size, limit in zip(used, limits, strict=False)
-    )
-    is_cubes = rank < 3 or chips < _CUBE**rank
-    if fits and (is_cubes or (len(used) == rank and all(size % _CUBE == 0 for size in used))):
+    used = [size for size in sizes.values() if size > 1]
+    is_cubes = _is_part_of_a_cube(chips, rank)
+    if fits(used, hardware) and (
+        is_cubes or (len(used) == rank and all(size % _CUBE == 0 for size in used))
+    ):
         return None
     names = [(name, size) for name, size in sizes.items() if size > 1]
-    shapes = list(islice(_shapes(chips, limits, 1 if is_cubes else _CUBE), _MOST_SHAPES + 1))
-    for shape in sorted(shapes, key=sum) if len(shapes) <= _MOST_SHAPES else ():
+    limits = sorted(hardware.pod, reverse=True)
+    for shape in _most_like_a_cube(chips, limits, 1 if is_cubes else _CUBE):
         found = _assigned(names, shape)
         if found is not None:
             return {name: found.get(name, ()) for name in sizes}
     return None
 
 
+def fits(sizes: Iterable[int], hardware: Hardware) -> bool:
+    """Whether each mesh axis of these ``sizes`` can be a physical axis of a slice by itself."""
+    if not hardware.is_torus or hardware.physical_axes is None:
+        return True
+    used = sorted((size for size in sizes if size > 1), reverse=True)
+    limits = sorted(hardware.pod, reverse=True)
+    return len(used) <= hardware.physical_axes and all(
+        size <= limit for size, limit in zip(used, limits, strict=False)
+    )
+
+
+def shape_of(sizes: Iterable[int], hardware: Hardware) -> tuple[int, ...] | None:
+    """Return the shape of a slice for a mesh with these ``sizes``, which is most like a cube.
+
+    ``None`` where physical axes are not known, or where each mesh axis has one, in a slice that is
+    larger than a pod.
+    """
+    rank = hardware.physical_axes
+    if rank is None or rank > _MOST_AXES:
+        return None
+    used = [size for size in sizes if size > 1]
+    chips = math.prod(used)
+    limits = sorted(hardware.pod, reverse=True)
+    if len(limits) == rank:
+        multiples = (1,) if _is_part_of_a_cube(chips, rank) else (_CUBE, 1)
+        for multiple in multiples:
+            for shape in _most_like_a_cube(chips, limits, multiple):
+                return shape
+    if len(used) <= rank:
+        return None
+    return next(iter(_most_like_a_cube(chips, [chips] * rank, 1)), None)
+
+
+def _is_part_of_a_cube(chips: int, rank: int) -> bool:
+    return rank < 3 or chips < _CUBE**rank
+
+
+def _most_like_a_cube(
+    chips: int, limits: Sequence[int], multiple: int
+) -> Iterable[tuple[int, ...]]:
+    """The shapes of a slice, those most like a cube first; none where there are very many."""
+    shapes = list(islice(_shapes(chips, limits, multiple), _MOST_SHAPES + 1))
+    return sorted(shapes, key=sum) if len(shapes) <= _MOST_SHAPES else ()
+
+
 def _shapes(chips: int, limits: Sequence[int], multiple: int) -> Iterator[tuple[int, ...]]:
     """The shapes of a slice of ``chips`` within ``limits``, which descend, as the sizes do."""
-    usable = [size for size in _divisors(chips, limits[0]) if size % multiple == 0]
+    usable = [size for size in divisors(chips, limits[0]) if size % multiple == 0]
 
     def shapes(left: int, place: int, most: int) -> Iterator[tuple[int, ...]]:
         if place == len(limits):
@@ -145,8 +188,8 @@ def _shapes(chips: int, limits: Sequence[int], multiple: int) -> Iterator[tuple[
     return shapes(chips, 0, limits[0])
 
 
-def _divisors(number: int, most: int) -> list[int]:
-    """The divisors of ``number``, ascending, ``most`` at most."""
+def divisors(number: int, most: int) -> list[int]:
+    """Return the divisors of ``number``, ascending, ``most`` at most."""
     found = [1]
     left, factor = number, 2
     while left > 1:

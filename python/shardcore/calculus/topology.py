@@ -1,6 +1,7 @@
 """Maps mesh axes to the physical axes of a torus, which are rings or lines.
 
-Without a topology every mesh axis is one physical axis. With ``4x4x4`` and ``X=0,1`` the mesh axis
+Without a topology every mesh axis is one physical axis where the torus has as many; otherwise some
+share one (:mod:`~shardcore.calculus.physical_axes`). With ``4x4x4`` and ``X=0,1`` the mesh axis
 ``X`` of 16 devices runs over two physical axes of four chips: twice the bandwidth, fewer hops.
 
 Source: "How to Scale Your Model", chapter 3, the note below the second quiz on AllGather.
@@ -19,29 +20,10 @@ from shardcore.bounded import items
 from shardcore.calculus.axes import Axis, axis_refs
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
+from shardcore.calculus.physical_axes import PhysicalAxis, joined, shared_axes
 from shardcore.calculus.slices import placed, sizes_inside, slices_of
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.expected import expect
-
-
-@dataclass(frozen=True)
-class PhysicalAxis:
-    """One axis of a torus."""
-
-    size: int
-    """Number of chips."""
-    wraps_around: bool
-    """Whether the last chip is linked to the first."""
-    stride: int = 1
-    """Distance of neighbours in chips, above 1 for sub-axes; as many groups share each link."""
-
-    def __str__(self) -> str:
-        return f"{self.size}{' (ring)' if self.wraps_around else ''}"
-
-    @property
-    def hops(self) -> int:
-        """The most hops between two chips."""
-        return self.stride * (self.size // 2 if self.wraps_around else self.size - 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +49,8 @@ class Topology:
         """Map ``mesh`` to tori of ``shape``, mesh axes to physical axes by ``mapping``.
 
         Without ``mapping`` the mesh axes take physical axes in order. Without ``shape`` each mesh
-        axis is a physical axis, or lies on several where so many chips do not come in one row.
+        axis is a physical axis, or lies on several where so many chips do not come in one row;
+        where there are more mesh axes than physical ones, some share the links of one.
         ``slices`` is the number of tori; without it, as many as pods are needed.
 
         Raises:
@@ -85,8 +68,12 @@ class Topology:
             if mapping:
                 shown = " ".join(map(_show_place, mapping.items()))
                 raise _mistake("a mapping needs a topology", shown, "give --topology, e.g. 4x4x4")
-            alone = {name: (size,) for name, size in inside.items()}
-            sizes = placed(inside, hardware) or alone
+            whole = placed(inside, hardware)
+            shared = None if whole else shared_axes(inside, hardware)
+            if shared:
+                notes = _sharing(hardware, *shared)
+                return Topology(mesh, hardware, shared[0], notes, count)
+            sizes = whole or {name: (size,) for name, size in inside.items()}
             return Topology(mesh, hardware, *_physical(hardware, sizes), count)
         parts = parse_shape(shape)
         if math.prod(parts) != mesh.num_devices // count:
@@ -115,7 +102,8 @@ class Topology:
 
     def along(self, axes: Axis | Iterable[Axis]) -> list[PhysicalAxis]:
         """Return the physical axes of ``axes``, mesh axes or sub-axes, that have several chips."""
-        return [part for axis in axis_refs(axes) for part in self._below(axis) if part.size > 1]
+        refs = axis_refs(axes)
+        return joined(part for axis in refs for part in self._below(axis) if part.size > 1)
 
     def along_group(self, axes: Axis | Iterable[Axis], devices: int) -> list[PhysicalAxis]:
         """Return the physical axes of a group of ``devices`` along ``axes`` within one slice.
@@ -141,9 +129,11 @@ class Topology:
             if low < high:
                 if low % below or high % low or part.size % (high // below):
                     # It spans physical axes in part: modelled as a line.
-                    return (PhysicalAxis(axis.size_in(self.mesh), False),)
+                    stride = max(part.stride for part in parts)
+                    return (PhysicalAxis(axis.size_in(self.mesh), False, stride),)
                 closes = part.wraps_around and high == above
-                found.append(PhysicalAxis(high // low, closes, low // below))
+                stride = part.stride * (low // below)
+                found.append(PhysicalAxis(high // low, closes, stride, part.shared))
             below = above
         return reversed(found)
 
@@ -316,6 +306,22 @@ def _physical(
         elif any(size > limit for size, limit in zip(used, limits, strict=False)):
             notes.append(f"{_show(used)} is more than a pod of {hardware.name}, {_show(limits)}")
     return axes, tuple(notes)
+
+
+def _sharing(
+    hardware: Hardware, axes: Mapping[str, tuple[PhysicalAxis, ...]], shape: tuple[int, ...]
+) -> tuple[str, ...]:
+    """The note that says which mesh axes share the links of a physical axis."""
+    sharers: dict[int, list[str]] = {}
+    for name, parts in axes.items():
+        for part in parts:
+            if part.shared is not None:
+                sharers.setdefault(part.shared, []).append(name)
+    each = "; ".join(
+        f"{', '.join(names)} share the links of an axis of {shape[place]}"
+        for place, names in sorted(sharers.items())
+    )
+    return (f"on {_show(shape)} of {hardware.name} {each}",)
 
 
 def _show_place(item: tuple[str, Iterable[int]]) -> str:

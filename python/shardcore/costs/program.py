@@ -111,17 +111,17 @@ class Cost:
         return min(self.rows.least_peak_bytes, self.peak_bytes)
 
     @property
-    def host_peak_bytes(self) -> int:
+    def xla_cpu_peak_bytes(self) -> int:
         """The bytes of arguments, outputs and temporaries that ``compiled.memory_analysis()`` of
         XLA says on hosts, which compute bfloat16 in float32 and put temporaries in one heap.
         """
-        return self.rows.host_peak_bytes
+        return self.rows.xla_cpu_peak_bytes
 
     @property
     def host_memory_peak_bytes(self) -> int:
         """The most bytes in the memory of the host that are live at once, its arguments included:
         what has a memory kind of hosts or is placed there. All other figures of memory leave these
-        out, but for :attr:`host_peak_bytes`, that of a program that hosts run.
+        out, but for :attr:`xla_cpu_peak_bytes`, that of a program that hosts run.
         """
         return self.rows.host_memory_peak_bytes
 
@@ -229,7 +229,7 @@ class Cost:
             "alias_bytes": self.alias_bytes,
             "peak_bytes": self.peak_bytes,
             "least_peak_bytes": self.least_peak_bytes,
-            "host_peak_bytes": self.host_peak_bytes,
+            "xla_cpu_peak_bytes": self.xla_cpu_peak_bytes,
             "host_argument_bytes": self.host.argument_bytes,
             "host_output_bytes": self.host.output_bytes,
             "host_alias_bytes": self.host.alias_bytes,

@@ -126,7 +126,7 @@ class Rows:
         return timeline_of(*self._figures.lifetimes(self._compiler))
 
     @cached_property
-    def host_peak_bytes(self) -> int:
+    def xla_cpu_peak_bytes(self) -> int:
         """The bytes that XLA allocates where the program runs on hosts."""
         return self._figures.host_bytes()
 
@@ -220,7 +220,7 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self.steps, self.scopes, self.product_flops
-        hosts = self.host_peak_bytes, self.flops_counting_loops_once
+        hosts = self.xla_cpu_peak_bytes, self.flops_counting_loops_once
         on_host = self.host_memory_peak_bytes, self.host_live_at_peak
         return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host)
 
@@ -236,7 +236,7 @@ def _rows(
     scopes: tuple[ScopeCost, ...],
     product_flops: ProductFlops,
     lifetimes: tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]],
-    host_peak_bytes: int,
+    xla_cpu_peak_bytes: int,
     flops_counting_loops_once: int,
     host_memory_peak_bytes: int,
     host_live_at_peak: tuple[LiveValue, ...],
@@ -247,7 +247,7 @@ def _rows(
     vars(rows).update(peak_bytes=peak_bytes, peak_op=peak_op)
     vars(rows).update(steps=steps, scopes=scopes, product_flops=product_flops)
     vars(rows).update(lifetimes=lifetimes, least_peak_bytes=least_peak_bytes)
-    vars(rows).update(host_peak_bytes=host_peak_bytes)
+    vars(rows).update(xla_cpu_peak_bytes=xla_cpu_peak_bytes)
     vars(rows).update(flops_counting_loops_once=flops_counting_loops_once)
     vars(rows).update(host_memory_peak_bytes=host_memory_peak_bytes)
     vars(rows).update(host_live_at_peak=host_live_at_peak)

@@ -1,4 +1,4 @@
-//! Groups of very many devices by digits of their positions.
+//! Replica groups of very many devices as products of strides and sizes (digits), instead of lists of ids.
 //!
 //! `"digits 8x2 1x4"`: devices of a group differ in the digits whose values are 8 and 1 positions apart, of which there are 2
 //! and 4. It stands for lists of devices in per-device programs that are counted and not run.

@@ -1,4 +1,4 @@
-//! Syntax errors in attributes whose end is not known.
+//! Syntax errors in attributes, with the form that was expected, where the end of the attribute cannot be found.
 
 use super::axis::{read_manual_axes, AxisReader};
 use super::cursor::Cursor;

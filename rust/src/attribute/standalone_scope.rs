@@ -1,4 +1,4 @@
-//! A scope for one sharding outside a program.
+//! The meshes and names for the text of one sharding that is parsed outside a program.
 
 use super::cursor::Cursor;
 use super::MeshScope;

@@ -24,7 +24,7 @@ use crate::work::ops::{Movement, Work};
 use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
-/// The place of what no other op is like.
+/// The place of an op that is like no other.
 const NOT_ALIKE: u32 = u32::MAX;
 
 const ON_HOST: &str = "the host computes it";
@@ -72,7 +72,7 @@ impl<'a> Count<'a> {
         let count = Self::new(local, inlined, estimates);
         count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry))
     }
-    /// What depends on the order of the ops.
+    /// The figures that depend on the order in which ops run.
     pub fn sequence(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> Sequence {
         let count = Self::new(local, inlined, estimates);
         count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry))
@@ -184,7 +184,7 @@ impl<'a> Count<'a> {
         self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
         self.cost.collectives.push(row);
     }
-    /// The place of what is known of ops that are like `op`.
+    /// The place of the facts about ops that are like `op`.
     fn alike(&self, op: OpId) -> Option<u32> {
         let known = *self.alike_of.get(self.program.signature(op))?;
         (known != NOT_ALIKE && self.is_as_signed(op)).then_some(known)

@@ -1,4 +1,4 @@
-//! A per-device program beside the program that it was made from.
+//! A per-device program together with its source: for each local op and value the op and value that it comes from.
 
 use crate::index::{Id, MeshId, OpId, ValueId};
 use crate::inlining::call_inliner::Originals;

@@ -78,7 +78,7 @@ impl Memory {
     }
 }
 
-/// What `block` returns.
+/// The values that `block` returns.
 fn returned(program: &Program, block: BlockId) -> Vec<ValueId> {
     let last = program.last_op(block).get();
     last.map_or_else(Vec::new, |op| program.operands(op).collect())

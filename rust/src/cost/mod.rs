@@ -45,8 +45,8 @@ mod tests;
 
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
+use crate::compilers::xla_cpu::compiled_peak;
 use crate::compilers::xla_cpu::cost_analysis::{once, Once};
-use crate::compilers::xla_cpu::host_peak;
 use crate::compilers::xla_cpu::passes::simplification::simplified;
 use crate::error::Span;
 use crate::index::{Id, OpId, StrId, ValueId};
@@ -131,7 +131,7 @@ pub struct ProgramCost {
     pub host: Hosted,
     /// How often the blocks of the program run, in which calls are inlined; the peak of memory is computed from it.
     pub execution: Execution,
-    /// Pairs of the index of a result of the entry function and the argument whose memory it takes, likewise.
+    /// Pairs of the index of a result of the entry function and the donated argument whose memory it takes.
     pub donated: Vec<(usize, ValueId)>,
     /// Which ops need which, for schedules.
     pub flow: Dataflow,
@@ -154,7 +154,7 @@ pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
     once(program, &mut Works::new(program), &cost.execution, cost.ops.len(), row_of)
 }
 
-/// What depends on the order in which the ops run.
+/// The figures that depend on the order in which ops run.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
     /// The ops in that order.
@@ -202,7 +202,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, target: (Compiler, Sp
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let most = host_peak(program, &mut works, &cost.execution, entry, &cost.donated, target);
+    let most = compiled_peak(program, &mut works, &cost.execution, entry, &cost.donated, target);
     let mut live = most.live;
     for live in &mut live {
         live.value = originals.value(live.value);

@@ -1,4 +1,4 @@
-//! A set of numbers, of which the least is taken first.
+//! A priority queue of small integers, of which the least is taken first, as a tree of bit sets.
 
 /// Bits of a word.
 const BITS: usize = u64::BITS as usize;

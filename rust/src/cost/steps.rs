@@ -1,4 +1,5 @@
-//! The program as it runs: its ops in order, with the memory that is live at each.
+//! The schedule of a per-device program as rows: its ops in the order in which they run, with the bytes that are live at
+//! each.
 //!
 //! Ops of the entry function run in the order whose memory counts; those of regions and of functions that are not
 //! inlined follow the op that encloses or calls them, at the first call.
@@ -38,7 +39,7 @@ pub struct RowsOfOp {
     pub copies: Option<u32>,
 }
 
-/// What the steps of a program are made from.
+/// The inputs from which the steps of a program are made.
 pub struct Order<'a> {
     /// The program.
     pub program: &'a Program,

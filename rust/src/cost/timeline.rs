@@ -65,7 +65,7 @@ pub struct Times<'a> {
 }
 
 impl Times<'_> {
-    /// The place of what `task` sends among the transfers; `None` if it sends nothing, or does something else besides.
+    /// The transfer of `task`, by its place; `None` if it sends nothing, or does something else besides.
     fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
         let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
         task.collective.or_else(|| Some(self.num_collectives + copies?))
@@ -95,7 +95,7 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
 /// No task.
 const NONE: u32 = u32::MAX;
 
-/// What is known of a task so far.
+/// The state of a task in the schedule.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// When it can start, as far as the tasks that it needs are scheduled.
@@ -128,7 +128,7 @@ impl Default for State {
     }
 }
 
-/// What is asked of a task again and again.
+/// The kind of a task, which says how it runs beside others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It takes no time.
@@ -156,7 +156,7 @@ impl Kind {
     }
 }
 
-/// What a task that has run tells those that need it.
+/// The times that a finished task passes on to the tasks that depend on it.
 struct Made {
     end: f64,
     /// The task whose result it passes on, itself unless it takes no time; and when all others that it needs end.
@@ -228,7 +228,7 @@ impl Run<'_> {
         self.expose_tail(end, block.times);
         end
     }
-    /// The place of what `task` sends among the transfers.
+    /// The transfer of `task`, by its place.
     fn sent(&self, task: u32) -> Option<u32> {
         self.times.sent(self.flow, &self.flow.tasks[task as usize])
     }
@@ -329,7 +329,7 @@ impl Run<'_> {
             }
         }
     }
-    /// What `task`, which has run, tells those that need it.
+    /// The times that `task`, which has finished, passes on to the tasks that depend on it.
     fn made(&self, task: u32) -> Made {
         let state = &self.states[task as usize];
         // What a task without work passes on may be split in chunks as if it was used directly.

@@ -1,4 +1,4 @@
-//! What the ops compute of which the ops of a device are a part.
+//! The work of ops of the source program on global shapes, for ops of which each device computes a part.
 
 use super::local::Local;
 use super::OpRow;

@@ -1,4 +1,4 @@
-//! The tensors of an op that required a collective, and the arguments that reach it.
+//! The context of a collective: the tensors of the op that required it, and the arguments of the program that reach them.
 
 use super::source::Source;
 use super::tensors::Tensors;

@@ -15,11 +15,11 @@ pub struct Frame {
     pub step: usize,
     /// The strategy of its visits, `"basic"` or `"aggressive"`.
     pub strategy: &'static str,
-    /// What it changed, in order.
+    /// The shardings that the visit changed, in order.
     pub visits: Vec<Visit>,
 }
 
-/// What one visit changed.
+/// A sharding that one visit changed.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The op and its line; `None` where dims of a user priority are closed or opened again.

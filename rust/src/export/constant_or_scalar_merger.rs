@@ -26,7 +26,7 @@ struct Class {
     rule: RuleId,
 }
 
-/// What else they must have in common.
+/// The rest of the key by which constants and broadcasts are merged.
 type Key = (ValueId, ShardingId);
 
 /// Runs the pass on all functions.

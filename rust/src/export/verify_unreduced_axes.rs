@@ -32,7 +32,7 @@ pub fn run(program: &mut Program, _context: &mut Context<'_>, functions: &[OpId]
     Error::check(functions.iter().filter_map(mistake_in).collect())
 }
 
-/// What `op` does that it may not.
+/// The error if `op` adds, drops or moves unreduced axes that it may not.
 fn problem_of(program: &Program, op: OpId) -> Option<String> {
     match program.kind(op) {
         // Verification looks at these.

@@ -1,4 +1,4 @@
-//! Values that loops only read, while shardings propagate: regions capture them.
+//! Replaces values that a loop carries without change by captures from outside, while shardings propagate.
 //!
 //! What is sharded is captured through a constraint without axes, so that the loop may read it sharded in another way.
 //! Behind propagation such values are operands again.

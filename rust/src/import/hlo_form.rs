@@ -1,4 +1,4 @@
-//! Rewrites ops to the forms that XLA hands to Shardy.
+//! Rewrites ops to the forms that they have when XLA hands a program to Shardy.
 //!
 //! XLA converts a program to HLO and back before it propagates. A broadcast that adds dims of size one comes back as a
 //! reshape; one that expands dims of size one as a broadcast that keeps these, a reshape that drops them, and a broadcast;

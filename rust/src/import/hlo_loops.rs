@@ -1,4 +1,4 @@
-//! Puts what loops only read behind what they carry.
+//! Reorders what loops carry: values that change first, then values that the body only reads.
 //!
 //! On the way to HLO, values that a `while` hands on unchanged become values that its regions capture; constants among them
 //! move into the regions, and the others become operands again, behind those that are carried, in the order of their uses.
@@ -15,7 +15,7 @@ use crate::inlining::call_inliner::Originals;
 use crate::ir::{NewOp, OpKind, Place, Program, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What becomes of an operand of a loop.
+/// What an operand of a loop becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// It changes from trip to trip.

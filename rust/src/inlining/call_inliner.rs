@@ -21,7 +21,7 @@ pub struct Inlined<'a> {
     pub program: Cow<'a, Program>,
     /// The originals of the clones in it.
     pub originals: Originals,
-    /// What the locations that were asked for have.
+    /// The kinds of the locations that were asked for.
     lines: FxHashMap<Span, Line>,
 }
 
@@ -205,7 +205,7 @@ fn most_added(program: &Program) -> usize {
     program.num_op_ids().saturating_mul(4).saturating_add(MAX_ADDED)
 }
 
-/// What a location has, the better one later.
+/// How much a location says, from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Line {
     /// A name, or nothing.

@@ -1,4 +1,4 @@
-//! Calls of what the host of a device is to compute.
+//! Calls that JAX's `compute_on("device_host")` marks: what the host of a device computes.
 //!
 //! JAX says it of calls, and of most ops in what they call; XLA takes all of these.
 

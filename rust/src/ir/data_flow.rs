@@ -40,11 +40,11 @@ impl Program {
             ValueDef::Arg(block) => self.manual_axes_from(Some(self.block_parent_op(block))),
         }
     }
-    /// Those around `op`.
+    /// The axes that are manual around `op`.
     pub fn manual_axes_around_op(&self, op: OpId) -> Vec<StrId> {
         self.manual_axes_from(self.parent_op(op))
     }
-    /// Those of `around` and of the ops around it.
+    /// The manual axes of `around` and of the ops around it.
     fn manual_axes_from(&self, mut around: Option<OpId>) -> Vec<StrId> {
         let mut names = Vec::new();
         while let Some(op) = around {

@@ -4,7 +4,7 @@ use super::{Op, OpFlags, OpKind, OpText, Program, NO_NAME, OPS};
 use crate::index::{BlockId, OpId, RegionId, RuleId, SignatureId};
 use crate::shardy::Version;
 
-/// Where to put an op.
+/// Where an op is inserted.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
     /// Right before this op.

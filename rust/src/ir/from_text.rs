@@ -1,5 +1,5 @@
-//! Edits that only the parser makes: they take spans in the text, and mark nothing as changed, since the text
-//! has it already.
+//! Edits that only the parser makes: they take spans of the source text, and do not mark ops as changed, since the text
+//! already says what they set.
 //!
 //! Operands, results and regions are added to an op as they are read ([`Program::push_operand`] and
 //! its like); blocks are read before the region around them is complete.

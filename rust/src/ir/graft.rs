@@ -1,4 +1,4 @@
-//! Copies of ops of another program.
+//! Copies ops of another program into this one.
 
 use super::{ElementType, NewOp, Place, Program, Type, ValueMap};
 use crate::index::{OpId, RegionId, TypeId, ValueId};

@@ -1,4 +1,4 @@
-//! The rows of the program's tables.
+//! The types of fields of the program's tables: attributes, flags and text spans of ops, definitions of values.
 
 use super::{OpKind, OpTraits, Span};
 use crate::index::{

@@ -1,4 +1,5 @@
-//! Which ops of a program are alike but for their shardings, for those who complete it with one set of shardings after another.
+//! Classes of ops that are equal but for their shardings and operands, for those who complete one program again and again
+//! from different shardings.
 
 use crate::index::OpId;
 

@@ -46,7 +46,7 @@ impl Printing {
     pub fn op(&self, op: OpId) -> &OpText {
         &self.ops[op]
     }
-    /// What was changed of `op` since it was parsed.
+    /// The parts of `op` that have changed since it was parsed.
     #[inline]
     pub fn flags(&self, op: OpId) -> OpFlags {
         self.flags[op]

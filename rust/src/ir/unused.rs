@@ -1,4 +1,4 @@
-//! Ops that nothing uses.
+//! Dead code: finds and erases ops that have no side effects and whose results nothing uses.
 
 use super::{Op, OpKind, OpTraits, Program};
 use crate::bitset::BitSet;

@@ -1,8 +1,8 @@
-//! What strings stand for.
+//! Decodes escape sequences in MLIR strings, `\n` and `\22`.
 
 use std::borrow::Cow;
 
-/// What `body`, between quotes, stands for.
+/// The string that `body`, the text between quotes, denotes.
 pub(in crate::mlir) fn unescaped(body: &str) -> Cow<'_, str> {
     if body.contains('\\') {
         unescape(body).into()

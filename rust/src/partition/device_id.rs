@@ -1,4 +1,4 @@
-//! The op that returns the id of the device that a program runs on.
+//! Chooses between `partition_id` and `replica_id` as the op that returns the id of the device.
 
 use crate::error::{Code, Diagnostic, Result};
 

@@ -1,4 +1,4 @@
-//! Every pass: its name, its anchor, its options, and the function that runs it.
+//! The table of passes: the name of each, its anchor op, its options, and the function that runs it.
 
 use super::option_specs as option;
 use super::options::{Options, Specs};

@@ -1,4 +1,4 @@
-//! Every pipeline: its name, its options, and its passes.
+//! The table of pass pipelines: the name of each, its options, and the passes that it expands to.
 //!
 //! Source: the import, export and propagation pipelines of Shardy.
 

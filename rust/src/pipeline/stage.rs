@@ -1,4 +1,4 @@
-//! The option `partitioner-stage` of `sdy-export-pipeline`: the last step towards the program of one device that it runs.
+//! The option `partitioner-stage` of `sdy-export-pipeline`: which of Shardy's passes towards a per-device program run.
 
 /// The last pass of the partitioner that runs. Later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

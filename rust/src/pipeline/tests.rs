@@ -46,10 +46,10 @@ fn prints_every_option_and_parses_what_it_prints() {
 
 #[test]
 fn pipelines_expand_to_passes_of_the_table() {
-    for pipeline in expand::PIPELINES {
+    for pipeline in pipeline_table::PIPELINES {
         for shardy in Version::ALL {
             let options = Options::defaults(pipeline.options, shardy);
-            let items = (pipeline.expand)(expand::Expansion { shardy }, &options).unwrap();
+            let items = (pipeline.expand)(pipeline_table::Expansion { shardy }, &options).unwrap();
             let printed = Pipeline::on_module(items, shardy).to_string();
             assert_eq!(Pipeline::parse(&printed, shardy).unwrap().to_string(), printed);
         }

@@ -1,4 +1,4 @@
-//! Projects dims to factors.
+//! Projects the sharding of a tensor to the factors of the op's rule: the axes of each dim are split among its factors.
 
 use super::axis_list::AxisList;
 use super::factors::FactorSharding;

@@ -1,4 +1,4 @@
-//! Projects factors back to dims.
+//! Projects the axes of factors back to the dims of a tensor, which gives its new sharding.
 
 use super::row::TensorFactorShardings;
 use crate::axis::{push_or_merge, total_size, AxisRef};

@@ -32,7 +32,7 @@ pub(super) struct Engine<'p> {
     greedy_runs: usize,
 }
 
-/// What an engine has that stays from one run on a program to the next.
+/// The state of an engine that outlives a run: the next run on the program reuses it.
 #[derive(Clone)]
 pub(super) struct EngineParts {
     plan: Plan,

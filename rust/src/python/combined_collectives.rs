@@ -1,4 +1,4 @@
-//! The collectives of a per-device program that run as one, by the kinds that Python has of them.
+//! Sets of collectives that XLA's combiner passes would run as one, for Python.
 
 use crate::cost::collectives::CollectiveKind;
 use crate::cost::combine::{combined, Candidate};

@@ -1,4 +1,4 @@
-//! A program with edits of its annotations, which is made when somebody looks at it.
+//! A program with edited annotations, which is built when it is read first.
 
 use super::checked_values::CheckedValues;
 use super::errors::raise_unlocated;

@@ -133,7 +133,7 @@ impl PyFigures {
     fn local(&self) -> Local<'_> {
         self.origin.local(&self.program, &self.source)
     }
-    /// What depends on the order of the ops.
+    /// The figures that depend on the order in which ops run.
     fn sequence(&self, py: Python<'_>) -> &Sequence {
         let make = || sequence(self.local(), &self.estimates);
         py.detach(|| self.sequence.get_or_init(make))

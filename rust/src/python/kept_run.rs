@@ -1,4 +1,4 @@
-//! A run of a session that is kept, and what replays it.
+//! A recorded run of a session, with what replays it from other annotations.
 //!
 //! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
 
@@ -38,7 +38,7 @@ pub(super) struct Outcome {
     pub originals: Option<Arc<Originals>>,
 }
 
-/// What a replay comes to.
+/// The result of a replay.
 pub(super) enum Replay {
     /// What the annotations lead to, and how the replay went if a run may be made of it, see [`KeptRun::replayed`].
     Done(Outcome, Option<Path>),
@@ -69,9 +69,9 @@ pub(super) struct KeptRun {
     pub originals: Option<Arc<Originals>>,
 }
 
-/// What replays a run: one for each of the threads that do so at a time.
+/// The replayers of a run, one for each of the threads that replay it at a time.
 struct Replayers {
-    /// Those that no thread has.
+    /// The replayers that no thread uses now.
     free: Vec<Replayer>,
     /// How many there are, those that threads have included.
     count: usize,

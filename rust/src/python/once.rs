@@ -1,4 +1,4 @@
-//! Values that are computed once, on first use, by code that may call a user's function.
+//! A lazy cell for values whose computation may call a user's Python function.
 
 use super::errors::raise_unlocated;
 use super::user_code::{working, Work};

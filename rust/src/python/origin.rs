@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What partitioning leaves besides the per-device program.
+/// The result of partitioning besides the per-device program.
 pub(super) struct Origin {
     /// The program of all devices.
     pub source: SourceProgram,

@@ -1,4 +1,4 @@
-//! `shardcore._core.Originals`: the ops and values that those of a program with inlined calls are clones of.
+//! `shardcore._core.Originals`: for each op and value of a program with inlined calls the one that it is a clone of.
 
 use crate::inlining::call_inliner::Originals;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Texts that JAX prints for its shardings, which Python reads.
+//! Recognizes and parses the `repr` of JAX's shardings.
 
 use super::sharding::PyTensorSharding;
 use super::user_code::own_function;

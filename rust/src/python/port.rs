@@ -23,7 +23,7 @@ pub struct PyPort {
     held: LocalValue,
 }
 
-/// What has the sharding of a port.
+/// Where the sharding of a port is stored.
 enum LocalValue {
     /// The program.
     Program(ShardingId),

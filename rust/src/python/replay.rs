@@ -1,4 +1,4 @@
-//! A result of a session that was replayed, of which programs are made when somebody asks for them.
+//! The result of a replayed run of a session, whose programs are built when they are read first.
 
 use super::completion::Request;
 use super::edited::Edited;
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// What annotations of a session lead to, which is replayed when somebody asks for it.
+/// The result of a session's annotations, which is replayed when it is read first.
 pub(super) struct Replay {
     options: RunOptions,
     rules: RulesThen,

@@ -1,4 +1,5 @@
-//! Memory is asked for before it is needed, see [`crate::memory`]: where it is short, pyo3 panics and Rust aborts.
+//! Checks that memory is there before Python objects are made: where it is short, pyo3 panics and Rust aborts (see
+//! [`crate::memory`]).
 
 use super::errors::raise_unlocated;
 use crate::ir::Program;

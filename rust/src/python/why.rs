@@ -191,7 +191,7 @@ impl PyExplainer {
     }
 }
 
-/// What is told about a value.
+/// The explanation of a value.
 type Described = (Option<PyTensorSharding>, Option<usize>, Option<String>);
 
 impl PyExplainer {

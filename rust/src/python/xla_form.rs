@@ -1,4 +1,4 @@
-//! The form in which XLA propagates a program.
+//! Converts a program to the form in which XLA propagates it.
 
 use crate::axis::AxisRef;
 use crate::context::RuleSource;

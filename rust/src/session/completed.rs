@@ -1,4 +1,4 @@
-//! The shardings of arguments and results in the completed program, worked out from those that a replay leads to.
+//! The shardings of arguments and results after export, derived from the shardings that a replay ends with.
 //!
 //! Of the passes after propagation three change these shardings, one sharding at a time: those that trim what does not
 //! divide and what is sub-axes, and the one that closes dims. One gives results that have no sharding that of the

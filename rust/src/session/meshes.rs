@@ -1,4 +1,4 @@
-//! The meshes that annotations are over.
+//! The meshes that annotations are over: those of the program, or ones that are added to it.
 
 use crate::attribute::print_mesh;
 use crate::error::{Code, Diagnostic};

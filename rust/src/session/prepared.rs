@@ -1,5 +1,5 @@
-//! A program with annotations that is imported and propagated once, from which what other annotations of its
-//! arguments and results lead to is worked out.
+//! A program with annotations that was imported and propagated once, and recorded: other annotations of its arguments and
+//! results are replayed from it.
 //!
 //! Import looks at the annotations of arguments and results of the main function in few places, and where it does they
 //! are not edited here ([`Prepared::slot`]). So editing the imported program is the same as importing the edited one.
@@ -25,9 +25,9 @@ use std::sync::{Arc, OnceLock};
 /// many: beyond both, most visits would be other ones, which takes half of a run to find out.
 const MOST_EDITS: (usize, usize) = (4, 64);
 
-/// What preparing a program comes to.
+/// The result of preparing a program.
 pub enum Preparation {
-    /// It is prepared.
+    /// The program is prepared.
     Ready(Box<(Prepared, Replayer)>),
     /// Its annotations have priorities, which replays do not cover; other annotations may do.
     HasPriorities,
@@ -35,7 +35,7 @@ pub enum Preparation {
     NotCovered,
 }
 
-/// What a replay comes to.
+/// The result of a replay.
 pub enum Course {
     /// What the annotations lead to, and how the replay went.
     Followed(Replayed, Path),

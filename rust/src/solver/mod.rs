@@ -34,7 +34,7 @@ use graph::Graph;
 use problem::Problem;
 pub use search::Effort;
 
-/// What is known of the limit.
+/// Whether a choice within the limit was found, and whether there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// The choice meets the limit and has no forbidden cost.

@@ -41,7 +41,7 @@ impl Incumbent {
     }
 }
 
-/// What one thread searches with.
+/// The state of the search of one thread.
 struct Worker<'g> {
     walk: Walk<'g>,
     neighbourhoods: Neighbourhoods,
@@ -55,7 +55,7 @@ struct Worker<'g> {
     rounds: u64,
 }
 
-/// What a search found.
+/// The result of a search.
 pub(super) struct Found {
     pub best: Incumbent,
     pub bound: f64,

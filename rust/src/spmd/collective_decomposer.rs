@@ -1,5 +1,5 @@
-//! Reductions over devices by reducers that XLA's collectives do not have: devices exchange terms, and reduce them
-//! themselves. As many bytes are sent as by the collective.
+//! Decomposes all-reduces and reduce-scatters whose reducer XLA's runtimes do not have into an all-to-all, local reductions
+//! and an all-gather. As many bytes are sent as by the collective.
 
 use super::collectives::Collectives;
 use super::digits::{total_size, Digit};

@@ -19,12 +19,12 @@ pub struct Devices {
 /// The purpose of a per-device program, on which depends how many devices its collectives may list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Purpose {
-    /// It is run.
+    /// The program is run.
     #[default]
     Run,
     /// It is counted: groups of more than [`MAX_COUNTED`] devices are written by their digits.
     Count,
-    /// It is what the reference prints.
+    /// The program is compared with the reference's text.
     Print,
 }
 

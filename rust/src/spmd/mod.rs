@@ -85,7 +85,7 @@ pub struct Options {
     pub has_free_reshards: bool,
 }
 
-/// What is given of the custom calls of a program.
+/// What users registered for the custom calls of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// How custom calls are computed on shards, by signature.

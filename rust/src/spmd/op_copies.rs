@@ -1,4 +1,5 @@
-//! Ops that are made again: what was made for one value is copied for another one of its type.
+//! Copies of local ops: what was built for one value, such as the ops of a reshard, is copied for another value of the same
+//! type.
 //!
 //! The ops of a step of a reshard, say, follow from the step, the type of the value, and what the emitter shares in the block,
 //! such as offsets of shards. They are copied if all they read is the value, each other, and what is shared; what is shared
@@ -9,7 +10,7 @@ use super::emit::Emitter;
 use crate::index::{BlockId, Id, IdRange, OpId, ValueId};
 use crate::ir::InsertPoint;
 
-/// Where ops that may be made again start.
+/// The point from which ops were built that may be copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     op: OpId,
@@ -17,20 +18,20 @@ pub struct Start {
     num_shared: usize,
 }
 
-/// Ops that were made for some values.
+/// Ops that were built for some values, to be copied for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     block: BlockId,
     /// The first of them, and the one after the last.
     ops: (OpId, OpId),
-    /// The ids of the values that they define, likewise.
+    /// The first id of the values that they define, and the one after the last.
     values: (usize, usize),
     inputs: (ValueId, Option<ValueId>),
     output: ValueId,
 }
 
 impl Emitter<'_> {
-    /// The start of what is made next.
+    /// The point from which ops are built that may be copied.
     pub fn start(&self) -> Start {
         let op = OpId::from_index(self.program.num_op_ids());
         Start { op, value: self.program.num_value_ids(), num_shared: self.num_shared() }
@@ -39,7 +40,7 @@ impl Emitter<'_> {
     pub fn since(&self, start: Start) -> IdRange<OpId> {
         IdRange::new(start.op.index()..self.program.num_op_ids())
     }
-    /// What was made since `start`: `output`, from `inputs`. `None` if it cannot be copied, as when it is the first to make
+    /// The ops that were built since `start`, which compute `output` from `inputs`. `None` if it cannot be copied, as when it is the first to make
     /// something that is shared.
     pub fn made(
         &self,
@@ -68,7 +69,7 @@ impl Emitter<'_> {
         let values = (start.value, self.program.num_value_ids());
         is_copied.then_some(Made { block, ops, values, inputs, output })
     }
-    /// What `made` is for `inputs`, which have the types of its own ones; `None` if it was made in another block.
+    /// The output of a copy of `made` for `inputs`, which have the types of its own; `None` if it was built in another block.
     pub fn copy_ops(
         &mut self,
         made: &Made,

@@ -1,4 +1,4 @@
-//! The outcome for each op of the source program: local, with collectives, or replicated, and why.
+//! What became of each op of the source program: computed on shards, with collectives, or replicated, and why.
 
 use crate::index::OpId;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl OutcomeKind {
 pub struct Outcome {
     /// The op, of the source program.
     pub op: OpId,
-    /// How it is computed.
+    /// How the op is computed.
     pub kind: OutcomeKind,
     /// What is sent or gathered, and why; empty for local ops.
     pub reason: Arc<str>,

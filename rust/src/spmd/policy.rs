@@ -1,4 +1,4 @@
-//! Policies: who decides between the strategies to compute an op.
+//! Policies: what chooses the strategy of an op.
 
 /// How one of the strategies to compute an op is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

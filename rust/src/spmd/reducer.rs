@@ -1,4 +1,4 @@
-//! Reducers of the terms on devices.
+//! Reducers: the op, add, maximum or another, that combines the partial results (terms) of devices.
 
 use super::emit::{one, zero, Emitter};
 use crate::index::{OpId, RegionId, TypeId, ValueId};

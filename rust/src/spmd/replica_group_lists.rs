@@ -1,4 +1,4 @@
-//! Lists the devices of groups that the source program names by axes of a mesh: the program of one device has no meshes.
+//! Rewrites replica groups given by axes of a mesh as lists of device ids: a per-device program has no meshes.
 
 use super::collectives::matrix_text;
 use super::devices::{replica_groups, MAX_DEVICES};

@@ -1,4 +1,4 @@
-//! The steps of the reshards of a per-device program: from which placement to which one each collective moves a value.
+//! A record of the collectives that reshards became: for each the placement before it and the placement after it.
 
 use super::devices::Devices;
 use super::placement::{PlacementId, Placements};

@@ -1,4 +1,4 @@
-//! Placement of results after the op that computes them.
+//! The option for the placement of results after an op: their sharding, what the op leaves, or what a later reshard wants.
 
 /// How results are placed after the op that computes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

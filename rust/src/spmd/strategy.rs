@@ -1,4 +1,4 @@
-//! Ways: assignments of digits to the factors of an op, over which the op is sharded while it is computed.
+//! Strategies: how an op is partitioned, as an assignment of digits to the factors of its sharding rule.
 //!
 //! An op sharding rule says which dims of the tensors of an op are one factor. A *strategy* gives each factor digits;
 //! the placements of operands and results follow from that. The [`Ability`] of a factor says how the op can be
@@ -16,15 +16,15 @@ use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 pub enum Ability {
     /// On shards.
     Local,
-    /// On shards that all have the same size, without padding.
+    /// On shards, if these all have the same size, without padding.
     Parts,
     /// On shards; the results are terms of a reduction.
     Terms,
     /// On shards; the results are gathered, and the op is applied to them again.
     Joined,
-    /// On windows, whose elements shards fetch from each other.
+    /// On windows of shards: devices fetch the elements of others that their shard needs.
     Moved,
-    /// Not at all: tensors have to be replicated along it.
+    /// The op cannot be computed along the factor: tensors have to be replicated along it.
     Whole,
 }
 

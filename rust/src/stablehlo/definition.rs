@@ -127,7 +127,7 @@ pub struct Family {
     pub ops: &'static [&'static str],
     /// The definition of each of the ops.
     pub definition: Definition,
-    /// What brought this definition, and the one before it, if there was any.
+    /// The change of Shardy that brought this definition, and the definition before it, if there was any.
     pub since: Option<(Change, Option<&'static Definition>)>,
 }
 

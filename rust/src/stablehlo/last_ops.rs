@@ -1,4 +1,4 @@
-//! A cache of what was checked last for an op name and each syntax.
+//! A cache within a program: the signature that was verified last for each op name and syntax.
 //!
 //! Ops of one name mostly differ in their types alone, and these in sizes alone. What stands between name and types of
 //! an op in its syntax is compared with that of the last ops of that name, apart from SSA names: by the keys of their

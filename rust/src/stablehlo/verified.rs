@@ -1,5 +1,4 @@
-//! Which signatures were found valid, across programs: what is written like an op that was verified needs no second
-//! look.
+//! A cache across programs of op signatures that the verifier has accepted: an op with one of them is not verified again.
 //!
 //! See [`crate::cache_slot`] for how verifications share the cache, also across threads and forks.
 

@@ -1,4 +1,4 @@
-//! The parts of an op that its definition is checked against.
+//! The view of an op that its definition verifies: operands, results, attributes and regions.
 
 use super::attributes::Attributes;
 use super::element::Element;

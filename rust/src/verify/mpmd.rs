@@ -19,7 +19,7 @@ enum Takes {
     MeshTensor,
     TensorOrMeshTensor,
     MeshTensorOrToken,
-    /// Those of the operands of most ops of `StableHLO`, and tokens.
+    /// The types of the operands of most ops of `StableHLO`, and tokens.
     PlainTensorOrToken,
 }
 use Takes::{Any, MeshTensor, MeshTensorOrToken, PlainTensorOrToken, Tensor, TensorOrMeshTensor};

@@ -1,4 +1,4 @@
-//! Spans of parts of the text that have none in the program's tables.
+//! Finds the span of the shardings of an op's results in the source text, which the program's tables do not have.
 
 use super::Verifier;
 use crate::error::Span;

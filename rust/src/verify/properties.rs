@@ -1,4 +1,5 @@
-//! Properties of ops in generic form that the parser cannot judge: whether an op has any is up to its definition.
+//! Checks the properties (`<{...}>`) of ops in generic form against their definitions; the parser does not know which op
+//! has some.
 
 use super::Verifier;
 use crate::error::Span;

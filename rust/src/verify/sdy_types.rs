@@ -5,7 +5,7 @@ use crate::error::Code;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Type};
 
-/// What the operands of an op have to be.
+/// The types that the operands of an op have to have.
 #[derive(Clone, Copy)]
 enum OperandType {
     /// Tensors whose rank is known.
@@ -15,7 +15,7 @@ enum OperandType {
 }
 
 impl OperandType {
-    /// What ops of `kind` take, if that is limited.
+    /// The types that ops of `kind` take, if these are limited.
     fn of(kind: OpKind) -> Option<Self> {
         match kind {
             OpKind::ShardingGroup | OpKind::PropagationBarrier => Some(Self::RankedTensor),

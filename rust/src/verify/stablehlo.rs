@@ -7,7 +7,7 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::{GroupsByAxes, REPLICA_GROUPS};
 use rustc_hash::FxHashSet;
 
-/// What is said of an attribute that an op may not have.
+/// The error for an attribute that an op may not have.
 const WRONG_KIND: &str = "failed to satisfy constraint: ";
 
 impl Verifier<'_> {

@@ -1,4 +1,4 @@
-//! Whether a version of Shardy knows everything in a program that another version was followed for.
+//! Refuses what a version of Shardy does not know in a program that was parsed for another version.
 
 use crate::attribute::too_new;
 use crate::error::Diagnostic;

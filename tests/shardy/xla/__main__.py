@@ -13,7 +13,7 @@ from tests.shardy.xla.measured import measure_all
 from tests.shardy.xla.model_rows import names, peak, text
 
 BYTES = ("argument_bytes", "output_bytes", "alias_bytes")
-SHORT = {"flops": "FLOPs", "host_peak_bytes": "peak memory"}
+SHORT = {"flops": "FLOPs", "xla_cpu_peak_bytes": "peak memory"}
 
 
 def main() -> None:

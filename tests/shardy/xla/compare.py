@@ -50,8 +50,8 @@ def _rows(name: str, text: str) -> Iterator[Row]:
     mine, theirs = ours.flops_counting_loops_once, compiled.flops(text)
     yield Row("flops", mine, theirs, _within(mine, theirs, FLOPS_WITHIN))
     # All-reduces that run as one hold all of their results: those passes are on.
-    mine, theirs = ours.host_peak_bytes, measured(name, text).peak
-    yield Row("host_peak_bytes", mine, theirs, _within(mine, theirs, PEAK_WITHIN))
+    mine, theirs = ours.xla_cpu_peak_bytes, measured(name, text).peak
+    yield Row("xla_cpu_peak_bytes", mine, theirs, _within(mine, theirs, PEAK_WITHIN))
     counts = Counter(
         AS_ON_HOST.get(one.kind, one.kind) for one in ours.collectives if one.kind not in FREE
     )

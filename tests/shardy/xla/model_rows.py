@@ -42,8 +42,8 @@ def rows(name: str) -> dict[str, Row]:
 @cache
 def peak(name: str) -> Row:
     """The peak memory of the model called `name`."""
-    mine, theirs = cost(name).host_peak_bytes, measured(name, text(name)).peak
-    return Row("host_peak_bytes", mine, theirs, abs(mine - theirs) <= PEAK_WITHIN * theirs)
+    mine, theirs = cost(name).xla_cpu_peak_bytes, measured(name, text(name)).peak
+    return Row("xla_cpu_peak_bytes", mine, theirs, abs(mine - theirs) <= PEAK_WITHIN * theirs)
 
 
 def _rows(ours: shardcore.Cost, xla: Measured) -> Iterator[Row]:

@@ -20,7 +20,7 @@ pub struct Fusion {
     values: Vec<Stored>,
     /// The number of queries so far.
     num_queries: u32,
-    /// What the ops that were asked for read, one after the other.
+    /// The values that ops read, for the ops that were asked for, one op after the other.
     reads: Vec<Read>,
     /// The ops that a query has yet to visit, with the most bytes that are read of each value; a field to reuse its memory.
     stack: Vec<(OpId, u128)>,
@@ -57,7 +57,7 @@ impl Stored {
     };
 }
 
-/// What is read in the place of a value.
+/// The values that a kernel reads in place of a fused value.
 #[derive(Clone, Copy)]
 struct Leaf {
     /// The value that is read; none if the value itself is.

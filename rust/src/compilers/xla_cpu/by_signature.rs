@@ -1,4 +1,4 @@
-//! A table of facts about ops by signature, each computed at the first request.
+//! Memoizes facts about ops by the signature of the op.
 
 use crate::index::{IdVec, SignatureId};
 use crate::ir::Program;
@@ -18,7 +18,7 @@ impl<T> BySignature<T> {
     pub fn new(program: &Program) -> Self {
         Self { places: IdVec::filled(NONE, program.signatures().len()), known: Vec::new() }
     }
-    /// What is known of `id`, which `find` finds if nobody has asked before.
+    /// The facts about ops of signature `id`, which `find` computes at the first request.
     #[inline]
     pub fn of(&mut self, id: SignatureId, find: impl FnOnce() -> T) -> &mut T {
         let place = &mut self.places[id];

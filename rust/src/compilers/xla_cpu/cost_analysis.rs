@@ -9,7 +9,7 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 
-/// What libraries compute.
+/// An op that a library computes.
 const TOP_K: &str = "chlo.top_k";
 
 /// How often hosts run what a program has, as XLA counts.

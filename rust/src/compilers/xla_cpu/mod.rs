@@ -66,7 +66,7 @@ struct Blocks<'p, 'w, 'a> {
 
 /// The peak of `program`, whose entry function is `entry`, in the memory `space`. `donated` has pairs of the index of a result and
 /// the argument whose memory it takes. Kernels are those of `compiler`.
-pub fn host_peak(
+pub fn compiled_peak(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
@@ -79,7 +79,7 @@ pub fn host_peak(
 }
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
-/// arguments; arguments are those of [`host_peak`].
+/// arguments; arguments are those of [`compiled_peak`].
 pub fn host_order(
     program: &Program,
     works: &mut Works<'_>,

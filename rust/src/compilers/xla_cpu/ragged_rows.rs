@@ -1,4 +1,4 @@
-//! Lists of equal things, by row, in one piece of memory.
+//! A list of lists in one allocation (rows of different lengths, as in the CSR format).
 
 /// Lists of equal things by row, one after the other.
 #[derive(Debug)]
@@ -60,11 +60,11 @@ impl<T: Copy> Rows<T> {
         }
         Self { all, starts }
     }
-    /// What is in all rows, one after the other.
+    /// The elements of all rows, one row after the other.
     pub fn into_all(self) -> Vec<T> {
         self.all
     }
-    /// What is in row `at`.
+    /// The elements of row `at`.
     #[inline]
     pub fn row(&self, at: u32) -> &[T] {
         &self.all[self.starts[at as usize] as usize..self.starts[at as usize + 1] as usize]

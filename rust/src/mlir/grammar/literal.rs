@@ -1,4 +1,4 @@
-//! Whether elements in `dense<...>` go with their type.
+//! Checks the elements of `dense<...>` against the shape and the element type of the attribute.
 
 use super::number::{float_bits, IntegerRange, Number, Place};
 use super::shaped::split_tensor;

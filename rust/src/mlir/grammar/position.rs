@@ -1,4 +1,4 @@
-//! The state of a parser of the grammar.
+//! The parser of the grammar: its position in the text, and the program's aliases.
 
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::ir::Program;

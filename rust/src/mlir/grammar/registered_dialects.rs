@@ -58,9 +58,9 @@ const STABLEHLO: &[&str] = &[
     "transpose",
     "type_extensions",
 ];
-/// Those of CHLO.
+/// The attributes of CHLO.
 const CHLO: &[&str] = &["comparison_direction", "comparison_type", "precision", "ragged_dot"];
-/// Those of Shardy.
+/// The attributes of Shardy.
 const SDY: &[&str] = &[
     "all_to_all_param",
     "all_to_all_param_list",
@@ -83,7 +83,7 @@ const SDY: &[&str] = &[
     "tensor_mapping",
 ];
 
-/// Those of Shardy's dialect of pipelines.
+/// The attributes of Shardy's dialect of pipelines.
 const MPMD: &[&str] = &[
     "mesh_with_origins",
     "meshes_with_origins",

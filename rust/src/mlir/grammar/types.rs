@@ -1,4 +1,4 @@
-//! Types.
+//! The grammar of types: of the builtin dialect, and of dialects by their prefix.
 
 use super::position::Grammar;
 use crate::error::Result;
@@ -52,7 +52,7 @@ fn is_scalar(name: &str) -> bool {
         || matches!(name, "index" | "none" | "token")
 }
 
-/// What a type is, as far as it matters to those that it is inside of.
+/// The class of a type, as far as types that contain it have to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TypeKind {
     Integer,
@@ -72,7 +72,7 @@ pub(super) enum TypeKind {
 }
 
 impl TypeKind {
-    /// That of the type `text`, no alias.
+    /// The class of the type `text`, which is no alias.
     fn of(text: &str) -> Self {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
@@ -166,7 +166,7 @@ impl Grammar<'_, '_> {
         let hint = format!("integers have at most {MAX_BITS} bits");
         Err(syntax(self.cursor.here(), message).with_hint(hint).into())
     }
-    /// What the type that starts at `start` and ends here is.
+    /// The class of the type that starts at `start` and ends here.
     pub(super) fn kind_since(&self, start: usize) -> TypeKind {
         let text = self.cursor.since(start);
         let alias = if text.starts_with('!') { self.alias_text(text) } else { None };

@@ -1,4 +1,4 @@
-//! Attributes.
+//! The grammar of attributes, MLIR's `attribute-value`.
 
 use super::number::{Number, Place};
 use super::position::Grammar;

@@ -46,7 +46,7 @@ pub(super) enum Label {
     Shown,
 }
 
-/// What is left to print.
+/// A part of the program that has still to be printed.
 pub(super) enum Task {
     /// This text of the program.
     Copy(Span),

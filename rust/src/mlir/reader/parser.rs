@@ -65,7 +65,7 @@ pub(super) struct PendingOp {
     pub function: FuncId,
 }
 
-/// What follows a region.
+/// What the parser expects after a region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// More regions or `)`, then the rest of the generic form.

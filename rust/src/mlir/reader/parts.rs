@@ -1,4 +1,5 @@
-//! The parts of ops that are being read, before they go to the tables of the program.
+//! The parts of an op, operands, results, attributes, types, while it is parsed; then they become rows of the program's
+//! tables.
 
 use crate::error::Span;
 use crate::index::{BlockId, TypeId};

@@ -1,4 +1,4 @@
-//! Reading a program: the loop over its ops.
+//! The main loop of the parser: one op after the other, without recursion.
 
 use super::nuls::blanked;
 use super::op_names::dialect_of_short;

@@ -1,4 +1,4 @@
-//! Attributes that are part of an op's custom syntax and, in newer versions, may not be in its dictionary too.
+//! Refuses attributes that the custom syntax of an op spells and its dictionary repeats, as newer versions of MLIR do.
 
 use super::parser::{Parser, PendingOp};
 use crate::error::Result;

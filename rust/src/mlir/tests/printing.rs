@@ -7,7 +7,7 @@ use crate::ir::{NewOp, OpKind, Place, Program, ValueMap};
 use crate::sharding::TensorSharding;
 use std::fmt::Write;
 
-/// What the program is, without its text.
+/// The structure of the program, without its text.
 fn outline(program: &Program) -> Vec<(String, Vec<usize>, usize)> {
     let all = ops(program);
     let order: std::collections::HashMap<ValueId, usize> = all

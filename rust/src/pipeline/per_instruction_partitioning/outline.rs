@@ -18,7 +18,7 @@ pub(super) struct Outlined {
     pub(super) func: FuncId,
     /// The `func.func` ops of clones of the functions that the op calls, directly or not.
     pub(super) callees: Vec<OpId>,
-    /// What becomes the manual computation.
+    /// The op that becomes the manual computation.
     pub(super) manual: OpId,
     pub(super) in_shardings: Vec<ShardingId>,
     pub(super) axes: Vec<StrId>,

@@ -4,7 +4,7 @@ use super::steps::Explanation;
 use crate::propagation::observe::{Cause, Change};
 use crate::propagation::visit::Run;
 
-/// A greedy run, and what it changed.
+/// A greedy run, and the shardings that it changed.
 #[derive(Clone, Debug)]
 pub struct RunVisits<'a> {
     /// The user priority up to which dims take part.

@@ -46,7 +46,7 @@ pub struct Step {
     pub from: Slot,
     /// The tensor that gets it.
     pub to: Slot,
-    /// What passes it on.
+    /// What passes the axis on.
     pub through: Through,
     /// Forward to results, backward to operands.
     pub direction: Direction,

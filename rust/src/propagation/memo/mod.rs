@@ -24,7 +24,7 @@ use lookup::Lookup;
 use process_cache::{CachedVisit, ProcessVisitCache, SpecClass};
 use std::ops::Range;
 
-/// What a visit does.
+/// The outcome of a visit: the shardings that it changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It changes nothing in any of these runs.

@@ -1,6 +1,6 @@
 //! A notification of one op.
 
-/// What is done with an op that depends on a sharding that has changed.
+/// How the engine is notified of an op that depends on a sharding that has changed.
 ///
 /// *Marked* ops are those whose next visit may do something; *queued* ones are taken next, in the order
 /// of the reference's worklist. An op that is marked but not queued is visited when the queue comes to it.
@@ -19,8 +19,8 @@ pub enum Action {
 /// One op that depends on a sharding that has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Notice {
-    /// Where the op stands.
+    /// The position of the op in the order of visits.
     pub position: u32,
-    /// What is done with it.
+    /// How the engine is notified of it.
     pub action: Action,
 }

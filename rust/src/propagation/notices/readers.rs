@@ -1,4 +1,4 @@
-//! Readers of many shardings, and which of their tensors have changed since their last visit.
+//! Ops that read very many shardings, and which of these have changed since the op was visited last.
 //!
 //! An op with thousands of tensors, or a function that returns thousands of values, would otherwise have to
 //! compare all of them to find the one that changed.

@@ -5,7 +5,7 @@ use crate::axis::{AxisRef, SubAxis};
 use crate::index::{AxisId, FuncId, OpId, StrId, ValueId};
 use rustc_hash::FxHashMap;
 
-/// What is recorded.
+/// Which records propagation keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
     /// Origins: Shardy's `debug-sharding-origins`.

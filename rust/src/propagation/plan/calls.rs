@@ -1,4 +1,4 @@
-//! Who calls whom.
+//! The calls of each function, along which shardings flow between operands and arguments.
 
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, OpId, RegionId};

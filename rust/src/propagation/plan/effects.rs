@@ -1,4 +1,4 @@
-//! Which ops the greedy driver drops because nothing uses them.
+//! Ops without side effects, which MLIR's greedy driver erases once their results have no uses.
 //!
 //! An op is trivially dead if it has no used results, does not end a block, defines no symbol, and
 //! has no memory effects, its own or of what is inside it.

@@ -1,4 +1,4 @@
-//! The times at which a visit may go another way than in the trace.
+//! The queue of a replay: the times of the recorded run at which a visit may have another result now.
 
 use super::times::Time;
 

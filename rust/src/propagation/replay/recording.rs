@@ -41,13 +41,13 @@ impl Recording {
     pub fn sharding_at_start(&self, slot: Slot) -> ShardingId {
         self.start[slots::number(slot, self.num_values) as usize]
     }
-    /// The id of the sharding of `slot` at the end of what `replayed` is about.
+    /// The id of the sharding of `slot` at the end of the replay `replayed`.
     pub fn sharding(&self, replayed: &Replayed, slot: Slot) -> ShardingId {
         let slot = slots::number(slot, self.num_values);
         let found = replayed.changes.binary_search_by_key(&slot, |&(slot, _)| slot);
         found.map_or(self.end[slot as usize], |at| replayed.changes[at].1)
     }
-    /// The sharding of `slot` at the end of what `replayed` is about, where `table` is that of the recorded run.
+    /// The sharding of `slot` at the end of the replay `replayed`, where `table` is that of the recorded run.
     pub fn sharding_in<'a>(
         &self,
         replayed: &'a Replayed,
@@ -78,7 +78,7 @@ impl Recording {
             (slots::slot(slot, self.num_values, self.main), [recorded, sharding])
         })
     }
-    /// The ids of the shardings at the end of what `replayed` is about: those of all values, and those of the results of the main
+    /// The ids of the shardings at the end of the replay `replayed`: those of all values, and those of the results of the main
     /// function. They are those of the table of the recorded run, once [`Replayed::added`] is appended to it.
     pub fn shardings(&self, replayed: &Replayed) -> (Vec<ShardingId>, Vec<ShardingId>) {
         let mut values = self.end.clone();

@@ -60,7 +60,7 @@ impl Path {
     }
 }
 
-/// What a replay comes to.
+/// The result of a replay.
 pub enum Followed {
     /// The trace was followed to its end.
     ToEnd(Replayed, Path),
@@ -88,7 +88,7 @@ impl Replayer {
             num_remembered: 0,
         }
     }
-    /// Whether so many shardings are known that a new recording is due.
+    /// Whether the table of shardings has become so large that a new recording is due.
     pub fn is_full(&self) -> bool {
         self.shardings().len() >= MOST_REMEMBERED
     }
@@ -274,7 +274,7 @@ fn most_inherited(recording: &Recording) -> usize {
     MOST_INHERITED.max(recording.num_values)
 }
 
-/// Whether `table` has so many shardings that it is time to begin with none.
+/// Whether `table` has become so large that a new recording, with an empty table, is due.
 fn is_many(table: &ShardingTable, recording: &Recording) -> bool {
     table.len() > most_inherited(recording)
 }

@@ -1,4 +1,4 @@
-//! Numbers of what has a sharding: the values by their ids, then the results of the main function by their indices.
+//! Numbers for everything that has a sharding: values by their ids, then the results of the main function by their indices.
 
 use crate::index::{FuncId, Id, ShardingId, ValueId};
 use crate::ir::Program;

@@ -1,4 +1,4 @@
-//! The times of a run at which something may change, in order.
+//! The clock of a recorded run: its times in order, and what is visited at each.
 //!
 //! Each greedy run visits the results of the main function and the returned values, then the ops by their positions as
 //! the queue comes to them, then the results once more. Times are numbered in that order, without gaps.

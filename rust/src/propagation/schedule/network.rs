@@ -1,4 +1,4 @@
-//! The state and the queue together: setting a sharding marks or queues the ops that depend on it.
+//! Sets shardings, and notifies the ops that depend on them: the state and the queue as one.
 
 use super::budget::VisitBudget;
 use super::queue::Queue;

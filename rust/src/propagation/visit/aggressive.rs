@@ -100,7 +100,7 @@ pub fn propagate(
     }
 }
 
-/// Which tensors.
+/// A side of an op: its operands or its results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Operands,
@@ -118,7 +118,7 @@ impl Side {
     }
 }
 
-/// The tensor with what it can take of `claims`, in this order; `None` if that is nothing. The op is not
+/// The tensor with the axes of `claims` that it can take, in this order; `None` if it takes none. The op is not
 /// elementwise.
 pub fn expanded(
     visit: &FactorVisit<'_>,

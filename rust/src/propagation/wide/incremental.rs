@@ -16,9 +16,9 @@ use crate::propagation::visit::aggressive::{expanded, FactorClaim};
 use crate::propagation::visit::direction::Directions;
 use crate::propagation::visit::{is_update, FactorVisit, Subset, Update, VisitSpec};
 
-/// What is kept of the visits of an op, or of a component of one.
+/// The state that incremental visits of an op, or of a component of it, keep.
 pub struct IncrementalVisit {
-    /// What the visits depend on.
+    /// The input of the visits, apart from shardings.
     pub spec: VisitSpec,
     mesh: MeshId,
     directions: Directions,
@@ -33,7 +33,7 @@ pub struct IncrementalVisit {
 struct RunState {
     /// By factor, as of the last visit.
     claims: Vec<Option<FactorClaim>>,
-    /// What has changed since.
+    /// The factors and tensors that have changed since the last visit.
     factors: DirtySet,
     tensors: DirtySet,
 }

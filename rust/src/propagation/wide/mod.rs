@@ -49,7 +49,7 @@ pub struct WideOps {
     decompositions: FxHashMap<RuleId, Rc<RuleDecomposition>>,
 }
 
-/// What a visit of a wide op does.
+/// The outcome of a visit of a wide op.
 pub struct WideVisit {
     /// The updates, in order.
     pub updates: Vec<Update>,

@@ -1,4 +1,4 @@
-//! Evaluates scalars on each device, such as offsets of shards that are computed from `partition_id`.
+//! Evaluates, for each device, scalars that are computed from `partition_id`, such as offsets of slices.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};

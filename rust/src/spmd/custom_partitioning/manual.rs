@@ -1,4 +1,4 @@
-//! Manual computations in the places of calls.
+//! Builds the manual computations that take the places of calls.
 
 use crate::index::{BlockId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{NewOp, OpKind, Payload, Program};

@@ -1,4 +1,5 @@
-//! Calls of `custom_partitioning` functions of JAX, all of which are custom calls of one target.
+//! JAX's `custom_partitioning`: calls that say themselves what each device computes, all of them custom calls of one
+//! target.
 //!
 //! XLA's partitioner asks the function's `partition` callback for a computation on shards and for the shardings of operands
 //! and results. It reshards the operands to these, puts the computation in the place of the call, and reshards what it returns
@@ -31,7 +32,7 @@ const TARGET: &str = "CustomSPMDPartitioning";
 /// The names of the axes along which each dim of a tensor is sharded.
 pub type DimAxes = Vec<Vec<String>>;
 
-/// What one device computes of a call, as its `partition` callback says.
+/// The local program of a call, which its `partition` callback returned.
 #[derive(Clone, Debug)]
 pub struct LocalProgram {
     /// A program without calls whose entry function has one manual computation: its body computes the results.
@@ -57,7 +58,7 @@ impl LocalProgram {
     }
 }
 
-/// What one device computes of calls.
+/// The local programs of calls.
 pub type LocalPrograms = Vec<(OpId, LocalProgram)>;
 
 /// The calls of `custom_partitioning` functions in `program`, in pre-order.

@@ -1,4 +1,4 @@
-//! Ops that `StableHLO` has kept from earlier versions.
+//! Legalizes deprecated ops of `StableHLO`, such as `einsum` and `torch_index_select`, to their successors.
 
 use super::build;
 use super::sums::{splat, sum};

@@ -1,4 +1,4 @@
-//! Ops whose sizes are operands, and whose result has a static shape all the same.
+//! Legalizes dynamic ops, whose sizes are operands, where the type of the result is static.
 //!
 //! Operands that say no more than the type of the result does may be anything; others have to be constants.
 

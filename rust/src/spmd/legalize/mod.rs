@@ -1,4 +1,4 @@
-//! Replaces ops of which partitioning knows no strategy by ops of which it knows some, as XLA does before it partitions.
+//! Legalizes ops that have no strategy to ops that have some, as XLA expands ops before it partitions.
 //!
 //! Shardy has no sharding rule for these ops, so that shardings do not propagate through them; those that values have
 //! nevertheless stay as they are. What stands here is the op in other words:

@@ -1,5 +1,5 @@
-//! Ops that leave their operand as it is, as the pads and slices by nothing that JAX puts around windows. Their result is the
-//! operand: they do not keep values from being computed for where they are wanted behind them.
+//! Ops that return their operand, such as the pads and slices by nothing that JAX puts around windows. The local value of
+//! the result is that of the operand, so that reshards behind such an op can move in front of it.
 
 use super::super::outcome::OutcomeKind;
 use super::super::policy::Policy;

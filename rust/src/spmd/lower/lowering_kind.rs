@@ -1,4 +1,4 @@
-//! The kind of lowering for each kind of op: by rule, control flow, reshard, constant.
+//! The kind of lowering of each kind of op: by its sharding rule, as control flow, as a reshard, as a constant, or refused.
 
 use super::super::legalize::is_legalized;
 use crate::ir::OpKind;

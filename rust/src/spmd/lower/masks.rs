@@ -1,4 +1,5 @@
-//! Masks the padding of a dim before ops in which it would matter.
+//! Sets the padding of uneven shards to the identity of a reduction before ops that would read it, as XLA's
+//! `PadToIdentity`.
 
 use super::super::digits::total_size;
 use super::super::strategy::{Ability, Strategy};

@@ -104,7 +104,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     known_plans: FxHashMap<PlanKey, Arc<Plan>>,
     /// The rank of each sharding, and the placement that it gives.
     by_sharding: IdVec<ShardingId, (usize, PlacementId)>,
-    /// What [`Lowering::local_type`] was before.
+    /// A cache of [`Lowering::local_type`].
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// The values that are broadcasts, and of what.
     broadcasts: Broadcasts,
@@ -135,7 +135,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub outcomes: Vec<Outcome>,
     /// The steps of reshards that emitted collectives.
     steps: Vec<Step>,
-    /// What [`Lowering::sends_from_single_devices`] says.
+    /// The result of [`Lowering::sends_from_single_devices`].
     sends_from_single: bool,
 }
 

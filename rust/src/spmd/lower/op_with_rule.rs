@@ -34,7 +34,7 @@ pub(super) struct Tensors {
     pub own: Vec<PlacementId>,
     /// See [`OpWithRule::facts`].
     pub facts: Vec<i64>,
-    /// What operands are broadcasts of.
+    /// The values that operands are broadcasts of.
     pub origins: Vec<Origin>,
 }
 

@@ -1,4 +1,4 @@
-//! Ops that cannot be partitioned.
+//! Refuses ops that cannot be partitioned, with the reason.
 
 use super::super::unknown_ops::UnknownOps;
 use super::lowering_kind::{is_computed_whole, refused};

@@ -1,4 +1,4 @@
-//! Builds the ops that fetch pieces of other shards.
+//! Builds the slices, permutes and concatenations that fetch pieces of other shards.
 
 use super::super::collectives::Collectives;
 use super::super::digits::{number_at, total_size, Digit};

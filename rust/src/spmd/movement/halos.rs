@@ -1,4 +1,4 @@
-//! Halos as XLA's partitioner exchanges them.
+//! Schedules of halo exchanges as XLA's partitioner makes them.
 //!
 //! There is a round for each distance between shards. In a round all shards send the same part of theirs, which begins or
 //! ends where the shard does; so a shard may send more than any other one needs. Where the longest halo is more than twice

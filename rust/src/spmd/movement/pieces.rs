@@ -29,7 +29,7 @@ impl Piece {
 pub struct Extent {
     /// The first element that is needed.
     pub low: i64,
-    /// The end of those that are needed.
+    /// The end of the elements that are needed.
     pub high: i64,
     /// The number of elements of a shard.
     pub shard: i64,

@@ -1,4 +1,4 @@
-//! Schedules: pieces in rounds.
+//! Schedules of halo exchanges: which pieces are sent in which round, each round one collective permute.
 //!
 //! In a round a shard sends at most one piece and gets at most one: it is one collective permute, of as many elements
 //! as the longest piece of the round has. Two schedules are tried: a round for each distance between shards, which is
@@ -28,7 +28,7 @@ impl Round {
     pub fn len(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0).max(self.least)
     }
-    /// The round if what all shards send of their `shard` elements begins at `from`, and holds all pieces.
+    /// The round in which every shard sends the part of its `shard` elements that begins at `from`, if that part holds all pieces.
     #[must_use]
     pub fn beginning_at(self, from: i64, shard: i64) -> Self {
         let end = from + self.len();
@@ -58,7 +58,7 @@ pub enum Joined {
     /// Each piece at its place, over the others.
     #[default]
     ByMasks,
-    /// Out of what all rounds bring, side by side.
+    /// The window is cut out of the parts that all rounds bring, side by side.
     SideBySide,
     /// Out of pieces side by side, each chosen among what rounds bring.
     ByChoice,

@@ -120,7 +120,7 @@ impl Fetch<'_, '_> {
         }
         Some(Strip { parts, starts })
     }
-    /// What each shard takes from `choices`, by number.
+    /// The element of `choices` that each shard takes, as an operand by the number of the shard.
     fn choose(&mut self, choices: &[(usize, ValueId)], choice: &[Option<i64>]) -> Option<ValueId> {
         let (&(_, first), others) = choices.split_first()?;
         let mut chosen = first;
@@ -143,7 +143,7 @@ impl Fetch<'_, '_> {
         let (low, high) = if is_before { (&some, &none) } else { (&none, &some) };
         self.emit.pad(value, None, low, high)
     }
-    /// What shards get in `round`.
+    /// The elements that shards receive in `round`.
     fn part(&mut self, input: ValueId, round: &Round) -> ValueId {
         let from = round.from.unwrap_or(0);
         let part = self.cut(input, PerShard::Same(from), round.len());

@@ -1,4 +1,4 @@
-//! Orders of digits.
+//! The orders in which several digits can shard one dim.
 
 use super::super::digits::Digit;
 

@@ -45,7 +45,7 @@ pub fn plan_between(
 }
 
 /// The plan through the placement with the digits of `from` that `target` has as well, or that lie apart from all of them.
-/// What `target` slices alike is sliced before the others are gathered.
+/// A plan that slices what `target` slices alike before it gathers the others.
 fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
     if !target.partial.is_empty() {
         return None;
@@ -77,7 +77,7 @@ fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option
 
 #[cfg(test)]
 mod tests {
-    use super::super::moves::Step;
+    use super::super::steps::Step;
     use super::*;
 
     const SPREADS: Abilities = Abilities { spreads: true, exchanges: false, refines: false };

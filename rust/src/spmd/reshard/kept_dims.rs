@@ -1,4 +1,4 @@
-//! The dims of a tensor that a search for a plan looks at.
+//! Restricts the search for a reshard plan to the dims that a plan may have to shard.
 
 use super::super::placement::Placement;
 use super::steps::{Moved, Reached, Step};

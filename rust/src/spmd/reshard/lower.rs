@@ -219,8 +219,8 @@ fn changed_digits(from: &Placement, to: &Placement) -> Vec<Digit> {
     digits
 }
 
-/// The text of what leaves all elements of type `element` as they are if it is added, or combined by "or" where these are
-/// booleans; `None` if the type is not one that all runtimes add up over devices.
+/// The identity of addition for elements of type `element`, or of "or" for booleans, as text; `None` if not all runtimes
+/// add up elements of this type over devices.
 pub fn neutral(element: &str) -> Option<&'static str> {
     match element {
         "i1" => Some("false"),

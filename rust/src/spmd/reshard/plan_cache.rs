@@ -1,5 +1,4 @@
-//! Plans of reshards that were searched for, and decisions about ops, which lowerings share. They depend on nothing but what
-//! they are known by.
+//! A cache of reshard plans and of strategies that lowerings share. Its entries depend on nothing but their keys.
 
 use super::super::digits::Digit;
 use super::super::placement::{PlacementId, Placements};
@@ -9,7 +8,7 @@ use crate::spmd::lower::choice::shared_decision_cache::SharedDecisions;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What a plan depends on.
+/// The key of a plan: all that it depends on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlanKey {
     /// The placement that the tensor has.
@@ -18,7 +17,7 @@ pub struct PlanKey {
     pub to: PlacementId,
     /// Its shape.
     pub shape: Vec<i64>,
-    /// What the reshard may do.
+    /// The kinds of steps that the plan may take.
     pub abilities: Abilities,
     /// The digits of devices where XLA's partitioner decides, which looks at those that are replicated, too; else none.
     pub devices: Vec<Digit>,

@@ -1,5 +1,5 @@
-//! Cuts of shards into parts that they do not consist of, and gathers and exchanges of shards that do not consist of what is
-//! gathered, or cut.
+//! Reshards between numbers of shards that do not divide each other's sizes: devices slice the shard that they need out of
+//! parts that they gather or exchange, as 6 elements on 4 devices lie otherwise than on 8.
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{refined, Rounds, Windows};

@@ -242,7 +242,7 @@ pub(super) struct Moves<'a> {
     pub abilities: Abilities,
 }
 
-/// What reshards may do besides steps of one dim each.
+/// The kinds of steps that a plan may take besides those of one dim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Abilities {
     /// Add elements to zeros.

@@ -18,7 +18,7 @@ use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 use super::spatial::{Attempt, Convolution, Groups};
 
 impl Product {
-    /// What the partitioner tries first.
+    /// The cases that the partitioner tries before those of a product.
     pub(super) fn convolve(&self, shards: &Shards, as_they_lie: bool) -> Attempt {
         let Some(convolution) = &self.convolution else { return Attempt::GoesOn };
         if convolution.is_dense {

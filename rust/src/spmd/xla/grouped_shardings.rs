@@ -1,4 +1,5 @@
-//! How the tensors of a product are sharded within groups of devices, where that is not what grouping leaves of their digits.
+//! The shardings of a product's tensors within groups of devices (XLA's `GroupedSharding`), where they are not what
+//! grouping leaves of their digits.
 //!
 //! Source: `dot_handler.cc`, `PartitionDotGroupOnBatchImpl`, `GetDotGroupPartitionContractingOutputShardings`.
 

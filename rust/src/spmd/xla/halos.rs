@@ -15,7 +15,7 @@ pub struct Halos {
     right: Vec<i64>,
     /// The size of a shard.
     shard: i64,
-    /// What a shard has at most with its halos.
+    /// The most elements of a shard with its halos.
     with_halos: i64,
     /// The padding on the left.
     padding: i64,

@@ -1,4 +1,5 @@
-//! The strategies that XLA's SPMD partitioner takes.
+//! The strategies that XLA's SPMD partitioner takes: its handlers of ops (`spmd_partitioner.cc`, `dot_handler.cc` and
+//! others) on placements.
 //!
 //! XLA has no list of strategies. Each of its handlers starts from the sharding of one tensor of the op, the *leader*: most
 //! reshard operands to what the sharding of the result says, reductions compute on operands as they lie and

@@ -26,7 +26,7 @@ pub struct Product {
     pub elements: [i64; 3],
     /// The bits of an element of each.
     pub bits: [i64; 3],
-    /// What it is more, if it is a convolution.
+    /// The properties of a convolution, if the op is one.
     pub convolution: Option<Convolution>,
 }
 

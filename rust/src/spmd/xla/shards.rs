@@ -1,9 +1,9 @@
-//! The shards of the tensors of a product, within groups of devices.
+//! The shards of `lhs`, `rhs` and output of a product within groups of devices, by class of dims: batch, free, contracted.
 
 use super::super::digits::{total_size, Digit};
 use super::super::strategy::FactorDigits;
 
-/// What a factor of a product is.
+/// The role of a factor in a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// A dim of all three tensors.
@@ -89,7 +89,7 @@ impl Shards {
     pub(super) fn num_shards(&self, tensor: Tensor) -> i64 {
         self.of(tensor).iter().map(|digits| total_size(digits)).product()
     }
-    /// What `tensor` has for the factors `dims`.
+    /// The digits of `tensor` for the factors `dims`.
     pub(super) fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<Group> {
         dims.iter().map(|&factor| (factor, self.of(tensor)[factor].clone())).collect()
     }

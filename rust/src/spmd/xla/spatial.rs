@@ -1,4 +1,5 @@
-//! Convolutions, as far as XLA's partitioner looks at more of them than of a product.
+//! What XLA's partitioner looks at in a convolution beyond a product: spatial dims, windows, and groups of features and of
+//! images.
 
 use super::super::digits::total_size;
 use super::shards::Tensor::{Left, Right};

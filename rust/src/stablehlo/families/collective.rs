@@ -1,4 +1,4 @@
-//! Collectives.
+//! Definitions of collectives, from `all_gather` to `collective_permute`, and of asynchronous ones.
 
 use super::elementwise::like_operands;
 use super::reducer::{accumulators, check_reducer};

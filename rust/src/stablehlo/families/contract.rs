@@ -1,4 +1,4 @@
-//! Contractions.
+//! Definitions of contractions, `dot_general` and others.
 
 use crate::inline_list::InlineList;
 use crate::mlir::AttrValue;

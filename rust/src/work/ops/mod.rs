@@ -65,9 +65,9 @@ pub enum Measure {
     Shapes(fn(&SignatureView<'_>) -> Option<Work>),
     /// From shapes, attributes, and the work of the op's regions.
     Bodies(fn(&SignatureView<'_>, &[Work]) -> Option<Work>),
-    /// It is the work in its regions, or of its callee.
+    /// The work is that of the op's regions, or of its callee.
     Inside,
-    /// It is a collective.
+    /// The op is a collective, which has bytes to send.
     Collective,
 }
 

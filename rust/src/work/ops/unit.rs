@@ -6,7 +6,7 @@ use crate::ir::{OpKind, Program};
 use crate::rules::SignatureView;
 use crate::work::ops::contract::Product;
 
-/// What computes an op.
+/// The unit of a chip that computes an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// The units for vectors: elementwise ops, reductions, and what moves data in order.

@@ -13,9 +13,9 @@ pub(super) struct Found {
     pub moves: Vec<Move>,
     /// Placements of what is there already.
     pub idle: Vec<OpId>,
-    /// What has memory in both.
+    /// The values that have memory on the host and on the device.
     pub copied: Vec<ValueId>,
-    /// What was moved for ops, and is not moved again.
+    /// The values that were moved for ops, and need not be moved again.
     moved: FxHashSet<ValueId>,
 }
 

@@ -8,7 +8,7 @@
 
 use std::cmp::Reverse;
 
-/// Pieces begin at multiples of so many bytes.
+/// The alignment of buffers in bytes.
 const ALIGNMENT: u128 = 64;
 
 /// The most pieces that are placed. Of more, the largest are, and others are taken to fit into the gaps: to place all

@@ -2,7 +2,7 @@
 //!
 //! The kernels of the entry function are moments, in the order in which they run; an op with blocks inside stands for the
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
-//! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::host_peak`].
+//! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
 
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
@@ -20,7 +20,7 @@ use crate::work::execution::Execution;
 use crate::work::spaces::Space;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What memory is taken for.
+/// What a buffer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// An argument, in memory throughout.
@@ -49,13 +49,13 @@ pub struct Lifetime {
     pub live: Live,
     /// The location of the op that makes it; empty for an argument.
     pub loc: Span,
-    /// What its memory is taken for.
+    /// What its buffer is for.
     pub role: Role,
     /// The first and the last moment at which it is in memory.
     pub span: (u32, u32),
 }
 
-/// What is in memory at each moment of a program.
+/// The live ranges of all buffers of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Lifetimes {
     /// The op that runs at each moment, and its location.
@@ -64,7 +64,7 @@ pub struct Lifetimes {
     pub values: Vec<Lifetime>,
 }
 
-/// The lifetimes of the values of `program`; see [`crate::compilers::xla_cpu::host_peak`] for the arguments.
+/// The lifetimes of the values of `program`; see [`crate::compilers::xla_cpu::compiled_peak`] for the arguments.
 pub fn lifetimes(
     program: &Program,
     works: &mut Works<'_>,
@@ -101,7 +101,7 @@ pub fn lifetimes(
     walk.found
 }
 
-/// The bytes that XLA allocates on hosts besides arguments, where it computes `bf16` as `f32`; see [`crate::compilers::xla_cpu::host_peak`] for the
+/// The bytes that XLA allocates on hosts besides arguments, where it computes `bf16` as `f32`; see [`crate::compilers::xla_cpu::compiled_peak`] for the
 /// arguments.
 pub fn allocated(
     program: &Program,
@@ -190,7 +190,7 @@ impl Open {
         }
         rooms
     }
-    /// The places in the heap of what branches have made of results that are in the memory of outputs, with the output.
+    /// The places in the heap of the results of branches that end in the buffers of outputs, each with the output.
     fn given(&self, program: &Program) -> Vec<(u32, u32)> {
         let output_of = |&(kernel, index, place): &(u32, u32, u32)| {
             let op = self.graph.kernels[kernel as usize].op;

@@ -17,13 +17,13 @@ const END: u32 = u32::MAX;
 /// The most outputs that are tried for each item that needs memory.
 const MAX_TRIED: usize = 16;
 
-/// What the items of a block take.
+/// The live ranges of the items of a block, and the bytes that they take.
 pub struct Liveness {
     /// The kernels in the order in which they run.
     pub order: Vec<u32>,
     /// For each item the positions from which and until which memory is taken for it; `None` where none is.
     pub spans: Vec<Option<(u32, u32)>>,
-    /// Outputs of the entry function in memory of their own, outside of what is counted.
+    /// Outputs of the entry function, whose buffers are not counted among the temporary ones.
     pub is_output: Vec<bool>,
     /// The item in whose memory each is from its first position on; [`NONE`] if that is its own.
     pub shares: Vec<u32>,

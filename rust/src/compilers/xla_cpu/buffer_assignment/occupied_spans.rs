@@ -17,7 +17,7 @@ pub struct Spans(Vec<Vec<Span>>);
 
 /// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there.
 pub struct Output {
-    /// What is in it, by positions.
+    /// The live ranges in the buffer, by position.
     pub items: Spans,
     /// The last position at which the donated argument is read, and the first one of the output: nothing else is in the
     /// memory before the one, or after the other.

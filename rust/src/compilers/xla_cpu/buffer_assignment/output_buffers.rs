@@ -25,11 +25,11 @@ pub struct Tenant {
 /// The memory of outputs.
 #[derive(Default)]
 pub struct Rooms {
-    /// What is in each, by moments.
+    /// The live ranges in each output buffer, by time.
     rooms: Vec<Spans>,
     /// Their places by size, those that were added last first.
     by_size: Vec<(u128, Reverse<u32>)>,
-    /// What else the entry function would keep there.
+    /// The values of the entry function that could be kept in an output buffer, too.
     tenants: Vec<(Temporary, u32)>,
 }
 

@@ -39,7 +39,7 @@ fn updates(program: &Program, graph: &Graph) -> Vec<Update> {
     items.map(update).collect()
 }
 
-/// Those of `updates` that need a copy.
+/// The in-place updates among `updates` whose operand XLA copies first.
 fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Vec<Update> {
     // The arguments that are updated, with the results whose memory they are given to.
     let given = given.iter().filter_map(|&(result, argument)| {

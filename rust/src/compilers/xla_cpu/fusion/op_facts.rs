@@ -16,7 +16,7 @@ use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 
-/// What is known of an op, as a set of bits.
+/// Properties of an op that fusion asks for, as a set of bits.
 #[derive(Clone, Copy)]
 pub struct Fact(u32);
 
@@ -78,7 +78,7 @@ impl Fact {
     pub const fn has_any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
-    /// These and those.
+    /// The union of two sets.
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -112,7 +112,7 @@ pub struct Inside {
     pub is_flat: bool,
 }
 
-/// What is known of the ops of a program.
+/// The properties of the ops of a program.
 pub struct Facts {
     ops: Vec<Fact>,
     /// For each type the number of its dims that are larger than one.
@@ -161,7 +161,7 @@ impl Facts {
         let ranks = (0..program.types().len() as u32).map(rank).collect();
         (Self { ops, ranks }, inside)
     }
-    /// What is known of `op`.
+    /// The properties of `op`.
     #[inline]
     pub fn of(&self, op: OpId) -> Fact {
         self.ops[op.index()]
@@ -207,7 +207,7 @@ struct Finder<'p> {
 }
 
 impl Finder<'_> {
-    /// What is known of `op`.
+    /// The properties of `op`.
     fn of(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> Fact {
         let program = self.program;
         let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
@@ -224,7 +224,7 @@ impl Finder<'_> {
         fact.with(Fact::CAPTURES, captures(program, op))
             .with(Fact::ALIKE, may_be_equal(program, works, op))
     }
-    /// What is known of `op` as it is `like` others.
+    /// The properties of `op`, taken from those of the ops that it is `like`.
     #[inline]
     fn of_alike(
         &mut self,
@@ -246,7 +246,7 @@ impl Finder<'_> {
             }
         }
     }
-    /// What is known of `op`, but for the elements of a constant and for what is inside.
+    /// The properties of `op` that depend neither on the elements of a constant nor on its regions.
     fn of_op(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> (Fact, Expense) {
         let named = self.names.of(self.program, works, op);
         (of_op(self.program, works, layouts, (op, &named)), named.expense)
@@ -311,7 +311,7 @@ fn captures(program: &Program, op: OpId) -> bool {
     false
 }
 
-/// What is known of `op`, but for the elements of a constant.
+/// The properties of `op` that do not depend on the elements of a constant.
 fn of_op(
     program: &Program,
     works: &mut Works<'_>,

@@ -5,7 +5,7 @@ use crate::ir::Program;
 use crate::work::cached::Works;
 use crate::work::ops::Measure;
 
-/// What the name of an op says.
+/// Properties of an op that follow from its name.
 #[derive(Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)] // Each is asked for by itself.
 pub struct Named {
@@ -44,7 +44,7 @@ pub enum Expense {
     Always,
 }
 
-/// What the names of the ops of a program say.
+/// The properties of the ops of a program that follow from their names.
 pub struct Names(Vec<Option<Named>>);
 
 impl Names {
@@ -52,7 +52,7 @@ impl Names {
     pub fn new(program: &Program) -> Self {
         Self(vec![None; program.strings().len()])
     }
-    /// What the name of `op` says.
+    /// The properties of `op` that follow from its name.
     #[inline]
     pub fn of(&mut self, program: &Program, works: &Works<'_>, op: OpId) -> Named {
         let known = &mut self.0[program.op_name_id(op).index()];

@@ -18,7 +18,7 @@ use crate::work::ops::Movement;
 use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
-/// What graphs are made from, and what is known while one is.
+/// The inputs from which kernel graphs are built, and the state while one is built.
 pub struct Builder<'p, 'w, 'a> {
     pub program: &'p Program,
     pub works: &'w mut Works<'a>,

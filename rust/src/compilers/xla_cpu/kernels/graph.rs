@@ -31,16 +31,16 @@ pub struct Read {
     pub is_elementwise: bool,
 }
 
-/// What runs at once.
+/// A kernel: ops that run as one.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// Its op; of a copy the op that it is made for.
     pub op: OpId,
-    /// Whether it may write its result over what it reads element by element.
+    /// Whether it may write its result in place, over an operand that it reads element by element.
     pub is_elementwise: bool,
     /// Whether it is the op itself, not a copy or another name.
     pub is_op: bool,
-    /// Whether it only gives what it reads another name.
+    /// Whether its result is its operand under another name, as that of a bitcast.
     pub is_name: bool,
 }
 
@@ -63,16 +63,16 @@ pub struct Graph {
     /// The items that the block returns.
     pub returned: Vec<u32>,
     reads: Rows<Read>,
-    /// What each kernel makes, once somebody has asked for it.
+    /// The values that each kernel writes, computed at the first request.
     makes: OnceCell<Rows<u32>>,
-    /// The order in which the kernels run, likewise; see [`crate::compilers::xla_cpu::breadth_first_scheduler`].
+    /// The order in which the kernels run, computed at the first request; see [`crate::compilers::xla_cpu::breadth_first_scheduler`].
     pub order: OnceCell<Order>,
-    /// For each kernel those of a few others that need it, and those that it needs, likewise; see [`crate::compilers::xla_cpu::copy_insertion::reads_before_writes`].
+    /// For each kernel, as bits, which of a few hub kernels need it and which it needs, computed at the first request; see [`crate::compilers::xla_cpu::copy_insertion::reads_before_writes`].
     pub hubs: OnceCell<(Vec<u128>, Vec<u128>)>,
 }
 
 impl Graph {
-    /// From pairs of a kernel and what it reads.
+    /// The graph of `kernels`; `reads` are pairs of a kernel and a value that it reads.
     pub fn new(
         kernels: Vec<Kernel>,
         ops: Vec<(OpId, u32)>,
@@ -83,7 +83,7 @@ impl Graph {
         let reads = Rows::of(kernels.len(), reads);
         Self::with_rows(kernels, ops, items, returned, reads)
     }
-    /// From what each kernel reads.
+    /// The graph of `kernels`, with the values that each of them reads.
     pub fn with_rows(
         kernels: Vec<Kernel>,
         ops: Vec<(OpId, u32)>,
@@ -98,17 +98,17 @@ impl Graph {
     pub fn num_reads(&self) -> usize {
         self.reads.total()
     }
-    /// What kernel `at` reads.
+    /// The values that kernel `at` reads.
     #[inline]
     pub fn reads(&self, at: u32) -> &[Read] {
         self.reads.row(at)
     }
-    /// What kernel `at` makes.
+    /// The values that kernel `at` writes.
     #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
         self.all_makes().row(at)
     }
-    /// What the kernels make.
+    /// The values that the kernels write.
     pub fn all_makes(&self) -> &Rows<u32> {
         self.makes.get_or_init(|| {
             let mut made = Vec::with_capacity(self.items.len());

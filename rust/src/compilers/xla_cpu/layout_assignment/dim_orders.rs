@@ -10,7 +10,7 @@ use crate::stablehlo::dims::{ConvDims, DotDims};
 /// The order in which dims are read.
 pub type DimOrder = Box<[usize]>;
 
-/// What an op says of the dims of its operands.
+/// The orders of dims in which an op reads its operands.
 pub enum Reader {
     /// A product.
     Dot(DotDims),
@@ -45,11 +45,11 @@ pub enum Reading {
     Moved(DimOrder),
 }
 
-/// What ops say of their operands, by signature.
+/// The orders in which ops read their operands, by signature.
 pub type Readers = BySignature<Option<Reader>>;
 
 impl Reader {
-    /// How it reads operand `index`, which has `sizes`.
+    /// The order in which the op reads operand `index`, which has `sizes`.
     pub fn reads(&self, index: usize, sizes: &[i64]) -> Reading {
         let (order, as_is): (Option<DimOrder>, Reading) = match (self, index) {
             (Self::Dot(dims), _) => (of_product(dims, index, sizes.len()), Reading::Reshaped),
@@ -85,7 +85,7 @@ pub fn reader_of<'r>(readers: &'r mut Readers, program: &Program, op: OpId) -> O
     readers.of(id, || reader(program, op, id)).as_ref()
 }
 
-/// What `op`, whose signature is `id`, says of the dims of its operands.
+/// The orders in which `op`, whose signature is `id`, reads its operands.
 fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
     let shapes = Shapes::new(&[], &[]);
     let view = SignatureView::of(program, id, &shapes);
@@ -116,7 +116,7 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
     }
 }
 
-/// The order in which a product reads operand `index` of so many dims; `None` if in any.
+/// The order of dims in which a product reads operand `index`, of this rank; `None` if it can read any.
 pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
     let (batch, order) = order_of_product(dims, index, rank);
     let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
@@ -138,7 +138,7 @@ pub fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, Di
     (batch.len(), batch.iter().chain(first).chain(second).copied().collect())
 }
 
-/// All of so many dims, `dim` first.
+/// The order of all dims of a tensor of this rank with `dim` first.
 pub fn gathered_first(dim: usize, rank: usize) -> DimOrder {
     [dim].into_iter().chain((0..rank).filter(|&other| other != dim)).collect()
 }

@@ -261,7 +261,7 @@ impl Layouts {
             _ => None,
         }
     }
-    /// What `op` says of the dims of its operands.
+    /// The orders of dims in which `op` reads its operands.
     fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
         reader_of(&mut self.readers, program, op)
     }

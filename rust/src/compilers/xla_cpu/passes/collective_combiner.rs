@@ -83,7 +83,7 @@ struct Sets {
     bytes: Vec<u128>,
     /// What the last op of the block is visited as, where walks begin before they go to all in order; [`NONE`] if it needs nothing.
     root: u32,
-    /// What each op that is visited needs, one op after the other.
+    /// The ops that each visited op depends on, one op after the other.
     needs: Vec<u32>,
     starts: Vec<u32>,
     /// The first op that each runs as one with.
@@ -232,7 +232,7 @@ impl Sets {
     }
 }
 
-/// The mark of what the walk that does not look ahead has seen.
+/// The mark of ops that the walk without look-ahead has seen.
 const DONE: u32 = u32::MAX;
 
 /// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
@@ -240,7 +240,7 @@ const DONE: u32 = u32::MAX;
 struct Walk {
     /// The number of ops that the walk has begun at.
     num_roots: u32,
-    /// What the ops that are open need, one after the other.
+    /// The dependences of the ops that are on the stack of the walk, one op after the other.
     needs: Vec<u32>,
     /// Each op that is open, where its needs begin, and the next one.
     open: Vec<(u32, usize, usize)>,

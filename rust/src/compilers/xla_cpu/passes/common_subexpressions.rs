@@ -23,7 +23,7 @@ pub struct Equal(Vec<ValueId>);
 pub struct Search<'p> {
     program: &'p Program,
     known: Known,
-    /// The name of what may keep the precision of its operand.
+    /// The name of the op that may keep the precision of its operand.
     rounding: Option<StrId>,
     drops_barriers: bool,
     equal: Equal,
@@ -60,7 +60,7 @@ impl<'p> Search<'p> {
         equal.0[result.index()] = first;
         first == result
     }
-    /// What was found.
+    /// The equal ops that were found.
     pub fn finish(self) -> Equal {
         self.equal
     }
@@ -85,7 +85,7 @@ impl Equal {
         }
         search.finish()
     }
-    /// A hash of what [`Equal::are_made_alike`] compares.
+    /// A hash of everything that [`Equal::are_made_alike`] compares: name, attributes, operands.
     #[inline]
     fn hash(&self, program: &Program, op: OpId, makes: &Makes<'_>) -> u64 {
         let mut hasher = FxHasher::default();
@@ -126,14 +126,14 @@ impl Equal {
     }
 }
 
-/// The first values of each kind, by a hash of what they are made by.
+/// The first of equal values, by a hash of the ops that compute them.
 struct Known {
     /// The upper half of the hash, with the value. Searches begin where the lower bits of a hash say.
     places: Vec<(u32, ValueId)>,
 }
 
 impl Known {
-    /// For the values of at most so many ops, so that at least half of the places are free.
+    /// A table for the values of at most this number of ops, of which at least half of the places stay free.
     fn new(num_ops: usize) -> Self {
         Self { places: vec![(0, ValueId::NONE); (2 * num_ops).next_power_of_two()] }
     }

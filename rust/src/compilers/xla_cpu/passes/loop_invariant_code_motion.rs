@@ -9,12 +9,12 @@ use crate::work::cached::Works;
 use crate::work::ops::Movement;
 use crate::work::trips::trip_count;
 
-/// What is known of the values of the bodies of loops.
+/// Properties of the values in the bodies of loops.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
-    /// It is computed from constants only, or is one.
+    /// The value is a constant, or computed from constants only.
     Constant,
-    /// It is the same in each trip.
+    /// The value is the same in each trip.
     Same,
     Varies,
 }
@@ -27,7 +27,7 @@ pub struct Invariant {
 }
 
 impl Invariant {
-    /// Those of `functions`, given by their ops.
+    /// The loops of `functions`, given by their ops.
     pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
         if !program.has_any(&[OpKind::While]) {
             return Self::default();

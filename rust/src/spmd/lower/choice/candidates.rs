@@ -1,5 +1,5 @@
-//! Chooses the strategy in which an op is computed on shards: of candidates that follow from the placements of its tensors, that
-//! in which a device sends the fewest bytes, or that of XLA.
+//! Chooses among candidate strategies, which follow from the placements of the op's tensors: the one by which a device
+//! sends the fewest bytes, or that of XLA.
 
 use crate::index::{TypeId, ValueId};
 use crate::ir::Type;

@@ -1,5 +1,5 @@
-//! A cache of decisions: how an op is computed on shards is decided once for all ops with the same key. The layers of
-//! a model repeat, so that all but the first of them take a look-up.
+//! A cache of strategies within a program: a strategy is chosen once for all ops of the same signature and placements. The
+//! layers of a model repeat, so that all but the first of them take a look-up.
 //!
 //! The key has the signature, the rule, the placements of operands and the targets of results, and the properties that
 //! are in neither attributes nor types: the [`facts`](Key::facts). Ops without a signature, or with a rule of their
@@ -42,7 +42,7 @@ pub(in crate::spmd::lower) struct Key {
     /// The digits of devices that are not manual, in manual computations.
     pub free_digits: Vec<Digit>,
     pub facts: Vec<i64>,
-    /// What operands are broadcasts of.
+    /// The values that operands are broadcasts of.
     pub origins: Vec<Origin>,
 }
 

@@ -80,7 +80,7 @@ pub(in crate::spmd::lower) fn without_fetches(
     work.abilities.iter().enumerate().map(of_factor).collect()
 }
 
-/// What decides abilities, but for the factor.
+/// The inputs that decide abilities, but for the factor.
 struct Facts<'a> {
     kind: OpKind,
     num_operands: usize,

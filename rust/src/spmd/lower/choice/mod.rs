@@ -1,4 +1,4 @@
-//! The choice of the strategy in which an op is computed on shards.
+//! The choice of a strategy for each op.
 //!
 //! [`partition_rules`], [`factor_abilities`] and [`factor_placements`] say what is possible, [`candidates`] what of that is tried and what each sends,
 //! [`xla`] which of them XLA's partitioner takes; [`op_strategy`] chooses, once for all ops that are alike.

@@ -1,4 +1,4 @@
-//! Chooses how an op is partitioned, once for all ops with the same key.
+//! Chooses the strategy of an op: from the caches, by XLA's rules, or among candidates.
 
 use crate::index::{Id, OpId};
 use crate::ir::OpKind;

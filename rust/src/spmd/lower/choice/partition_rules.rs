@@ -1,5 +1,5 @@
-//! Rules for strategies. Sharding rules are made for propagation; where an op can be computed on shards along more dims, its
-//! factors are split or merged here.
+//! The rules that strategies are made of. Sharding rules are made for propagation; where an op can be computed on shards
+//! along more dims, its factors are split or merged here.
 
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};

@@ -1,5 +1,5 @@
-//! Decisions that lowerings share, so that a program that is partitioned again, with other shardings, is decided anew only where
-//! these differ.
+//! A cache of strategies across programs, for a program that is partitioned again with other shardings: only ops whose
+//! tensors have other placements are decided anew.
 //!
 //! They are known by content: signatures and types by their texts, rules by what they say. A decision about a custom call, or
 //! about an op with regions other than a reduction by known reducers, depends on more, and is not shared. Nor are the numbers of
@@ -31,7 +31,7 @@ pub(in crate::spmd) struct SharedDecisions {
     pub stages: FxHashMap<Vec<Digit>, u32>,
 }
 
-/// What a decision depends on.
+/// The key of a decision: all that it depends on.
 #[derive(Debug)]
 struct SharedKey {
     /// The number of the options and devices.

@@ -1,6 +1,7 @@
-//! Looks ahead: a value whose only user reshards it is computed for where that user wants it. Between a pad that grows a
-//! dim, say, and an all-gather of it, the operand of the pad is gathered if that sends less. Of reshards in a row only the
-//! last one counts. Where results are [`Results::AsWanted`], elementwise ops on the way there are passed.
+//! Look-ahead: where the only user of a value reshards it, the value is computed with the placement that it is resharded
+//! to. Between a pad that grows a dim, say, and an all-gather of it, the operand of the pad is gathered if that sends less.
+//! Of reshards in a row only the last one counts. Where results are [`Results::AsWanted`], elementwise ops between the
+//! value and the reshard are passed.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Type};

@@ -209,7 +209,7 @@ impl Lowering<'_, '_, '_> {
             ],
         })
     }
-    /// What is more of a convolution than of a product; none if a dim has several factors.
+    /// The properties of a convolution that a product lacks; none if a dim has several factors.
     fn convolution(
         &self,
         work: &OpWithRule,

@@ -104,7 +104,7 @@ fn factors(dim: &[FactorId]) -> Vec<usize> {
     dim.iter().map(|factor| factor.index()).collect()
 }
 
-/// What each factor is, by the tensors that have it.
+/// The role of each factor, by the tensors that have it.
 fn roles(work: &OpWithRule, tensors: [&TensorMapping; 3], is_scatter: bool) -> Vec<Role> {
     let role = |(factor, ability): (usize, &Ability)| {
         let id = FactorId::from_index(factor);

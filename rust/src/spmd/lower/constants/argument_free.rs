@@ -1,5 +1,5 @@
-//! Small values that depend on no argument, as indices made of an `iota`: where their shards would be sent, each device computes
-//! them whole instead.
+//! Rematerializes small values that depend on no argument, such as indices made of an `iota`: where their shards would be
+//! sent, each device computes the whole value instead.
 //!
 //! Each op of which all operands are such values is copied before it is lowered. The copy, with the types of the source
 //! program, counts as what the shards of its results are slices of; see [`super::broadcasts`]. Copies that nobody uses are

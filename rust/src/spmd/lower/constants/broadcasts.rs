@@ -1,5 +1,6 @@
-//! Broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again. A value that is a slice
-//! of a larger shard counts as a broadcast of that along no dim: the larger one need not be gathered again.
+//! Sinks reshards through broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again.
+//! A local value that is a slice of a larger shard counts as a broadcast of the larger one along no dim, so that this need
+//! not be gathered again.
 
 use crate::index::OpId;
 use crate::ir::OpKind;

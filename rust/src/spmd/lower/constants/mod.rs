@@ -1,4 +1,4 @@
-//! Values that depend on no argument, and broadcasts, which are computed anew rather than sent.
+//! Values that devices compute again rather than send: those that depend on no argument, and broadcasts.
 
 pub(super) mod argument_free;
 pub(super) mod argument_free_table;

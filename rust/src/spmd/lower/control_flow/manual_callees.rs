@@ -7,7 +7,7 @@ use crate::spmd::digits::{remove, Digit};
 use crate::spmd::lower::Lowering;
 use rustc_hash::FxHashMap;
 
-/// What is manual in a function.
+/// The digits along which the body of a function is manual.
 #[derive(Clone, Default)]
 struct Scope {
     digits: Vec<Digit>,

@@ -1,4 +1,4 @@
-//! Numbers that differ between devices, looked up in tables by the id of the device.
+//! Numbers that differ between devices, such as offsets, as constants that are indexed by the id of the device.
 
 use super::super::super::emit::int_array;
 use super::super::Lowering;

@@ -1,4 +1,4 @@
-//! Pads whose dims are sharded alike before and after, if no shard needs elements of another.
+//! Pads whose operand and result are sharded alike, where no shard needs elements of another.
 
 use super::super::super::emit::int_array;
 use super::super::{Lowering, Reducer};

@@ -1,4 +1,4 @@
-//! The local ops and values that are made, and those that are made as before.
+//! Builds local ops, and reuses those that were built for an op or a value before.
 
 pub(super) mod compute_on_shards;
 pub(super) mod local_value;

@@ -1,4 +1,4 @@
-//! The table of lowered ops that later ops with the same lowering reuse; see [`super::repeated_ops`].
+//! The table of lowered ops, by signature and placements, that [`super::repeated_ops`] fills and reads.
 
 use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::Program;
@@ -7,14 +7,14 @@ use crate::spmd::placement::PlacementId;
 use crate::spmd::reducer::Reducer;
 use std::sync::Arc;
 
-/// What is remembered of an op.
+/// A lowered op, with everything that its lowering depended on.
 pub(in crate::spmd::lower) struct KnownOp {
     pub rule: RuleId,
     /// The placements and the local types of its operands.
     pub operands: Box<[(PlacementId, TypeId)]>,
     /// What else was decided by, see [`crate::spmd::lower::op_with_rule::OpWithRule::facts`].
     pub facts: Box<[i64]>,
-    /// What operands are broadcasts of.
+    /// The values that operands are broadcasts of.
     pub origins: Box<[Origin]>,
     /// The placement of the sharding of its only result, and the type in the source program and of a shard.
     pub result: (PlacementId, TypeId, TypeId),
@@ -25,11 +25,11 @@ pub(in crate::spmd::lower) struct KnownOp {
     pub ends: bool,
     /// How terms are reduced, if it is a reduction of which the result is terms.
     pub reduces: Option<Reducer>,
-    /// Another one of this signature.
+    /// The next lowered op of this signature.
     pub next: Option<u32>,
 }
 
-/// What is remembered of ops.
+/// The lowered ops, by signature.
 #[derive(Default)]
 pub(in crate::spmd::lower) struct Alike {
     pub known: Vec<KnownOp>,

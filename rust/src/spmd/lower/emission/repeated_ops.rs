@@ -1,5 +1,5 @@
-//! Ops that are lowered like earlier ones: those that keep their place and get local operands and types, which may be resharded
-//! before and after them.
+//! Lowers an op as an earlier op of the same signature and placements was lowered, without deciding anew: the op keeps its
+//! place and gets local operands and types, and the same reshards before and after it.
 //!
 //! Most ops of a model are of this kind, and its layers repeat. What is remembered of one is all that its lowering read; an op
 //! of which that is the same gets its operands and types at once.

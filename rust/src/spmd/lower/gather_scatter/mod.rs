@@ -1,4 +1,4 @@
-//! Ops that read or write where indices say.
+//! Ops with indices as operands: gathers, scatters and dynamic slices.
 
 pub(super) mod dynamic_slices;
 pub(super) mod on_indexed_dims;

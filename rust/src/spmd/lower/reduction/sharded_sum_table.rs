@@ -1,4 +1,4 @@
-//! The sums that [`super::sharded_sums`] keeps.
+//! The table of the sums that [`super::sharded_sums`] makes.
 
 use crate::index::BlockId;
 use crate::spmd::lower::emission::local_value::{LocalValue, Shard};

@@ -1,4 +1,5 @@
-//! Sums of which each device keeps its shard, and which somebody needs whole, as XLA's partitioner has them.
+//! Sums that are reduce-scattered, of which each device keeps a shard, although some user gathers them, as XLA's
+//! partitioner has them.
 //!
 //! What a reduction or a scatter adds up is whole on each device before it cuts out its shard: who needs the whole takes that,
 //! and nothing is gathered. Where nobody does, the sum and the cut are one reduce-scatter.

@@ -1,4 +1,4 @@
-//! Plans of reshards that the lowering of one program has made already.
+//! The plans of reshards that one lowering has made, by the two placements.
 
 use crate::index::TypeId;
 use crate::spmd::op_copies::Made;

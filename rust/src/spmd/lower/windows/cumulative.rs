@@ -30,7 +30,7 @@ enum Combiner {
 }
 
 impl Combiner {
-    /// That of the region of `work`, and the text of its identity.
+    /// The reducer in the region of `work`, and the text of its identity.
     fn of(program: &Program, work: &OpWithRule) -> Option<(Self, String)> {
         if log_add_exp::is_region_of(program, work.op) {
             let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global]

@@ -1,4 +1,4 @@
-//! Geometry: the elements of an operand's dim that each element of the result needs, for ops that move elements.
+//! The index maps of ops that move elements: which elements of a dim of the operand each element of the result reads.
 
 use crate::index::OpId;
 use crate::ir::{int_array, OpKind, Program};
@@ -53,7 +53,7 @@ pub(in crate::spmd::lower) struct Geometries<'a> {
     moves: Moves,
 }
 
-/// What the attributes of an op say of all dims.
+/// The index maps of all dims, as the attributes of an op say.
 enum Moves {
     Slice { strides: Vec<i64>, starts: Vec<i64> },
     Pad { low: Vec<i64>, interior: Vec<i64> },

@@ -1,4 +1,4 @@
-//! Moves: the elements that an op on shards fetches from other shards, dim by dim.
+//! Halo exchange of an op: the elements that a device fetches from the shards of others, dim by dim.
 
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::OpKind;

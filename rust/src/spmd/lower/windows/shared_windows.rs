@@ -4,7 +4,7 @@ use crate::index::TypeId;
 use crate::spmd::digits::Digit;
 use crate::spmd::movement::{Rounds, Windows};
 
-/// What the ops depend on that take windows of a value.
+/// The key of the ops that take a window of a value: all that they depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::spmd::lower) struct Taken {
     pub windows: Windows,

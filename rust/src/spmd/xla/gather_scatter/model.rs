@@ -1,9 +1,9 @@
-//! Gathers and scatters, as far as XLA's partitioner looks at them.
+//! The data that XLA's partitioner decides gathers and scatters by: roles of dims, and the sharding of each tensor.
 
 use super::super::super::digits::Digit;
 use super::super::super::strategy::FactorDigits;
 
-/// What a factor of a gather or scatter is.
+/// The role of a factor in a gather or scatter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// An explicit batch dim, of all tensors.
@@ -59,7 +59,7 @@ pub struct Groups {
     pub strategy: FactorDigits,
 }
 
-/// What a method makes of groups.
+/// One level of groups of devices, as a method makes them.
 pub(super) struct Level {
     /// The role of the factors that it is for.
     pub role: Role,

@@ -1,4 +1,4 @@
-//! The assignment of shards to the devices of a group along which batch dims are split.
+//! The order of devices along the parallel (batch) dims of a gather or scatter.
 //!
 //! Source: `GatherScatterOperandsShardedAcrossParallelDims`.
 

@@ -1,4 +1,4 @@
-//! The cases of the partitioner that are not one kind of step each.
+//! Cases of XLA's `PartitionedHlo::Reshard` that take several steps, or none of the usual kinds.
 
 use super::super::super::digits::{total_size, Digit};
 use super::super::tiles::{split_minor, Tiles};
