@@ -52,7 +52,7 @@ test-newest: wheel  ## the tests of JAX, of Shardy and of the notebooks with the
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
 	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz
-	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy tests/session tests/simulate tests/plan tests/spmd tests/why
+	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q
 	$(BIN)/python -m tests.shardy.generator --hits --count 2000
 	$(BIN)/python -m tests.shardy.generator.seeded
 	$(BIN)/python -m tests.spmd.seeded
