@@ -20,6 +20,8 @@ from jax._src.interpreters import mlir
 from jaxlib import xla_client
 from jaxlib.mlir import ir
 
+from tests.shardy.reference import IS_NEW
+
 DEVICES = 8
 PASSES_OFF = (
     "cpu-all-reduce-combiner",
@@ -32,8 +34,9 @@ PASSES_OFF = (
 # Computes an op again in each of its users, and counts it each time.
 REPEATING = ("fusion",)
 # Programs are looked at and never run. Without MLIR's emitters of fusions, which take most of the
-# time, collectives stay the same; what is fused, and so temporary memory, may be other.
-SIMPLE_EMITTER = {"xla_cpu_use_fusion_emitters": False}
+# time, collectives stay the same; what is fused, and so temporary memory, may be other. Newer
+# releases have no others.
+SIMPLE_EMITTER = {} if IS_NEW else {"xla_cpu_use_fusion_emitters": False}
 
 _COLLECTIVE = re.compile(
     r" (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
