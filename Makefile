@@ -25,7 +25,7 @@ $(STAMPS)/build: $(STAMPS)/python $(RUST_SOURCES) $(PY_SOURCES)
 
 build: $(STAMPS)/build  ## build the extension and install the package into .venv
 
-# Without a checkout that is built, `make run` needs nothing of tests and checks, and no link-time optimization.
+# Without a checkout that is built, `make run` needs nothing of tests and checks, and no optimization.
 RUN := $(if $(wildcard $(STAMPS)/build),$(VENV),.cache/run)
 .cache/run/done: $(RUST_SOURCES) $(PY_SOURCES)
 	$(PYTHON) -m venv .cache/run
@@ -67,7 +67,7 @@ coverage:  ## how much of the parser the fuzzers' corpus reaches by itself; need
 
 lint: build  ## formatting, clippy, ruff, mypy and the stubs
 	cargo fmt --check
-	cargo clippy --quiet --all-targets -- -D warnings
+	cargo clippy --quiet -- -D warnings
 	cargo clippy --quiet --all-targets --features python -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
