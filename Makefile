@@ -25,7 +25,7 @@ $(STAMPS)/build: $(STAMPS)/python $(RUST_SOURCES) $(PY_SOURCES)
 
 build: $(STAMPS)/build  ## build the extension and install the package into .venv
 
-# Without a checkout that is built, `make run` needs nothing of tests and checks, and no link-time optimization.
+# Without a checkout that is built, `make run` needs nothing of tests and checks, and no optimization.
 RUN := $(if $(wildcard $(STAMPS)/build),$(VENV),.cache/run)
 .cache/run/done: $(RUST_SOURCES) $(PY_SOURCES)
 	$(PYTHON) -m venv .cache/run
@@ -52,7 +52,7 @@ test-newest: wheel  ## the tests of JAX, of Shardy and of the notebooks with the
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
 	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz
-	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy tests/session tests/simulate tests/plan tests/spmd tests/why
+	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q
 	$(BIN)/python -m tests.shardy.generator --hits --count 2000
 	$(BIN)/python -m tests.shardy.generator.seeded
 	$(BIN)/python -m tests.spmd.seeded
@@ -67,7 +67,7 @@ coverage:  ## how much of the parser the fuzzers' corpus reaches by itself; need
 
 lint: build  ## formatting, clippy, ruff, mypy and the stubs
 	cargo fmt --check
-	cargo clippy --quiet --all-targets -- -D warnings
+	cargo clippy --quiet -- -D warnings
 	cargo clippy --quiet --all-targets --features python -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

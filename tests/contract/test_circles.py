@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "rust" / "src"
@@ -80,13 +81,19 @@ def absolute(file: File, path: tuple[str, ...]) -> tuple[File, tuple[str, ...]] 
     return start, path
 
 
-def imports(file: File) -> Iterator[tuple[File, tuple[str, ...]]]:
+@cache
+def imports(file: File) -> list[tuple[File, tuple[str, ...]]]:
     """What `use` says in a file."""
-    for match in re.finditer(r"\buse\s+([^;]+);", FILES[file]):
-        for path in leaves(match[1]):
-            found = absolute(file, path)
-            if found is not None:
-                yield found
+    uses = re.findall(r"\buse\s+([^;]+);", FILES[file])
+    paths = (absolute(file, path) for tree in uses for path in leaves(tree))
+    return [path for path in paths if path is not None]
+
+
+@cache
+def definitions(file: File) -> frozenset[str]:
+    """The names of what a file defines."""
+    kinds = r"\b(?:struct|enum|fn|trait|type|const|static|macro_rules!)"
+    return frozenset(re.findall(rf"{kinds}\s+(\w+)", FILES[file]))
 
 
 def defining_file(start: File, path: tuple[str, ...], hops: int = 6) -> File | None:
@@ -95,14 +102,14 @@ def defining_file(start: File, path: tuple[str, ...], hops: int = 6) -> File | N
         start, path = (*start, path[0]), path[1:]
     if not path or not hops:
         return start
-    kinds = r"\b(?:struct|enum|fn|trait|type|const|static|macro_rules!)\s+"
-    if not re.search(kinds + re.escape(path[0]) + r"\b", FILES[start]):
+    if path[0] not in definitions(start):
         for module, inner in imports(start):
             if inner and inner[-1] == path[0] and (module, inner) != (start, path):
                 return defining_file(module, inner + path[1:], hops - 1)
     return start
 
 
+@cache
 def graph() -> dict[File, set[File]]:
     """For each file the other files of its module that it names."""
     edges: dict[File, set[File]] = {}

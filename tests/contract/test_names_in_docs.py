@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import shardcore
 from shardcore import SHARDY_VERSIONS, PassManager, PipelineError
+from shardcore.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -75,16 +76,11 @@ def has_option(name: str, option: str) -> bool:
 @cache
 def flags() -> frozenset[str]:
     """The flags of all commands."""
-    text = ""
+    printed = io.StringIO()
     for command in COMMANDS:
-        done = subprocess.run(
-            [sys.executable, "-m", "shardcore", command, "--help"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        text += done.stdout
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            main([command, "--help"])
+    text = printed.getvalue()
     # Flags of benchmarks, and of pytest with the plugin.
     sources = [
         *(ROOT / "benches").glob("*.py"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,18 +67,21 @@ def imports(node: ast.AST, is_late: bool = False) -> Iterator[Import]:
             yield from imports(child, is_late)
 
 
-FILES = read_files()
-IMPORTS = {file: list(imports(tree)) for file, tree in FILES.items()}
+@cache
+def imports_of_files() -> dict[File, list[Import]]:
+    """What every file imports."""
+    return {file: list(imports(tree)) for file, tree in read_files().items()}
 
 
 def defining_file(module: File, name: str) -> File | None:
     """The file that defines ``name`` of ``module``, through what is exported anew; None if that is
     in another package, or in the engine."""
-    if module not in FILES or (module, name) == (("shardcore",), "_core"):
+    files = imports_of_files()
+    if module not in files or (module, name) == (("shardcore",), "_core"):
         return None
-    if (*module, name) in FILES:
+    if (*module, name) in files:
         return (*module, name)
-    for each in IMPORTS[module]:
+    for each in files[module]:
         if each.as_name == name and each.name and not each.is_late:
             return defining_file(each.module, each.name)
     return module
@@ -85,7 +89,7 @@ def defining_file(module: File, name: str) -> File | None:
 
 def edges() -> Iterator[tuple[File, File, bool]]:
     """Each import of a file by another one, and whether it happens inside a function."""
-    for file, found in IMPORTS.items():
+    for file, found in imports_of_files().items():
         for each in found:
             target = defining_file(each.module, each.name)
             if target not in (None, file):
@@ -120,7 +124,7 @@ class D:
 
 
 def test_no_circle_of_more_than_two_files() -> None:
-    graph: dict[File, set[File]] = {file: set() for file in FILES}
+    graph: dict[File, set[File]] = {file: set() for file in imports_of_files()}
     for file, target, _ in edges():
         graph[file].add(target)
     found = {frozenset(map(dotted, each)) for each in circles(graph) if len(each) > 2}

@@ -8,11 +8,11 @@ from tests.fuzz.surfaces import TARGETS, isolated
 
 pytest.importorskip("resource", reason="memory is limited by it")
 INPUTS = {
-    "arguments": 800,
-    "changed-ops": 1500,
-    "commands": 250,
-    "expectations": 400,
-    "figures": 100,
+    "arguments": 400,
+    "changed-ops": 750,
+    "commands": 100,
+    "expectations": 200,
+    "figures": 50,
 }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from shardcore import Module, ShardcoreError
 
+from tests.deep import sampled
 from tests.hostile.test_files import PROGRAM, SHARDCORE
 
 DEEP = "a = " + "[" * 100_000
@@ -96,7 +97,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "message"), MISTAKES)
+@pytest.mark.parametrize(("line", "message"), sampled(MISTAKES, 2))
 def test_mistakes_are_said_in_a_line(line: str, message: str, here: Path) -> None:
     done = shell(line, here)
     said = done.stderr.decode()
@@ -121,7 +122,7 @@ FINE = [
 ]
 
 
-@pytest.mark.parametrize("line", FINE)
+@pytest.mark.parametrize("line", sampled(FINE, 2))
 def test_odd_names_and_numbers_are_no_mistakes(line: str, here: Path) -> None:
     done = shell(line, here)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -152,30 +153,30 @@ func.func @"ma\x1b[2Jin"(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mes
 """
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "propagate n.mlir",
-        "propagate n.mlir --json",
-        "propagate n.mlir --limit 2",
-        "propagate n.mlir --at nowhere.py:3",
-        "cost n.mlir --hardware h100",
-        "cost n.mlir --hardware h100 --json",
-        "cost n.mlir m.mlir --hardware h100",
-        "check n.mlir --expect new.toml --update",
-        "check n.mlir --expect nasty.toml",
-        "check n.mlir --expect nasty.toml --json",
-        "opt n.mlir",
-        "opt n.mlir --sdy-propagation-pipeline",
-        "opt broken.mlir",
-        "opt m.mlir --pass-pipeline=$'builtin.module(\\x1b[2J)'",
-        "opt m.mlir $'--sdy-\\x1b[2J'",
-        "propagate m.mlir $'--sdy-\\x1b[2J'",
-        "show $'[{\"\\x1b\"}]' --mesh x=2",
-        "array $'bf16[8_\\x1b]' --mesh X=2",
-        "partition n.mlir",
-    ],
-)
+STEERING = [
+    "propagate n.mlir",
+    "propagate n.mlir --json",
+    "propagate n.mlir --limit 2",
+    "propagate n.mlir --at nowhere.py:3",
+    "cost n.mlir --hardware h100",
+    "cost n.mlir --hardware h100 --json",
+    "cost n.mlir m.mlir --hardware h100",
+    "check n.mlir --expect new.toml --update",
+    "check n.mlir --expect nasty.toml",
+    "check n.mlir --expect nasty.toml --json",
+    "opt n.mlir",
+    "opt n.mlir --sdy-propagation-pipeline",
+    "opt broken.mlir",
+    "opt m.mlir --pass-pipeline=$'builtin.module(\\x1b[2J)'",
+    "opt m.mlir $'--sdy-\\x1b[2J'",
+    "propagate m.mlir $'--sdy-\\x1b[2J'",
+    "show $'[{\"\\x1b\"}]' --mesh x=2",
+    "array $'bf16[8_\\x1b]' --mesh X=2",
+    "partition n.mlir",
+]
+
+
+@pytest.mark.parametrize("command", sampled(STEERING, 2))
 def test_text_of_programs_does_not_steer_terminals(command: str, here: Path) -> None:
     (here / "n.mlir").write_text(NASTY, encoding="utf-8")
     (here / "broken.mlir").write_text("module { \x1b]0;pwned\x07\x1b[2J junk }", encoding="utf-8")

@@ -27,6 +27,7 @@ from shardcore import LoweringError, Mesh, ParseError, PropagationError, Shardco
 from shardcore.jax import JaxResult, Lowered, lower, partition_spec
 from shardcore.jax.mistakes import CODES
 
+from tests.deep import IS_DEEP
 from tests.jax.versions import since, use_abstract_mesh
 
 SIZES = {"data": 2, "model": 4}
@@ -250,7 +251,7 @@ def test_bytecode_is_a_program_like_any_other(tmp_path: Path) -> None:
 def test_damaged_bytecode_is_a_mistake_and_no_crash(capfd: pytest.CaptureFixture[str]) -> None:
     whole = jax.export.export(jitted(), platforms=("tpu",))(X, W).mlir_module_serialized
     random = Random(0)
-    for _ in range(12):
+    for _ in range(100 if IS_DEEP else 4):
         damaged = bytearray(whole)
         for _ in range(random.randint(2, 6)):
             damaged[random.randrange(4, len(damaged))] = random.randrange(256)

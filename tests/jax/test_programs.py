@@ -13,6 +13,7 @@ import jax
 import pytest
 import shardcore.jax
 
+from tests.conftest import FLAGS
 from tests.jax.programs import CASES, Case, spec_entries
 from tests.jax.versions import since, use_abstract_mesh
 
@@ -25,7 +26,7 @@ def compiled() -> dict[str, Any]:
     env = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "XLA_FLAGS": " ".join(FLAGS),
         # JAX 0.7 has it off.
         "JAX_USE_SHARDY_PARTITIONER": "1",
     }

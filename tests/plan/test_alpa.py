@@ -19,6 +19,7 @@ import shardcore  # noqa: E402
 import shardcore.jax  # noqa: E402
 from shardcore.session.targets import listed  # noqa: E402
 
+from tests.deep import sampled  # noqa: E402
 from tests.plan import transformers  # noqa: E402
 from tests.plan.expected import CHIP, Expected, runs  # noqa: E402
 from tests.shardy.programs.registry import f32  # noqa: E402
@@ -128,7 +129,7 @@ BERT_CASES = {
 }
 
 
-@pytest.mark.parametrize("name", BERT_CASES)
+@pytest.mark.parametrize("name", sampled(BERT_CASES, 2))
 def test_a_plan_of_bert_is_what_alpa_expects_or_costs_less(name: str) -> None:
     BERT_CASES[name].check()
 
@@ -177,7 +178,7 @@ MOE_CASES = {
 }
 
 
-@pytest.mark.parametrize("name", MOE_CASES)
+@pytest.mark.parametrize("name", sampled(MOE_CASES, 2))
 def test_a_plan_of_experts_is_what_alpa_expects_or_costs_less(name: str) -> None:
     plan = MOE_CASES[name].check()
     assert plan.kind == "expert"

@@ -50,7 +50,7 @@ DEEP = [
 ]
 
 
-NAMES = [*QUICK, *(DEEP if IS_DEEP else ())]
+NAMES = [*sampled(QUICK, 3), *(DEEP if IS_DEEP else ())]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,7 +93,7 @@ def decoder(depth: int) -> shardcore.Module:
     return shardcore.Module.parse(text)
 
 
-@pytest.mark.parametrize("depth", sampled([10, 16], 2))
+@pytest.mark.parametrize("depth", [10, 16] if IS_DEEP else [4])
 def test_what_people_write_is_tried_before_any_search(
     depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,16 +12,15 @@ import shardcore  # noqa: E402
 import shardcore.jax  # noqa: E402
 from shardcore import Module, PlanError  # noqa: E402
 
-from tests.deep import IS_DEEP, sampled  # noqa: E402
+from tests.deep import IS_DEEP, sampled_pairs  # noqa: E402
 from tests.plan.families import FAMILIES  # noqa: E402
 from tests.plan.ports import unlike  # noqa: E402
 
 CHIP = "tpu-v5e"
 
 
-@pytest.mark.parametrize("has_paths", [True, False])
 @pytest.mark.parametrize("devices", [6, 12, 16] if IS_DEEP else [12])
-@pytest.mark.parametrize("name", sampled(FAMILIES, 2))
+@pytest.mark.parametrize(("name", "has_paths"), sampled_pairs(FAMILIES, [True, False], 4))
 def test_a_plan_is_as_good_as_the_usual_annotations_over_any_mesh(
     name: str, devices: int, has_paths: bool
 ) -> None:

@@ -11,7 +11,7 @@ from tests.session.covered import program
 from tests.session.edits import figures, outcome
 from tests.session.test_sparse import sharding
 
-NUM_PROGRAMS = 20_000 if IS_DEEP else 200
+NUM_PROGRAMS = 20_000 if IS_DEEP else 100
 EDITS_PER_PROGRAM = 8
 
 

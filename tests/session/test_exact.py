@@ -17,7 +17,7 @@ from tests.session import seeded
 from tests.session.edits import Editor, figures, outcome
 from tests.shardy.generator import programs
 
-NUM_MODULES = 60_000 if IS_DEEP else 240
+NUM_MODULES = 60_000 if IS_DEEP else 120
 EDITS_PER_MODULE = 17
 NUM_CHUNKS = 120 if IS_DEEP else 8
 

@@ -20,7 +20,7 @@ UNARY = [
     "stablehlo.negate {0} : {type}",
     "stablehlo.transpose {0}, dims = [1, 0] : ({type}) -> {type}",
 ]
-NUM_PROGRAMS = 20_000 if IS_DEEP else 200
+NUM_PROGRAMS = 20_000 if IS_DEEP else 100
 EDITS_PER_PROGRAM = 8
 
 

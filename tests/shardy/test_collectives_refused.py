@@ -7,12 +7,15 @@ device are made from the reshards themselves, under every policy.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from shardcore import Module, ShardcoreError
 from shardcore.partition.partitioned import POLICIES
 from shardcore.partition.proof import prove
 
 from tests.shardy import reference
+from tests.shardy.worker import Worker
 
 PIPELINE = (
     "builtin.module(sdy-propagation-pipeline,"
@@ -28,9 +31,18 @@ PARTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    started = Worker()
+    yield started
+    started.close()
+
+
 @pytest.mark.parametrize("sends", [True, False])
 @pytest.mark.parametrize(("before", "after"), PARTS)
-def test_both_refuse_parts_of_an_axis_that_overlap(before: str, after: str, sends: bool) -> None:
+def test_both_refuse_parts_of_an_axis_that_overlap(
+    before: str, after: str, sends: bool, worker: Worker
+) -> None:
     """Where the result of the call is used; where it is not, nothing is sent."""
     text = f"""sdy.mesh @mesh = <["x"=12]>
 func.func private @f(%a: tensor<24xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{{before}}}]>}})
@@ -44,7 +56,7 @@ func.func @main(%a: tensor<24xf32>) -> tensor<24xf32> {{
   return {"%0" if sends else "%a"} : tensor<24xf32>
 }}"""
     with pytest.raises(reference.RejectedError) as theirs:
-        reference.run_isolated(text, PIPELINE)
+        worker.run(text, PIPELINE)
     result = Module.parse(text).propagate()
     with pytest.raises(ShardcoreError) as ours:
         _ = result.with_collectives

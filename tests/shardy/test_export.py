@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import shardcore
 
+from tests.deep import sampled_pairs
 from tests.shardy import reference
 from tests.shardy.diff import assert_same, ours
 from tests.shardy.export_cases import CASES, MESHES
@@ -53,14 +54,20 @@ def test_pass_keeps_and_forgets_locations_alike(name: str) -> None:
     assert_same(theirs, ours(with_locations, pipeline, locations=True))
 
 
+def short(part: str | int) -> str:
+    """The name of a program, or of the pass at a place."""
+    return part if isinstance(part, str) else PASSES[part].split("{")[0]
+
+
 @cache
 def stages(name: str) -> list[str]:
     """The reference's print of a program after each pass of the propagation pipeline."""
     return list(reference.stages(registry.text(name), PASSES))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("at", range(FIRST, len(PASSES)), ids=lambda at: PASSES[at].split("{")[0])
+@pytest.mark.parametrize(
+    ("name", "at"), sampled_pairs(PROGRAMS, range(FIRST, len(PASSES)), 3), ids=short
+)
 def test_pass_on_program(name: str, at: int) -> None:
     before, pipeline = stages(name)[at - 1], reference.join_passes([PASSES[at]])
     assert_same(reference.run(before, pipeline), ours(before, pipeline))

@@ -20,7 +20,7 @@ from tests.deep import IS_DEEP
 
 pytest.importorskip("jaxlib._hlo")
 
-CASES = 5_000 if IS_DEEP else 300
+CASES = 5_000 if IS_DEEP else 100
 
 # What docs/gspmd.md lists: XLA takes it, though it makes no sense.
 REFUSED = (

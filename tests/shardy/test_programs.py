@@ -7,11 +7,13 @@ from functools import cache
 import pytest
 import shardcore
 
+from tests.deep import sampled
 from tests.shardy import reference
 from tests.shardy.diff import explain, ours
 from tests.shardy.programs import registry
 
 every_program = pytest.mark.parametrize("name", registry.names())
+some_programs = pytest.mark.parametrize("name", sampled(registry.names(), 3))
 
 
 @cache
@@ -36,27 +38,27 @@ def test_pipeline(name: str) -> None:
     assert_same(completed(name), ours(registry.text(name)))
 
 
-@every_program
+@some_programs
 def test_pipeline_keeps_locations(name: str) -> None:
     text = registry.text(name, locations=True)
     assert_same(completed(name, locations=True), ours(text, locations=True))
 
 
-@every_program
+@some_programs
 def test_round_trip(name: str) -> None:
     assert_round_trip(registry.text(name))
 
 
-@every_program
+@some_programs
 def test_round_trip_of_result(name: str) -> None:
     assert_round_trip(completed(name))
 
 
-@every_program
+@some_programs
 def test_round_trip_of_generic_form(name: str) -> None:
     assert_round_trip(reference.generic(registry.text(name)))
 
 
-@every_program
+@some_programs
 def test_round_trip_with_locations(name: str) -> None:
     assert_round_trip(registry.text(name, locations=True), locations=True)

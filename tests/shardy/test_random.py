@@ -14,7 +14,7 @@ from tests.deep import IS_DEEP, deep
 from tests.shardy.generator import compare, coverage, programs, shrink, workers
 from tests.shardy.generator.compare import Finding
 
-MODULES = 20_000 if IS_DEEP else 200
+MODULES = 20_000 if IS_DEEP else 100
 CHUNK = 50
 REGRESSIONS = Path(__file__).parent / "regressions"
 HEADING = "// PIPELINE: "

@@ -60,7 +60,7 @@ def test_random_edits_of_random_modules(worker: Worker) -> None:
     assert compared > len(seeds) / 2
 
 
-@pytest.mark.parametrize("name", sampled(registry.names(), 2))
+@pytest.mark.parametrize("name", sampled(registry.names(), 6))
 def test_random_edits_of_real_programs(name: str, worker: Worker) -> None:
     module = Module.parse(registry.text(name))
     session = module.session(mesh=None if module.meshes else {"x": 4, "y": 2})

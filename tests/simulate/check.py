@@ -16,7 +16,7 @@ from tests.simulate import agree, xla
 
 Array = np.ndarray[Any, Any]
 
-few = settings(max_examples=400 if IS_DEEP else 10)
+few = settings(max_examples=400 if IS_DEEP else 5)
 """How many random cases of one kind of op are compiled; one takes some 30 ms."""
 
 

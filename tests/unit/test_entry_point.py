@@ -10,6 +10,8 @@ import pytest
 import shardcore
 from shardcore.cli import main
 
+from tests.deep import sampled
+
 needs_jax = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax needs Python 3.11"
 )
@@ -145,7 +147,9 @@ def test_a_module_or_a_result(model: str, name: str, capfd: pytest.CaptureFixtur
 
 
 @needs_jax
-@pytest.mark.parametrize("name", ["build", "lowered", "propagated", "one_by_one", "tuple_and_dict"])
+@pytest.mark.parametrize(
+    "name", sampled(["build", "lowered", "one_by_one", "propagated", "tuple_and_dict"], 2)
+)
 def test_a_function_with_its_arguments(
     model: str, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,6 +24,8 @@ import shardcore
 from shardcore import BusyError, Module, PassManager, ShardcoreError, rule
 from shardcore.rules import unregister
 
+from tests.deep import IS_DEEP, sampled_pairs
+
 PIPELINE = "sdy-propagation-pipeline"
 
 
@@ -438,12 +440,11 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("work", WORK)
-@pytest.mark.parametrize("pause", [0.0001, 0.003])
+@pytest.mark.parametrize(("work", "pause"), sampled_pairs(WORK, [0.0001, 0.003], 2))
 def test_daemon_threads_at_the_end_of_the_process(work: str, pause: float) -> None:
     texts = {"text": chain(3, "my.op"), "simple": chain(3)}
     code = DAEMONS.format(**texts, pause=pause, work=WORK[work])
-    for _ in range(2):
+    for _ in range(2 if IS_DEEP else 1):
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
         )

@@ -62,6 +62,7 @@ def sent_bytes(text: str, scatters: bool = False) -> dict[str, float]:
             xla_dump_to=folder,
             xla_dump_hlo_pass_re="spmd-partitioning",
             xla_dump_emitter_re="none",
+            **compiled.SIMPLE_EMITTER,
         )
         [path] = Path(folder).glob("*after_spmd-partitioning*.txt")
         hlo = path.read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.deep import sampled
+from tests.deep import deep, sampled
 from tests.shardy.xla.measured import kept, measure, measured
 from tests.shardy.xla.model_cases import CASES
 from tests.shardy.xla.model_rows import cost, names, peak, rows, text
@@ -22,11 +22,7 @@ def test_cost(name: str) -> None:
     assert max(point.bytes for point in points) == cost(name).peak_bytes
 
 
-def test_nearly_all_send_what_xla_does() -> None:
-    near = [name for name in names() if rows(name)["sent_bytes"].agrees]
-    assert len(near) >= 0.95 * len(names())
-
-
+@deep
 def test_most_peaks_are_what_xla_says() -> None:
     near = [name for name in names() if peak(name).agrees]
     assert len(near) >= NEAR_PEAKS, sorted(set(names()) - set(near))

@@ -38,7 +38,7 @@ use rustc_hash::FxHashMap;
 
 /// The most memory that a program takes at once.
 #[derive(Clone, Debug, Default)]
-pub struct HostPeak {
+pub struct CompiledPeak {
     /// Bytes besides arguments.
     pub bytes: u128,
     /// The op at which they are taken.
@@ -73,8 +73,8 @@ pub fn compiled_peak(
     entry: FuncId,
     donated: &[(usize, ValueId)],
     (compiler, space): (Compiler, Space),
-) -> HostPeak {
-    let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
+) -> CompiledPeak {
+    let Some(body) = program.func_body(entry).get() else { return CompiledPeak::default() };
     Blocks::new(program, works, execution, entry, (compiler, Some(space))).of_entry(body, donated).0
 }
 
@@ -158,7 +158,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         &mut self,
         body: BlockId,
         donated: &[(usize, ValueId)],
-    ) -> (HostPeak, Entry, Vec<u128>) {
+    ) -> (CompiledPeak, Entry, Vec<u128>) {
         let entry = self.entry(body, donated);
         let (graph, liveness) = (&entry.graph, &entry.liveness);
         let mut taken = Vec::with_capacity(liveness.order.len());
@@ -180,7 +180,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         for bytes in &mut taken {
             *bytes = bytes.saturating_add(outputs);
         }
-        let peak = HostPeak { bytes: peak.bytes.saturating_add(outputs), op, live };
+        let peak = CompiledPeak { bytes: peak.bytes.saturating_add(outputs), op, live };
         (peak, entry, taken)
     }
     fn peak_of(&mut self, block: BlockId) -> Peak {
