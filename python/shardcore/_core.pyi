@@ -1355,6 +1355,7 @@ class Result:
         tokens: int | None = None,
         combine: Mapping[str, int | str] | int | str | None = None,
         improve: str | None = None,
+        compiler: str | None = None,
         keep_ports: bool = False,
     ) -> Cost:
         """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.

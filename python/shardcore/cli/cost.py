@@ -17,7 +17,11 @@ from shardcore.cli.options import (
     write,
 )
 from shardcore.cli.where import add_hardware, cost_options
+from shardcore.costs.compilers import COMPILERS
 from shardcore.partition.partitioned import POLICIES
+
+OWN_OPTIONS = ("combine", "improve", "compiler", "keep_ports")
+"""Arguments of a cost that only this command has."""
 
 
 def add(commands: Any) -> None:
@@ -58,6 +62,11 @@ def add(commands: Any) -> None:
         help="passes that run on the program of one device before it is counted, with commas "
         "between: all-reduce-to-reduce-scatter, hoist-loop-invariant-collectives{max-bytes=N}, "
         "merge-equal-collectives, fuse-reshards, remove-unused-ops [none]",
+    )
+    parser.add_argument(
+        "--compiler",
+        choices=COMPILERS,
+        help="the compiler whose kernels are in memory [that of the chip]",
     )
     parser.add_argument(
         "--keep-ports",
@@ -196,7 +205,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options of a cost besides the chip and the policy."""
-    own = {name: getattr(options, name) for name in ("combine", "improve", "keep_ports")}
+    own = {name: getattr(options, name) for name in OWN_OPTIONS}
     return {**cost_options(options), **own}
 
 

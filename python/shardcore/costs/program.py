@@ -93,8 +93,8 @@ class Cost:
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that are live at once, arguments included, as XLA assigns memory on hosts.
-        They are counted when somebody asks for them first.
+        """The most bytes that are live at once, arguments included, as :attr:`compiler` assigns
+        memory. They are counted when somebody asks for them first.
         """
         return self.rows.peak_bytes
 
@@ -204,7 +204,7 @@ class Cost:
 
     def memory_timeline(self) -> MemoryTimeline:
         """Return what is in memory when, by value, source line and scope: the ops in the order in
-        which XLA runs them on hosts, of which the largest is :attr:`peak_bytes`.
+        which :attr:`compiler` runs them, of which the largest is :attr:`peak_bytes`.
         """
         chip = self.hardware
         return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes)

@@ -10,9 +10,8 @@ use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
 use super::peaks::{compiler_named, Peaks};
 use super::room::room;
-use super::rule_registry::registry;
+use super::rule_registry::signed;
 use crate::axis::AxisRef;
-use crate::context::RuleSource;
 use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
@@ -145,17 +144,6 @@ impl PyFigures {
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.source, &self.program)
     }
-}
-
-/// The program of `module`, with signatures for all ops.
-pub(super) fn signed(py: Python<'_>, module: &PyModule) -> PyResult<Arc<Program>> {
-    let program = module.program(py)?;
-    if !program.has_new_ops() {
-        return Ok(program);
-    }
-    let mut program = Arc::unwrap_or_clone(program);
-    registry().legalizing_chlo().sign(&mut program);
-    Ok(Arc::new(program))
 }
 
 /// The figures of `module`, a per-device program, which was made from `origin`; `estimates` are those of custom calls that a

@@ -2,7 +2,6 @@
 
 use super::arguments::Items;
 use super::errors::raise;
-use super::figures::signed;
 use super::local_programs::local_programs;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin, SourceProgram};
@@ -11,6 +10,7 @@ use super::reshard_plans::PyReshardPlans;
 use super::room::copy;
 use super::rule::PyOpShardingRule;
 use super::rule_registry::registry;
+use super::rule_registry::signed;
 use super::work::{limits, work};
 use crate::cache_slot::Taken;
 use crate::cost::traffic::traffic;

@@ -8,3 +8,4 @@ pub(crate) mod live_bytes;
 pub(crate) mod liveness;
 pub(crate) mod occupied_spans;
 pub(crate) mod output_buffers;
+mod scheduled;
