@@ -4,9 +4,9 @@
 use divan::{black_box, Bencher};
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::index::{FactorId, MeshId};
+use shardcore::op_sharding_rule::OpShardingRule;
 use shardcore::pipeline::Pipeline;
 use shardcore::projection::Projection;
-use shardcore::rule::OpShardingRule;
 use shardcore::rules::Registry;
 use shardcore::sharding::TensorSharding;
 use shardcore::{attribute, mlir, Mesh, Program};
