@@ -1711,7 +1711,7 @@ class Figures:
     def host_bytes(self) -> int:
         """Bytes that XLA allocates where the program runs on hosts."""
 
-    def least_peak(self) -> int:
+    def least_peak(self, compiler: str) -> int:
         """Bytes at the peak of the order of ops that needs least."""
 
     def once(self) -> tuple[list[int], int]:
@@ -1777,7 +1777,7 @@ class Figures:
     def name_stacks(self) -> tuple[list[str], list[str]]:
         """The names around the lines of the ops, and of the ops that required the collectives, in
         the order of :meth:`ops` and :meth:`collectives`, with slashes between them."""
-    def steps(self) -> list[dict[str, Any]]:
+    def steps(self, compiler: str) -> list[dict[str, Any]]:
         """The ops in the order in which they run: the fields of
         :class:`shardcore.costs.records.TimedStep`, with the places in :meth:`work` and
         :meth:`traffic` instead of times.

@@ -14,8 +14,8 @@ from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
 from shardcore.calculus.slices import networked
-from shardcore.costs.compilers import compiler_of
 from shardcore.costs.combine import Runs, combined_runs, limits_of
+from shardcore.costs.compilers import compiler_of
 from shardcore.costs.figures import TrafficKind, traffic_kinds, work_kinds
 from shardcore.costs.host import HostCost, achieved_seconds, host_cost, untimed, with_exposed
 from shardcore.costs.improve import improved

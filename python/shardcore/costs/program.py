@@ -41,7 +41,7 @@ class Cost:
     policy: str
     """The policy that made the per-device program: ``xla``, ``shardy`` or ``least``."""
     compiler: str
-    """The compiler whose kernels are in memory: ``xla-tpu``, ``xla-gpu``, ``xla-cpu`` or ``none``."""
+    """The compiler whose kernels are in memory, as ``compiler`` of :func:`shardcore.cost`."""
     shardy: str
     """The version of Shardy that the program follows, one of ``shardcore.SHARDY_VERSIONS``."""
     flops: int

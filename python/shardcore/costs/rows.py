@@ -133,7 +133,7 @@ class Rows:
     @cached_property
     def least_peak_bytes(self) -> int:
         """The bytes at the peak in the order of the ops that needs least."""
-        return self._figures.least_peak()
+        return self._figures.least_peak(self._compiler)
 
     @cached_property
     def flops_counting_loops_once(self) -> int:
@@ -149,7 +149,7 @@ class Rows:
     def steps(self) -> tuple[TimedStep, ...]:
         """The ops that take time or send data, in the order in which they run."""
         found = []
-        for row in self._figures.steps():
+        for row in self._figures.steps(self._compiler):
             work, traffic = row.pop("work"), row.pop("traffic")
             seconds = 0.0 if work is None else max(self._work[work][1:])
             link = None

@@ -11,7 +11,8 @@ use super::steps::{Order, RowsOfOp};
 use super::{OpRow, ProgramCost, Sequence, Uncounted, WorkKind};
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
-use crate::compilers::xla_cpu::host_order;
+use crate::compilers::target::Compiler;
+use crate::compilers::xla_cpu::compiled_order;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, IdVec, OpId, SignatureId, StrId};
 use crate::inlining::call_inliner::Inlined;
@@ -73,9 +74,14 @@ impl<'a> Count<'a> {
         count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry))
     }
     /// The figures that depend on the order in which ops run.
-    pub fn sequence(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> Sequence {
+    pub fn sequence(
+        local: Local<'a>,
+        inlined: &'a Inlined<'a>,
+        estimates: &Estimates,
+        compiler: Compiler,
+    ) -> Sequence {
         let count = Self::new(local, inlined, estimates);
-        count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry))
+        count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry, compiler))
     }
     /// The sums over all ops, and the entry function, if there is one.
     fn new(
@@ -321,7 +327,7 @@ impl<'a> Count<'a> {
         value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
     }
     /// What depends on the order of the ops. Of the order of the program and the depth-first one that counts which needs less.
-    fn in_order(mut self, entry: FuncId) -> Sequence {
+    fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Sequence {
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry);
         let memory = Memory::of_ports(program, &mut self.works, entry, &[], Space::Device);
@@ -333,7 +339,8 @@ impl<'a> Count<'a> {
             let (works, fusion) = (&mut self.works, &mut self.fusion);
             Liveness::new(program, works, fusion, &self.execution, &schedule).peak(entry, &donated)
         });
-        let live = host_order(program, &mut self.works, &self.execution, entry, &donated);
+        let (works, execution) = (&mut self.works, &self.execution);
+        let live = compiled_order(program, works, execution, entry, &donated, compiler);
         let (execution, rows) = (&self.execution, &*self.cost.rows_of);
         let order = Order { program, execution, rows, originals: &self.inlined.originals };
         let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));

@@ -165,8 +165,8 @@ pub struct Sequence {
 
 /// What depends on the order of the ops of `local`, with the same arguments as [`local_cost`]. It is not a part of the cost
 /// because it takes half of the time of one, and few ask for it.
-pub fn sequence(local: Local<'_>, estimates: &Estimates) -> Sequence {
-    Count::sequence(local, &inlined(local.program), estimates)
+pub fn sequence(local: Local<'_>, estimates: &Estimates, compiler: Compiler) -> Sequence {
+    Count::sequence(local, &inlined(local.program), estimates, compiler)
 }
 
 fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) -> ProgramCost {

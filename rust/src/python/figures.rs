@@ -3,21 +3,21 @@
 
 use super::axis::PyAxisRef;
 use super::combined_collectives::{together, Combined};
+use super::compiled::{compiler_named, Compiled};
 use super::cost_rows::{axis_refs, Tables};
 use super::host;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
-use super::peaks::{compiler_named, Peaks};
+use super::partition::signed;
 use super::room::room;
-use super::rule_registry::signed;
 use crate::axis::AxisRef;
 use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::whole_ops::{whole_ops, WholeOp};
-use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_once, sequence};
+use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_once};
 use crate::cost::{ProgramCost, Sequence, WorkKind};
 use crate::index::{Id, MeshId, SignatureId};
 use crate::ir::{Program, Type};
@@ -29,7 +29,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The most streams that collectives run on.
 const MAX_STREAMS: usize = 16;
@@ -103,8 +103,7 @@ pub struct PyFigures {
     source: Arc<Program>,
     estimates: Estimates,
     cost: ProgramCost,
-    sequence: OnceLock<Sequence>,
-    peaks: Peaks,
+    compiled: Compiled,
     work: Kinds<WorkKind>,
     traffic: Kinds<TrafficKey>,
 }
@@ -125,21 +124,20 @@ impl PyFigures {
             (kind, mesh, axes.map(<[AxisRef]>::to_vec), devices, bytes)
         });
         let traffic = Kinds { keys: keys.collect(), of_rows };
-        let (sequence, peaks) = Default::default();
-        Self { program, origin, source, estimates, cost, sequence, peaks, work, traffic }
+        let compiled = Compiled::default();
+        Self { program, origin, source, estimates, cost, compiled, work, traffic }
     }
     /// The program of one device, beside its source.
     fn local(&self) -> Local<'_> {
         self.origin.local(&self.program, &self.source)
     }
     /// The figures that depend on the order in which ops run.
-    fn sequence(&self, py: Python<'_>) -> &Sequence {
-        let make = || sequence(self.local(), &self.estimates);
-        py.detach(|| self.sequence.get_or_init(make))
+    fn sequence(&self, py: Python<'_>, compiler: &str) -> &Sequence {
+        py.detach(|| self.compiled.sequence((self.local(), &self.estimates), compiler))
     }
     /// The most memory that is taken at once, of the device or of its host.
     fn peak(&self, py: Python<'_>, compiler: &str, on_host: bool) -> &Peak {
-        py.detach(|| self.peaks.of((self.local(), &self.cost), compiler, on_host))
+        py.detach(|| self.compiled.peak((self.local(), &self.cost), compiler, on_host))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.source, &self.program)
@@ -192,8 +190,8 @@ impl PyFigures {
         py.detach(|| local_host_bytes(self.local()))
     }
     /// Bytes at the peak of the order that needs least.
-    fn least_peak(&self, py: Python<'_>) -> u128 {
-        self.sequence(py).least_peak_bytes
+    fn least_peak(&self, py: Python<'_>, compiler: &str) -> u128 {
+        self.sequence(py, compiler).least_peak_bytes
     }
     /// What XLA counts on hosts: how often ops run that take equally long, by their place in `work()`, and the elements that are
     /// converted from `bf16` and back.
@@ -255,8 +253,8 @@ impl PyFigures {
     }
     /// The fields of the steps, in the order in which they run; `work` and `traffic` are the places in `work()` and
     /// `traffic()`.
-    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let rows = self.sequence(py).steps.iter().map(|step| {
+    fn steps<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
+        let rows = self.sequence(py, compiler).steps.iter().map(|step| {
             let work = step.row.map(|row| self.work.of_rows[row as usize]);
             let traffic = step.collective.map(|row| self.traffic.of_rows[row as usize]);
             (step, work, traffic)

@@ -10,9 +10,9 @@ use super::reshard_plans::PyReshardPlans;
 use super::room::copy;
 use super::rule::PyOpShardingRule;
 use super::rule_registry::registry;
-use super::rule_registry::signed;
 use super::work::{limits, work};
 use crate::cache_slot::Taken;
+use crate::context::RuleSource;
 use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
@@ -169,4 +169,15 @@ pub(super) fn collective_traffic(
     }
     let rows = py.detach(|| traffic(&program));
     Ok(rows.iter().map(|row| (row.kind.as_str(), row.devices, row.bytes, row.count)).collect())
+}
+
+/// The program of `module`, with signatures for all ops.
+pub(super) fn signed(py: Python<'_>, module: &PyModule) -> PyResult<Arc<Program>> {
+    let program = module.program(py)?;
+    if !program.has_new_ops() {
+        return Ok(program);
+    }
+    let mut program = Arc::unwrap_or_clone(program);
+    registry().legalizing_chlo().sign(&mut program);
+    Ok(Arc::new(program))
 }

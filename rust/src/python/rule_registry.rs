@@ -5,13 +5,11 @@
 
 use super::attribute::to_python;
 use super::errors::{raise_unlocated, shown};
-use super::module::PyModule;
 use super::rule::PyOpShardingRule;
 use super::user_code;
 use crate::attribute::parse_rule;
-use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::ir::{Program, Type};
+use crate::ir::Type;
 use crate::op_sharding_rule::OpShardingRule;
 use crate::rules::notation::Notation;
 use crate::rules::table::FAMILIES;
@@ -213,15 +211,4 @@ fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
     };
     let operands = signature.operand_types.iter().map(tensor).collect();
     (operands, signature.result_types.iter().map(tensor).collect())
-}
-
-/// The program of `module`, with signatures for all ops.
-pub(super) fn signed(py: Python<'_>, module: &PyModule) -> PyResult<Arc<Program>> {
-    let program = module.program(py)?;
-    if !program.has_new_ops() {
-        return Ok(program);
-    }
-    let mut program = Arc::unwrap_or_clone(program);
-    registry().legalizing_chlo().sign(&mut program);
-    Ok(Arc::new(program))
 }

@@ -78,18 +78,15 @@ fn visit(graph: &Graph, edges: &Edges, sort: impl Fn(&mut [u32])) -> Vec<u32> {
                 sort(&mut operands);
                 sorted[*at as usize] = operands;
             }
-            match sorted[*at as usize].get(*next) {
-                Some(&operand) => {
-                    *next += 1;
-                    if !std::mem::replace(&mut is_begun[operand as usize], true) {
-                        stack.push((operand, 0));
-                    }
+            if let Some(&operand) = sorted[*at as usize].get(*next) {
+                *next += 1;
+                if !std::mem::replace(&mut is_begun[operand as usize], true) {
+                    stack.push((operand, 0));
                 }
-                None => {
-                    order.push(*at);
-                    sorted[*at as usize] = Vec::new();
-                    stack.pop();
-                }
+            } else {
+                order.push(*at);
+                sorted[*at as usize] = Vec::new();
+                stack.pop();
             }
         }
     }

@@ -80,16 +80,16 @@ pub fn compiled_peak(
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
 /// arguments; arguments are those of [`compiled_peak`].
-pub fn host_order(
+pub fn compiled_order(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
+    compiler: Compiler,
 ) -> Vec<(OpId, u128)> {
     let Some(body) = program.func_body(entry).get() else { return Vec::new() };
-    let mut blocks =
-        Blocks::new(program, works, execution, entry, (Compiler::None, Some(Space::Device)));
+    let mut blocks = Blocks::new(program, works, execution, entry, (compiler, Some(Space::Device)));
     let (_, entry, taken) = blocks.of_entry(body, donated);
     blocks.over_time(body, &entry, &taken)
 }

@@ -77,19 +77,20 @@ pub fn split_k(program: &Program, works: &mut Works<'_>, op: OpId, dims: &DotDim
 impl Gemm {
     /// The cost in so many parts, in FLOPs of the time that it takes.
     fn cost(&self, parts: u32) -> f64 {
+        let is_whole = parts == 1;
         let parts = f64::from(parts);
         let depth = (self.contracted / parts).ceil();
         let tiles = (self.rows / TILE).ceil() * (self.columns / TILE).ceil();
         let waves = (self.batch * parts * tiles / CORES).ceil();
         let steps = (depth * self.left_bits.max(self.right_bits) / 8.0 / STEP_BYTES).ceil();
         let sum_bytes = 4.0;
-        let written = if parts > 1.0 { sum_bytes } else { self.result_bits / 8.0 };
+        let written = if is_whole { self.result_bits / 8.0 } else { sum_bytes };
         let flops = FLOPS * TILE * TILE * steps * STEP_BYTES * sum_bytes;
         let bytes = TILE * depth * (self.left_bits + self.right_bits) / 8.0 + TILE * TILE * written;
         let is_cached = bytes * CORES < CACHED_SHARE * L2_BYTES;
         let per_byte = if is_cached { FLOPS_PER_CACHED_BYTE } else { FLOPS_PER_BYTE };
         let dot = flops.max(bytes * per_byte) * waves;
-        if parts == 1.0 {
+        if is_whole {
             return dot;
         }
         let elements = self.batch * self.rows * self.columns;

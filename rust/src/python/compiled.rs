@@ -1,0 +1,46 @@
+//! The figures of a program that depend on its compiler, computed when they are asked for.
+
+use crate::compilers::target::Compiler;
+use crate::cost::local::Local;
+use crate::cost::memory::Peak;
+use crate::cost::{local_peak, sequence, ProgramCost, Sequence};
+use crate::work::ops::estimate::Estimates;
+use crate::work::spaces::Space;
+use std::sync::OnceLock;
+
+/// By compiler.
+#[derive(Default)]
+pub(super) struct Compiled {
+    /// In the memory of the device, and in that of its host.
+    peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
+    sequences: [OnceLock<Sequence>; Compiler::ALL.len()],
+}
+
+impl Compiled {
+    /// The peak of the program of `local`, given its `cost`.
+    pub(super) fn peak(
+        &self,
+        (local, cost): (Local<'_>, &ProgramCost),
+        compiler: &str,
+        on_host: bool,
+    ) -> &Peak {
+        let compiler = compiler_named(compiler);
+        let space = if on_host { Space::Host } else { Space::Device };
+        let make = || local_peak(local, cost, (compiler, space));
+        self.peaks[compiler as usize][usize::from(on_host)].get_or_init(make)
+    }
+    /// What depends on the order in which its ops run.
+    pub(super) fn sequence(
+        &self,
+        (local, estimates): (Local<'_>, &Estimates),
+        compiler: &str,
+    ) -> &Sequence {
+        let compiler = compiler_named(compiler);
+        self.sequences[compiler as usize].get_or_init(|| sequence(local, estimates, compiler))
+    }
+}
+
+/// The compiler called `name`; Python has checked that there is one.
+pub(super) fn compiler_named(name: &str) -> Compiler {
+    Compiler::named(name).unwrap_or_default()
+}

@@ -1,0 +1,1 @@
+"""What XLA's compilers for accelerators make of programs, without the chips."""
