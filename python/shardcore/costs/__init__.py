@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from shardcore.costs.compare import Comparison, compare
 from shardcore.costs.host import HostCost, HostTransfer
 from shardcore.costs.memory import Lifetime, MemoryPoint, MemoryTimeline
+from shardcore.costs.memory_analysis import MemoryAnalysis
 from shardcore.costs.program import Cost
 from shardcore.costs.records import (
     CollectiveCost,
@@ -54,6 +55,7 @@ __all__ = [
     "HostTransfer",
     "Lifetime",
     "LiveValue",
+    "MemoryAnalysis",
     "MemoryPoint",
     "MemoryTimeline",
     "NotInStep",

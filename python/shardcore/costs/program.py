@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore.bounded import json_text
 from shardcore.costs.host import HostCost
 from shardcore.costs.memory import MemoryTimeline
+from shardcore.costs.memory_analysis import MemoryAnalysis, memory_analysis
 from shardcore.costs.records import (
     CollectiveCost,
     LiveValue,
@@ -97,6 +98,11 @@ class Cost:
         memory. They are counted when somebody asks for them first.
         """
         return self.rows.peak_bytes
+
+    @property
+    def memory(self) -> MemoryAnalysis:
+        """Arguments, outputs, temporaries and peak, of the device and of its host."""
+        return memory_analysis(self)
 
     @property
     def peak_op(self) -> PeakOp | None:

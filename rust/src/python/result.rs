@@ -272,41 +272,18 @@ impl PyPropagationResult {
         let before = self.request(py)?.before;
         Ok((PyPort::arguments(&before), PyPort::results(&before)))
     }
-    #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
-                        exact = false, efficiency = 1.0, one_way = false, slices = None, dcn = None,
-                        tokens = None, combine = None, improve = None, keep_ports = false))]
-    #[allow(clippy::too_many_arguments)] // They are keywords in Python.
+    #[pyo3(signature = (hardware = None, policy = "xla", **options),
+           text_signature = "($self, hardware=None, policy='xla', *, topology=None, mapping=None, hardware_file=None, \
+                             exact=False, efficiency=1.0, one_way=False, slices=None, dcn=None, tokens=None, combine=None, \
+                             improve=None, compiler=None, keep_ports=False)")]
     fn cost<'py>(
         slf: &Bound<'py, Self>,
         hardware: Option<Bound<'py, PyAny>>,
         policy: &str,
-        topology: Option<Bound<'py, PyAny>>,
-        mapping: Option<Bound<'py, PyAny>>,
-        hardware_file: Option<Bound<'py, PyAny>>,
-        exact: bool,
-        efficiency: f64,
-        one_way: bool,
-        slices: Option<Bound<'py, PyAny>>,
-        dcn: Option<Bound<'py, PyAny>>,
-        tokens: Option<Bound<'py, PyAny>>,
-        combine: Option<Bound<'py, PyAny>>,
-        improve: Option<Bound<'py, PyAny>>,
-        keep_ports: bool,
+        options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = PyDict::new(slf.py());
+        let options = options.unwrap_or_else(|| PyDict::new(slf.py()));
         options.set_item("policy", policy)?;
-        options.set_item("topology", topology)?;
-        options.set_item("mapping", mapping)?;
-        options.set_item("hardware_file", hardware_file)?;
-        options.set_item("exact", exact)?;
-        options.set_item("efficiency", efficiency)?;
-        options.set_item("one_way", one_way)?;
-        options.set_item("slices", slices)?;
-        options.set_item("dcn", dcn)?;
-        options.set_item("tokens", tokens)?;
-        options.set_item("combine", combine)?;
-        options.set_item("improve", improve)?;
-        options.set_item("keep_ports", keep_ports)?;
         if let Some(hardware) = hardware {
             options.set_item("hardware", hardware)?;
         }

@@ -1,0 +1,54 @@
+"""Memory of one device by the names of ``compiled.memory_analysis()``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardcore.costs.program import Cost
+
+
+@dataclass(frozen=True)
+class MemoryAnalysis:
+    """Bytes of one device, and of its host, named as in JAX's ``compiled.memory_analysis()``.
+
+    Generated code is not counted.
+    """
+
+    argument_size_in_bytes: int
+    """Arguments, in memory throughout."""
+    output_size_in_bytes: int
+    """Results, with the table of pointers to them where there are several."""
+    alias_size_in_bytes: int
+    """The part of the results that takes the memory of donated arguments."""
+    temp_size_in_bytes: int
+    """What is allocated besides arguments and results."""
+    peak_memory_in_bytes: int
+    """The most bytes of all of these at once, :attr:`shardcore.Cost.peak_bytes`."""
+    host_argument_size_in_bytes: int
+    """Arguments in the memory of the host."""
+    host_output_size_in_bytes: int
+    """Results in the memory of the host."""
+    host_alias_size_in_bytes: int
+    """The part of these that takes the memory of donated arguments."""
+    host_temp_size_in_bytes: int
+    """What else is in the memory of the host at its peak."""
+
+
+def memory_analysis(cost: Cost) -> MemoryAnalysis:
+    """Return the memory of ``cost``."""
+    ports = cost.argument_bytes + cost.output_bytes - cost.alias_bytes
+    host = cost.host
+    host_ports = host.argument_bytes + host.output_bytes - host.alias_bytes
+    return MemoryAnalysis(
+        cost.argument_bytes,
+        cost.output_bytes,
+        cost.alias_bytes,
+        max(cost.peak_bytes - ports, 0),
+        cost.peak_bytes,
+        host.argument_bytes,
+        host.output_bytes,
+        host.alias_bytes,
+        max(cost.host_memory_peak_bytes - host_ports, 0),
+    )
