@@ -61,7 +61,7 @@ class Lifetime:
 
 @dataclass(frozen=True, repr=False)
 class MemoryTimeline:
-    """What is in memory when, in the order in which XLA runs ops on hosts.
+    """What is in memory when, in the order in which the compiler runs ops.
 
     The body of a loop is there once, at the place of the loop. ``str()`` is a chart, :meth:`svg`
     a picture, :meth:`record` and :meth:`to_json` plain data.

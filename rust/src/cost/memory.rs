@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 /// The most memory that one device takes at once.
 #[derive(Clone, Debug, Default)]
 pub struct Peak {
-    /// The most bytes that are live at once, as XLA assigns memory on hosts ([`crate::compilers::xla_cpu`]).
+    /// The most bytes that are live at once, as the compiler assigns memory ([`crate::compilers::xla_cpu`]).
     pub bytes: u128,
     /// The op at which that many bytes are live.
     pub op: Option<OpId>,

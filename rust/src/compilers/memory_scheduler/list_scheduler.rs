@@ -66,11 +66,14 @@ impl ListScheduler<'_> {
         while let Some((_, best)) = self.ready.pop_last() {
             self.priorities[best as usize] = None;
             order.push(best);
-            let mut is_last_use_near = false;
+            // Items that one kernel has yet to read, which frees them.
+            let mut nearly_free = Vec::new();
             for &item in self.reads.row(best) {
                 let uses = &mut self.uses[item as usize];
                 *uses -= 1;
-                is_last_use_near |= *uses == 1;
+                if *uses == 1 {
+                    nearly_free.push(item);
+                }
             }
             for &user in self.edges.users.row(best) {
                 let waits = &mut waits[user as usize];
@@ -79,11 +82,10 @@ impl ListScheduler<'_> {
                     self.add(user);
                 }
             }
-            if is_last_use_near {
-                for &operand in self.edges.operands.row(best) {
-                    for &user in self.edges.users.row(operand) {
-                        self.update(user);
-                    }
+            for item in nearly_free {
+                let by = self.graph.items[item as usize].made_by;
+                for &user in self.edges.users.row(by) {
+                    self.update(user);
                 }
             }
         }
