@@ -1783,6 +1783,11 @@ class Figures:
         :meth:`traffic` instead of times.
         """
 
+    def kernels(self, compiler: str) -> list[dict[str, Any]]:
+        """The fields of :class:`shardcore.costs.Kernel`, for each kernel as ``compiler`` has it;
+        instead of the time of one run, what that follows from.
+        """
+
     def uncounted(self) -> list[dict[str, Any]]:
         """The fields of :class:`shardcore.costs.UncountedOp`, for each kind of op."""
 

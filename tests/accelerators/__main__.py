@@ -1,19 +1,20 @@
-"""Measures all programs again, or prints how near our peaks are: `python -m tests.accelerators`."""
+"""Prints how near our figures are to those of XLA for GPUs, or measures these again."""
 
 from __future__ import annotations
 
 import sys
 
 from tests.accelerators.measured import measure_all
-from tests.accelerators.test_peaks import ratios
+from tests.accelerators.test_figures import WITHIN, near, ratios
 from tests.shardy.xla.model_rows import names, text
 
 if sys.argv[1:] == ["--measure"]:
     measure_all({name: text(name) for name in names()})
 else:
     found = ratios(names())
-    for name, ratio in sorted(found.items(), key=lambda row: row[1]):
-        print(f"{ratio:6.2f}  {name}")
-    for within in (0.05, 0.1, 0.25):
-        near = sum(abs(ratio - 1) <= within for ratio in found.values())
-        print(f"within {within:.0%}: {near} of {len(found)}")
+    print(" ".join(f"{figure:>8}" for figure in WITHIN))
+    for name, row in sorted(found.items(), key=lambda row: row[1]["peak"]):
+        print(" ".join(f"{row[figure]:8.2f}" for figure in WITHIN), name)
+    for figure, rows in WITHIN.items():
+        shares = (f"{near(found, figure, within)} within {within:.0%}" for within in rows)
+        print(f"{figure}, of {len(found)}: {', '.join(shares)}")

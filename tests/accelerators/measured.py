@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.accelerators.hlo import analysis, num_kernels
 from tests.shardy.xla.measured import key
 
 KEPT = Path(__file__).with_name("figures.json")
@@ -33,6 +34,10 @@ class Measured:
     alias: int
     temp: int
     collectives: dict[str, int]
+    kernels: int = 0
+    """Kernels, those in loops once."""
+    accessed: int = 0
+    """Bytes that they read and write, as XLA's analysis counts, loops once."""
     error: str | None = None
 
     @property
@@ -58,7 +63,7 @@ def measure(text: str) -> Measured:
     try:
         run = executable(text)
     except Exception as error:
-        return Measured(key(text), 0, 0, 0, 0, {}, str(error).splitlines()[0][:200])
+        return Measured(key(text), 0, 0, 0, 0, {}, 0, 0, str(error).splitlines()[0][:200])
     memory = run.get_compiled_memory_stats()
     hlo = run.hlo_modules()[0].to_string()
     return Measured(
@@ -68,6 +73,8 @@ def measure(text: str) -> Measured:
         memory.alias_size_in_bytes,
         memory.temp_size_in_bytes,
         dict(sorted(Counter(found[0] for found in _COLLECTIVE.findall(hlo)).items())),
+        num_kernels(hlo),
+        round(analysis(hlo)["bytes accessed"]),
     )
 
 

@@ -86,6 +86,12 @@ def add(commands: Any) -> None:
         help="show what is in memory when, and at the peak by source line and scope",
     )
     parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="show the kernels that the compiler makes of the program, those that take longest "
+        "first; with --json all of them",
+    )
+    parser.add_argument(
         "--svg", metavar="FILE", help="with --memory, write the picture of it; - is standard output"
     )
     parser.add_argument(
@@ -121,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
         known = {"hardware_file": options.hardware_file}
         if options.memory:
             _memory(costs[0], options)
+        elif options.kernels:
+            _kernels(costs[0], options)
         elif options.json:
             listed = result.diagnostics(options.hardware, ignore=options.ignore, **known)
             diagnostics = [each.record() for each in listed]
@@ -167,7 +175,14 @@ def _passes(text: str) -> str:
 
 
 def _check_memory(options: argparse.Namespace) -> None:
-    """Refuse options that go with --memory alone, and those that do not."""
+    """Refuse options that go with --memory or --kernels alone, and those that do not."""
+    if options.kernels and (
+        options.memory
+        or options.other is not None
+        or len(options.policy) > 1
+        or options.hardware == "all"
+    ):
+        options.parser.error("--kernels takes one program, one policy and one chip, no --memory")
     if not options.memory:
         if options.svg is not None or options.by == "line":
             options.parser.error("--svg and --by line go with --memory")
@@ -187,6 +202,17 @@ def _memory(cost: shardcore.Cost, options: argparse.Namespace) -> None:
         print_json(timeline.record())
     elif options.svg != "-":
         show(memory_parts(timeline, top=options.top))
+
+
+def _kernels(cost: shardcore.Cost, options: argparse.Namespace) -> None:
+    """Print the kernels."""
+    from shardcore.report.console import show
+    from shardcore.report.kernel_table import kernel_parts
+
+    if options.json:
+        print_json({"compiler": cost.compiler, "kernels": [row.record() for row in cost.kernels]})
+    else:
+        show(kernel_parts(cost, top=options.top))
 
 
 def _policies(text: str) -> list[str]:

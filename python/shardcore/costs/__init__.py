@@ -5,6 +5,7 @@
 :mod:`~.records`       the records that a cost has
 :mod:`~.figures`       the figures of the engine, which do not depend on hardware
 :mod:`~.rows`          the rows of a cost, made when somebody looks at them
+:mod:`~.kernels`       the kernels of a step
 :mod:`~.scopes`        the sums by scope, as those of JAX's ``named_scope``
 :mod:`~.memory`        what is in memory when
 :mod:`~.host`          what is in the memory of the host, copied there and computed there
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.costs.compare import Comparison, compare
 from shardcore.costs.host import HostCost, HostTransfer
+from shardcore.costs.kernels import Kernel
 from shardcore.costs.memory import Lifetime, MemoryPoint, MemoryTimeline
 from shardcore.costs.memory_analysis import MemoryAnalysis
 from shardcore.costs.program import Cost
@@ -53,6 +55,7 @@ __all__ = [
     "Cost",
     "HostCost",
     "HostTransfer",
+    "Kernel",
     "Lifetime",
     "LiveValue",
     "MemoryAnalysis",

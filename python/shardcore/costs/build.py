@@ -99,7 +99,7 @@ def timed(
     step = _step(figures, computation, sent, runs, (rates.chip, host))
     arguments, outputs, aliased = figures.memory(False)
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
-    rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest, compiler)
+    rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest, compiler, rates)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)

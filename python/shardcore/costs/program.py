@@ -26,6 +26,7 @@ from shardcore.costs.usage import Usage, usage
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
+    from shardcore.costs.kernels import Kernel
     from shardcore.costs.rows import Rows
 
 
@@ -150,6 +151,13 @@ class Cost:
     def ops(self) -> tuple[OpCost, ...]:
         """The ops by name and source line, the longest first."""
         return self.rows.ops
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels as :attr:`compiler` has them, block by block: ops, lines, bytes read and
+        written, FLOPs, seconds and runs of each. They are made when somebody asks for them first.
+        """
+        return self.rows.kernels
 
     @property
     def serial_seconds(self) -> float:

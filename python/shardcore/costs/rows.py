@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
+from shardcore.costs.kernels import Kernel, kernels_of
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from shardcore._core import Figures
     from shardcore.costs.combine import Runs
     from shardcore.costs.figures import TrafficKind, WorkKind
+    from shardcore.costs.rates import Rates
     from shardcore.why.trial import Trial
 
 
@@ -39,9 +41,11 @@ class Rows:
         runs: Runs | None = None,
         slowest_link_bytes: int = 0,
         compiler: str = "none",
+        rates: Rates | None = None,
     ) -> None:
         self._figures = figures
         self._compiler = compiler
+        self._rates = rates
         self._work = work
         self._traffic = traffic
         self._runs = runs
@@ -91,6 +95,14 @@ class Rows:
             sums[row["name"], row["location"]].add(kind, row["count"], compute, memory)
         found = [OpCost(name, place, **vars(total)) for (name, place), total in sums.items()]
         return tuple(sorted(found, key=lambda row: -row.seconds))
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels, block by block."""
+        if self._rates is None:
+            return ()
+        seconds = {row.op: row.seconds for row in self.collectives}
+        return kernels_of(self._figures, self._compiler, self._rates, seconds)
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -222,7 +234,7 @@ class Rows:
         kept = self.steps, self.scopes, self.product_flops
         hosts = self.xla_cpu_peak_bytes, self.flops_counting_loops_once
         on_host = self.host_memory_peak_bytes, self.host_live_at_peak
-        return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host)
+        return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host, self.kernels)
 
 
 def _rows(
@@ -240,6 +252,7 @@ def _rows(
     flops_counting_loops_once: int,
     host_memory_peak_bytes: int,
     host_live_at_peak: tuple[LiveValue, ...],
+    kernels: tuple[Kernel, ...],
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
@@ -250,7 +263,7 @@ def _rows(
     vars(rows).update(xla_cpu_peak_bytes=xla_cpu_peak_bytes)
     vars(rows).update(flops_counting_loops_once=flops_counting_loops_once)
     vars(rows).update(host_memory_peak_bytes=host_memory_peak_bytes)
-    vars(rows).update(host_live_at_peak=host_live_at_peak)
+    vars(rows).update(host_live_at_peak=host_live_at_peak, kernels=kernels)
     return rows
 
 

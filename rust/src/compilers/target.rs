@@ -45,6 +45,10 @@ impl Compiler {
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
+    /// Whether what is fused follows a model of the time of kernels (`PriorityFusion`), and no library computes reductions.
+    pub const fn fuses_by_priority(self) -> bool {
+        matches!(self, Self::XlaGpu)
+    }
     /// Whether products of few rows and columns are computed in parts of what they contract (`SplitkRewriter`).
     pub const fn splits_contractions(self) -> bool {
         matches!(self, Self::XlaGpu)

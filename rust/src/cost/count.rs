@@ -276,7 +276,7 @@ impl<'a> Count<'a> {
     /// The kind of `op`, which reads and writes `traffic` bytes.
     fn kind(&mut self, op: OpId, alike: Alike, traffic: u128) -> u32 {
         let Alike { work, is_collective, .. } = alike;
-        let kind = (self.element(op), self.works.unit(op), work, traffic, is_collective);
+        let kind = (self.works.element_of(op), self.works.unit(op), work, traffic, is_collective);
         let kinds = &mut self.cost.kinds;
         *self.kinds.entry(kind).or_insert_with(|| {
             kinds.push(kind);
@@ -319,12 +319,6 @@ impl<'a> Count<'a> {
         let row = &mut self.cost.uncounted[index];
         row.count = row.count.saturating_add(times);
         row.bytes = row.bytes.saturating_add(held.saturating_mul(times));
-    }
-    /// The element type that `op` computes in.
-    fn element(&mut self, op: OpId) -> StrId {
-        let operand = self.program.operands(op).next();
-        let value = operand.or_else(|| self.program.op_results(op).next());
-        value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
     }
     /// What depends on the order of the ops. Of the order of the program and the depth-first one that counts which needs less.
     fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Sequence {

@@ -31,6 +31,7 @@ pub mod dataflow;
 pub mod donation;
 pub mod groups;
 pub mod host;
+pub mod kernels;
 pub mod local;
 pub mod memory;
 mod priority_queue;

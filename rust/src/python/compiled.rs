@@ -1,6 +1,7 @@
 //! The figures of a program that depend on its compiler, computed when they are asked for.
 
 use crate::compilers::target::Compiler;
+use crate::cost::kernels::{local_kernels, Kernel};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::{local_peak, sequence, ProgramCost, Sequence};
@@ -14,6 +15,7 @@ pub(super) struct Compiled {
     /// In the memory of the device, and in that of its host.
     peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
     sequences: [OnceLock<Sequence>; Compiler::ALL.len()],
+    kernels: [OnceLock<Vec<Kernel>>; Compiler::ALL.len()],
 }
 
 impl Compiled {
@@ -37,6 +39,15 @@ impl Compiled {
     ) -> &Sequence {
         let compiler = compiler_named(compiler);
         self.sequences[compiler as usize].get_or_init(|| sequence(local, estimates, compiler))
+    }
+    /// Its kernels.
+    pub(super) fn kernels(
+        &self,
+        (local, estimates): (Local<'_>, &Estimates),
+        compiler: &str,
+    ) -> &[Kernel] {
+        let compiler = compiler_named(compiler);
+        self.kernels[compiler as usize].get_or_init(|| local_kernels(local, estimates, compiler))
     }
 }
 

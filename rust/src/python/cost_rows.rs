@@ -8,6 +8,7 @@ use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetime;
 use crate::compilers::Live;
 use crate::cost::collectives::Collective;
 use crate::cost::host::HostCopy;
+use crate::cost::kernels::Kernel;
 use crate::cost::local::Local;
 use crate::cost::steps::Step;
 use crate::cost::{OpRow, Uncounted};
@@ -21,6 +22,7 @@ use crate::sharding::TensorSharding;
 use crate::spmd::custom_partitioning::called;
 use crate::spmd::reshard_steps::Steps;
 use crate::work::execution::Loop;
+use crate::work::ops::unit::Unit;
 use crate::work::spaces::Space;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -40,6 +42,17 @@ pub(super) struct Tables<'a, 'py> {
     /// Of ops of the source that required collectives: their operands, by what these are before reshards.
     operands: FxHashMap<OpId, FxHashMap<ValueId, ValueId>>,
     entry: Option<FuncId>,
+}
+
+/// Batch, rows, columns and what is summed, of what a product computes.
+pub(super) fn product_sizes(unit: Unit) -> Option<(u128, u128, u128, u128)> {
+    match unit {
+        Unit::Product(sizes) => {
+            let [batch, rows, columns, summed] = sizes.as_array();
+            Some((batch, rows, columns, summed))
+        }
+        _ => None,
+    }
 }
 
 /// A dictionary of these keys and values.
@@ -197,6 +210,30 @@ impl<'a, 'py> Tables<'a, 'py> {
             trips: row.trips,
             entered: row.entered,
             location: self.location(row.loc, row.op),
+        })
+    }
+    pub fn kernel(&mut self, row: &Kernel) -> PyResult<Bound<'py, PyDict>> {
+        let mut ops = Vec::with_capacity(row.ops.len());
+        for &(op, loc) in &row.ops {
+            ops.push((called(self.local.program, op), self.location(loc, op)));
+        }
+        // Of a collective each that runs with it is asked for.
+        let named = if row.is_collective { row.ops.len() } else { 1 };
+        let values: Vec<_> =
+            row.ops.iter().take(named).map(|&(op, _)| self.op_value_name(op)).collect();
+        record!(self.py, {
+            values: values,
+            ops: ops,
+            is_copy: row.is_copy,
+            is_collective: row.is_collective,
+            dtype: row.element.get().map(|id| self.local.program.str(id)),
+            unit: row.unit.as_str(),
+            sizes: product_sizes(row.unit),
+            flops: row.work.flops,
+            transcendentals: row.work.transcendentals,
+            read_bytes: row.read,
+            written_bytes: row.written,
+            count: row.runs,
         })
     }
     pub fn peak_op(&mut self, op: OpId, loc: Span) -> PyResult<Bound<'py, PyDict>> {

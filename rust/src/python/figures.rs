@@ -4,7 +4,7 @@
 use super::axis::PyAxisRef;
 use super::combined_collectives::{together, Combined};
 use super::compiled::{compiler_named, Compiled};
-use super::cost_rows::{axis_refs, Tables};
+use super::cost_rows::{axis_refs, product_sizes, Tables};
 use super::host;
 use super::mesh::PyMesh;
 use super::module::PyModule;
@@ -193,6 +193,12 @@ impl PyFigures {
     fn least_peak(&self, py: Python<'_>, compiler: &str) -> u128 {
         self.sequence(py, compiler).least_peak_bytes
     }
+    /// The fields of the kernels as a compiler has them, block by block.
+    fn kernels<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
+        let given = (self.local(), &self.estimates);
+        let rows = py.detach(|| self.compiled.kernels(given, compiler));
+        self.tables(py).list(rows.iter(), Tables::kernel)
+    }
     /// What XLA counts on hosts: how often ops run that take equally long, by their place in `work()`, and the elements that are
     /// converted from `bf16` and back.
     fn once(&self, py: Python<'_>) -> (Vec<u128>, u128) {
@@ -212,13 +218,7 @@ impl PyFigures {
         let row =
             |(&(element, unit, work, bytes, is_collective), [count]): (&WorkKind, [u128; 1])| {
                 let dtype = element.get().map(|id| self.program.strings().get(id));
-                let sizes = match unit {
-                    Unit::Product(sizes) => {
-                        let [batch, rows, columns, summed] = sizes.as_array();
-                        Some((batch, rows, columns, summed))
-                    }
-                    _ => None,
-                };
+                let sizes = product_sizes(unit);
                 let Work { flops, transcendentals, only_on_hosts } = work;
                 let (name, hosts) = (unit.as_str(), only_on_hosts);
                 (dtype, name, sizes, flops, transcendentals, hosts, bytes, is_collective, count)

@@ -234,6 +234,12 @@ impl<'a> Works<'a> {
         let given = self.estimates.get(&id).copied();
         given.or_else(|| estimate(&SignatureView::of(self.program, id, &shapes)))
     }
+    /// The element type that `op` computes in.
+    pub fn element_of(&mut self, op: OpId) -> StrId {
+        let operand = self.program.operands(op).next();
+        let value = operand.or_else(|| self.program.op_results(op).next());
+        value.map_or(StrId::NONE, |value| self.tensors.of(value).element)
+    }
     /// What computes `op`.
     pub fn unit(&mut self, op: OpId) -> Unit {
         if let Some(unit) = self.named(op).unit {

@@ -15,9 +15,10 @@ pub mod buffer_assignment;
 mod by_signature;
 mod copy_insertion;
 pub mod cost_analysis;
-mod fusion;
+pub(crate) mod fusion;
+pub mod kernel_rows;
 pub(crate) mod kernels;
-mod layout_assignment;
+pub(crate) mod layout_assignment;
 pub mod passes;
 pub(crate) mod ragged_rows;
 
@@ -123,7 +124,12 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         blocks
     }
-    fn entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
+    /// The kernels of `body`, that of the entry function, and the items that results are donated: pairs of a result and an item.
+    fn entry_graph(
+        &mut self,
+        body: BlockId,
+        donated: &[(usize, ValueId)],
+    ) -> (Graph, Vec<(usize, u32)>) {
         let program = self.builder.program;
         let places: FxHashMap<ValueId, u32> = program.block_args(body).zip(0..).collect();
         let pairs = donated
@@ -139,7 +145,11 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
             program, graph, &donated,
         );
-        let graph = with_copies(graph, &donated);
+        (with_copies(graph, &donated), donated)
+    }
+    fn entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
+        let num_arguments = self.builder.program.block_args(body).len();
+        let (graph, donated) = self.entry_graph(body, donated);
         let liveness = Liveness::of_entry(&graph, &donated, self.builder.layouts.compiler());
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
@@ -147,11 +157,11 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
             let item = graph.stored_as(item);
             let is_new = !std::mem::replace(&mut is_output[item as usize], true);
-            if is_new && !given.contains_key(&index) && item as usize >= places.len() {
+            if is_new && !given.contains_key(&index) && item as usize >= num_arguments {
                 outputs.push(item);
             }
         }
-        Entry { graph, liveness, num_arguments: places.len(), outputs }
+        Entry { graph, liveness, num_arguments, outputs }
     }
     /// The peak of `body`, that of the entry function; and the bytes that are taken at each kernel besides arguments.
     fn of_entry(
@@ -192,19 +202,27 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         self.peaks.insert(block, peak);
         peak
     }
-    fn liveness_of(&mut self, block: BlockId) -> (Graph, Liveness) {
+    /// Whether `block` is the body or the condition of a loop.
+    fn is_loop(&self, block: BlockId) -> bool {
+        let program = self.builder.program;
+        program.kind(program.block_parent_op(block)) == OpKind::While
+    }
+    /// The kernels of `block`, one inside an op, and what it carries from trip to trip of a loop: pairs of a result and an item.
+    fn graph_of(&mut self, block: BlockId) -> (Graph, Vec<(usize, u32)>) {
         let program = self.builder.program;
         let graph = self.builder.graph(block);
         // The body of a loop updates what it carries in place.
-        let owner = program.block_parent_op(block);
-        let is_loop = program.kind(owner) == OpKind::While;
-        let carried = if is_loop { graph.returned.len() } else { 0 };
+        let carried = if self.is_loop(block) { graph.returned.len() } else { 0 };
         let carried: Vec<(usize, u32)> = (0..carried).zip(0..).collect();
         let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
             program, graph, &carried,
         );
+        (graph, carried)
+    }
+    fn liveness_of(&mut self, block: BlockId) -> (Graph, Liveness) {
+        let (graph, carried) = self.graph_of(block);
         let mut always = Vec::new();
-        if is_loop {
+        if self.is_loop(block) {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let liveness = Liveness::inside(&graph, &carried, &always, self.builder.layouts.compiler());

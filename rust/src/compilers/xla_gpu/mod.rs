@@ -2,4 +2,5 @@
 //!
 //! Each file is named after the pass of XLA that it stands for.
 
+pub mod priority_fusion;
 pub mod splitk_rewriter;

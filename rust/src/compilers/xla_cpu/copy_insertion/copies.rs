@@ -21,7 +21,7 @@ pub fn with_copies(
             copies = rest;
             let made_by = kernels.len() as u32;
             kernels.push(Kernel::copy_for(kernel.op));
-            reads.push(Read { item, is_elementwise: false });
+            reads.push(Read::whole(item));
             reads.end_row();
             let Item { value, bytes, .. } = items[item as usize];
             items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });

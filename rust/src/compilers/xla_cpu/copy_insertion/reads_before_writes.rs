@@ -234,12 +234,12 @@ mod tests {
     /// A graph of `count` kernels, each of which makes one item and reads those that the `edges` lead from.
     fn graph(count: u32, edges: &[(u32, u32)]) -> Graph {
         let op = OpId::from_index(0);
-        let kernel = Kernel { op, is_elementwise: false, is_op: true, is_name: false };
+        let kernel = Kernel { op, is_elementwise: false, is_op: true, is_name: false, built: NONE };
         let item = |made_by| {
             let value = ValueId::from_index(made_by as usize);
             Item { value, bytes: 1, made_by, name_of: NONE, over: NONE }
         };
-        let read = |&(from, to): &(u32, u32)| (to, Read { item: from, is_elementwise: false });
+        let read = |&(from, to): &(u32, u32)| (to, Read::whole(from));
         let reads: Vec<(u32, Read)> = edges.iter().map(read).collect();
         let kernels = vec![kernel; count as usize];
         Graph::new(kernels, Vec::new(), (0..count).map(item).collect(), Vec::new(), &reads)

@@ -24,7 +24,7 @@ pub fn with_copies(graph: Graph, last: OpId, donated: &[(usize, u32)]) -> Graph 
     for (index, item) in copied {
         let made_by = kernels.len() as u32;
         kernels.push(Kernel::copy_for(last));
-        reads.push(Read { item, is_elementwise: false });
+        reads.push(Read::whole(item));
         reads.end_row();
         returned[index] = items.len() as u32;
         items.push(Item { made_by, name_of: NONE, over: NONE, ..items[item as usize] });

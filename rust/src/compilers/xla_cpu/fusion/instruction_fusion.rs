@@ -18,8 +18,10 @@ pub fn fuses(
     layouts: &mut Layouts,
     (op, is_apart): (OpId, bool),
 ) -> bool {
+    let by_priority = layouts.compiler().fuses_by_priority();
     match works.movement(op) {
         Movement::Pointwise => true,
+        Movement::Reduce | Movement::Update if by_priority => true,
         Movement::Window => !is_apart,
         Movement::Reduce => {
             program.kind(op) == OpKind::Reduce
@@ -36,6 +38,9 @@ const LEAST_LAST_DIM: i64 = 128;
 
 /// Whether `op` is a concatenation that is a kernel of its own.
 pub fn is_apart(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
+    if layouts.compiler().fuses_by_priority() {
+        return false;
+    }
     let Some(dim) = layouts.concatenated(program, op) else { return false };
     let sizes = works.tensors.of(program.result(op, 0)).dims.as_deref().unwrap_or_default();
     let is_last = sizes.len() > 1 && dim + 1 == sizes.len();

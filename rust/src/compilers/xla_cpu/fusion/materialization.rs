@@ -105,6 +105,12 @@ impl Storage {
     pub(in crate::compilers::xla_cpu) fn row(&self, value: ValueId) -> &Row {
         &self.rows[value.index()]
     }
+    /// Stores `value` as another pass decided: written or not, and computed by some of its users or by none.
+    pub fn store(&mut self, value: ValueId, is_written: bool, is_inlined: bool) {
+        let row = &mut self.rows[value.index()];
+        (row.is_written, row.is_inlined) = (is_written, is_inlined);
+        row.is_nothing &= !is_written;
+    }
     /// Whether `value` is written to memory of its own.
     #[inline]
     pub fn is_written(&self, value: ValueId) -> bool {

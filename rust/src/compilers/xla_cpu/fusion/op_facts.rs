@@ -322,6 +322,7 @@ fn of_op(
     let keeps = named.spreads && layouts.keeps_places(program, works, op);
     let is_apart = named.joins && is_apart(program, works, layouts, op);
     let is_single = program.num_operands(op) == 1 && program.num_results(op) == 1;
+    let has_library = !layouts.compiler().fuses_by_priority();
     let is_element_by_element = matches!(movement, Movement::Pointwise | Movement::Alias);
     let is_pure = is_element_by_element || matches!(movement, Movement::Expand | Movement::Window);
     Fact::NONE
@@ -330,8 +331,8 @@ fn of_op(
         .with(Fact::NAME, is_single && (movement == Movement::Alias || keeps))
         .with(Fact::PLACE_BY_PLACE, is_element_by_element || keeps)
         .with(Fact::EXPENSIVE, is_expensive(program, works, layouts, (op, named)))
-        .with(Fact::SUM, program.kind(op) == OpKind::Reduce && is_sum(program, works, op))
-        .with(Fact::FOR_SUMS, is_for_sums(program, works, (op, named)))
+        .with(Fact::SUM, has_library && is_sum(program, works, op))
+        .with(Fact::FOR_SUMS, has_library && is_for_sums(program, works, (op, named)))
         .with(Fact::OF_NOTHING, named.is_of_nothing)
         .with(Fact::OPAQUE, movement == Movement::Opaque)
         .with(Fact::GATHER, named.is_gather)

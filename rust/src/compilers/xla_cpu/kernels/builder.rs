@@ -7,16 +7,29 @@ use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::compilers::xla_cpu::passes::collective_combiner::{combined, is_expanded_scatter};
+use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
-use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program};
+use crate::compilers::xla_gpu::priority_fusion::fused;
+use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
+
+/// A value that a walk has yet to visit.
+#[derive(Clone, Copy)]
+pub(in crate::compilers::xla_cpu) struct Visit {
+    pub value: ValueId,
+    /// Whether each element is needed only for the element of the kernel's result at its place.
+    pub is_elementwise: bool,
+    /// Whether a reduction of a library needs it.
+    pub is_sum: bool,
+    /// The most bytes of it that are needed.
+    pub bytes: u64,
+}
 
 /// The inputs from which kernel graphs are built, and the state while one is built.
 pub struct Builder<'p, 'w, 'a> {
@@ -40,8 +53,13 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) taken_in: FxHashMap<OpId, Vec<u32>>,
     pub(in crate::compilers::xla_cpu) reads: Vec<(u32, Read)>,
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
-    pub(in crate::compilers::xla_cpu) stack: Vec<(ValueId, bool, bool)>,
+    pub(in crate::compilers::xla_cpu) stack: Vec<Visit>,
     pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
+    /// The values that share a kernel, as numbered sets; and the kernel of each in the block.
+    pub(in crate::compilers::xla_cpu) joined: FxHashMap<ValueId, u32>,
+    pub(in crate::compilers::xla_cpu) kernel_of_joined: FxHashMap<u32, u32>,
+    /// The ops that are computed in each kernel besides its own, if they are asked for.
+    pub(in crate::compilers::xla_cpu) fused: Option<Vec<(u32, OpId)>>,
     pub(in crate::compilers::xla_cpu) graph: Graph,
 }
 
@@ -55,7 +73,16 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         (compiler, space): (Compiler, Option<Space>),
     ) -> Self {
         let mut layouts = Layouts::new(program, compiler);
-        let storage = Storage::new(program, works, &mut layouts, functions);
+        let mut storage = Storage::new(program, works, &mut layouts, functions);
+        let mut joined = FxHashMap::default();
+        if compiler.fuses_by_priority() {
+            let fused = fused(program, works, &mut layouts, &storage, functions);
+            for it in fused.stored {
+                storage.store(it.value, it.is_written, it.is_fused);
+            }
+            let of_set = |(set, values): (u32, Vec<_>)| values.into_iter().map(move |it| (it, set));
+            joined.extend((0..).zip(fused.joined).flat_map(of_set));
+        }
         let count = program.num_value_ids();
         Self {
             program,
@@ -73,66 +100,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             reads: Vec::new(),
             stack: Vec::new(),
             operand_copies: Vec::new(),
+            joined,
+            kernel_of_joined: FxHashMap::default(),
+            fused: None,
             graph: Graph::default(),
         }
-    }
-    /// The kernels of `block`.
-    pub fn graph(&mut self, block: BlockId) -> Graph {
-        let program = self.program;
-        for value in program.block_args(block) {
-            let bytes = self.works.tensors.bytes(value);
-            self.make(value, bytes, NONE);
-        }
-        let ops: Vec<OpId> = program.block_ops(block).collect();
-        self.graph.kernels.reserve(ops.len());
-        self.graph.items.reserve(ops.len());
-        self.reads.reserve(2 * ops.len());
-        let sets =
-            combined(program, self.works, (&self.storage.facts, self.layouts.compiler()), &ops);
-        let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
-        for op in ops {
-            if program.has_traits(op, OpTraits::TERMINATOR) {
-                let returned = program.operands(op).map(|value| self.item_in_own_dims(value));
-                self.graph.returned = returned.collect();
-                continue;
-            }
-            if self.storage.equal.is_repeated(program, op) {
-                continue;
-            }
-            if self.storage.facts.has(op, Fact::NAME) {
-                self.add_name(op);
-                continue;
-            }
-            let is_made =
-                |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
-            let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
-            if is_unmade && program.kind(op) != OpKind::While {
-                if self.storage.is_computed_in_sum(program, op) {
-                    let copies = self.copies_for(op);
-                    self.operand_copies = Vec::new();
-                    self.taken_in.insert(op, copies);
-                }
-                continue;
-            }
-            match sets.get(&op) {
-                Some(&set) => self.add_to_set(op, kernel_of_set.entry(set).or_insert((NONE, NONE))),
-                None => self.add_op(op),
-            }
-        }
-        self.finish()
-    }
-    fn finish(&mut self) -> Graph {
-        let Graph { kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
-        let reads = std::mem::take(&mut self.reads);
-        let graph = Graph::new(kernels, ops, items, returned, &reads);
-        for item in &graph.items {
-            self.items[item.value.index()] = NONE;
-        }
-        self.copies.clear();
-        self.reshaped_results.clear();
-        self.taken_in.clear();
-        self.places.clear();
-        graph
     }
     /// The item of `value`; [`NONE`] if it has none in this block.
     pub(in crate::compilers::xla_cpu) fn item(&self, value: ValueId) -> u32 {
@@ -164,11 +136,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         is_elementwise: bool,
         is_op: bool,
     ) -> u32 {
-        self.graph.kernels.push(Kernel { op, is_elementwise, is_op, is_name: false });
-        self.graph.kernels.len() as u32 - 1
+        let built = self.graph.kernels.len() as u32;
+        self.graph.kernels.push(Kernel { op, is_elementwise, is_op, is_name: false, built });
+        built
     }
     /// A reshape and the like is something that runs only if what reads it does not fuse.
-    fn add_name(&mut self, op: OpId) {
+    pub(in crate::compilers::xla_cpu) fn add_name(&mut self, op: OpId) {
         let (value, operand) = (self.program.result(op, 0), self.program.operand(op, 0));
         let item = self.item(operand);
         if self.storage.is_read_whole(value) && item != NONE {
@@ -180,12 +153,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             if self.storage.is_reshaped_anew(operand) {
                 let copy = self.reshaped(op, operand);
                 let kernel = self.kernel(op, false, false);
-                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+                self.reads.push((kernel, Read::whole(copy)));
                 self.name(value, copy, kernel);
                 return;
             }
             let kernel = self.kernel(op, false, false);
-            self.reads.push((kernel, Read { item, is_elementwise: false }));
+            self.reads.push((kernel, Read::whole(item)));
             self.name(value, item, kernel);
         }
     }
@@ -209,7 +182,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.graph.items[item as usize].over = copy;
         item
     }
-    fn add_op(&mut self, op: OpId) {
+    pub(in crate::compilers::xla_cpu) fn add_op(&mut self, op: OpId) {
         let program = self.program;
         if self.layouts.is_on_host() && program.kind(op) == OpKind::SelectAndScatter {
             self.add_pool(op);
@@ -218,7 +191,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let movement = self.works.movement(op);
         let copies = self.copies_for(op);
         let is_elementwise = movement == Movement::Pointwise;
-        let kernel = self.kernel(op, is_elementwise, true);
+        let kernel = self.kernel_of(op, is_elementwise);
         self.graph.ops.push((op, kernel));
         self.read_operands(kernel, op, &copies);
         self.operand_copies = copies;
@@ -261,7 +234,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
     }
     /// The bytes of what `op` writes before its result is taken from that.
-    fn whole_bytes(&mut self, op: OpId) -> u128 {
+    pub(in crate::compilers::xla_cpu) fn whole_bytes(&mut self, op: OpId) -> u128 {
         let program = self.program;
         let value = program.result(op, 0);
         let is_wide = self.layouts.widens(program, self.works, op, value);
@@ -283,7 +256,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         for _ in 0..2 {
             let pairs = self.make(value, bytes, kernel);
             kernel = self.kernel(op, false, false);
-            self.reads.push((kernel, Read { item: pairs, is_elementwise: false }));
+            self.reads.push((kernel, Read::whole(pairs)));
         }
         let bytes = self.works.tensors.bytes(value);
         self.make(value, bytes, kernel);
@@ -294,39 +267,20 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let (bytes, elements) = (tensor.bytes, tensor.elements.max(1));
         let first = self.make(value, (bytes / elements).saturating_mul(left), kernel);
         let kernel = self.kernel(op, false, false);
-        self.reads.push((kernel, Read { item: first, is_elementwise: false }));
+        self.reads.push((kernel, Read::whole(first)));
         self.make(value, bytes, kernel);
     }
     /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
-    fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
+    pub(in crate::compilers::xla_cpu) fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
         if self.storage.is_written(value) {
             let kernel = self.kernel(op, false, false);
-            self.reads.push((kernel, Read { item: whole, is_elementwise: false }));
+            self.reads.push((kernel, Read::whole(whole)));
             let bytes = self.works.tensors.bytes(value);
             self.make(value, bytes, kernel);
         }
     }
-    /// Adds `op` to a set of all-reduces, whose results are there as soon as all are.
-    fn add_to_set(&mut self, op: OpId, set: &mut (u32, u32)) {
-        if set.0 == NONE {
-            *set = (self.kernel(op, false, true), self.kernel(op, false, false));
-        }
-        let kernel = set.0;
-        self.graph.ops.push((op, kernel));
-        let copies = self.copies_for(op);
-        self.read_operands(kernel, op, &copies);
-        self.operand_copies = copies;
-        let value = self.program.result(op, 0);
-        let whole = self.whole_bytes(op);
-        let item = self.make(value, whole, kernel);
-        self.reads.push((set.1, Read { item, is_elementwise: false }));
-        self.name(value, item, set.1);
-        if self.storage.has_tail(value) {
-            self.add_tail(op, value, self.items[value.index()]);
-        }
-    }
     /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
-    fn copies_for(&mut self, op: OpId) -> Vec<u32> {
+    pub(in crate::compilers::xla_cpu) fn copies_for(&mut self, op: OpId) -> Vec<u32> {
         let program = self.program;
         let mut copies = std::mem::take(&mut self.operand_copies);
         copies.clear();

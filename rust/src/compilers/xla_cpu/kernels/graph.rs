@@ -29,6 +29,15 @@ pub struct Read {
     pub item: u32,
     /// Whether each element is read only for the element of the result at its place.
     pub is_elementwise: bool,
+    /// The most bytes of it that are read, where a slice or a gather is between: [`u64::MAX`] if all may be.
+    pub bytes: u64,
+}
+
+impl Read {
+    /// A read of all of `item`, in any order.
+    pub const fn whole(item: u32) -> Self {
+        Self { item, is_elementwise: false, bytes: u64::MAX }
+    }
 }
 
 /// A kernel: ops that run as one.
@@ -42,12 +51,14 @@ pub struct Kernel {
     pub is_op: bool,
     /// Whether its result is its operand under another name, as that of a bitcast.
     pub is_name: bool,
+    /// Its place among the kernels before copies were inserted; [`NONE`] for such a copy.
+    pub built: u32,
 }
 
 impl Kernel {
     /// A copy that is made for `op`.
     pub const fn copy_for(op: OpId) -> Self {
-        Self { op, is_elementwise: false, is_op: false, is_name: false }
+        Self { op, is_elementwise: false, is_op: false, is_name: false, built: NONE }
     }
 }
 

@@ -1,12 +1,31 @@
 //! The operands of kernels: those of their ops or, where an operand is fused, the operands of its producer.
 
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
-use crate::compilers::xla_cpu::kernels::builder::Builder;
+use crate::compilers::xla_cpu::kernels::builder::{Builder, Visit};
 use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::index::{Id, OpId, ValueId};
 
 impl Builder<'_, '_, '_> {
+    /// The kernel that computes `op`: one of its own, or one that writes other results, too.
+    pub(in crate::compilers::xla_cpu) fn kernel_of(
+        &mut self,
+        op: OpId,
+        is_elementwise: bool,
+    ) -> u32 {
+        let set = self.program.op_results(op).next().and_then(|value| self.joined.get(&value));
+        let Some(&set) = set else { return self.kernel(op, is_elementwise, true) };
+        if let Some(&known) = self.kernel_of_joined.get(&set) {
+            self.graph.kernels[known as usize].is_elementwise &= is_elementwise;
+            if let Some(fused) = &mut self.fused {
+                fused.push((known, op));
+            }
+            return known;
+        }
+        let kernel = self.kernel(op, is_elementwise, true);
+        self.kernel_of_joined.insert(set, kernel);
+        kernel
+    }
     pub(in crate::compilers::xla_cpu) fn read_operands(
         &mut self,
         kernel: u32,
@@ -22,9 +41,10 @@ impl Builder<'_, '_, '_> {
         for (index, value) in program.operands(op).enumerate() {
             let copy = copies.get(index).copied().unwrap_or(NONE);
             if copy != NONE {
-                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+                self.reads.push((kernel, Read::whole(copy)));
             } else if fuses {
-                self.walk_on(kernel, value, is_pointwise, is_sum);
+                let bytes = self.bytes_of_window(op, facts);
+                self.walk_on(kernel, Visit { value, is_elementwise: is_pointwise, is_sum, bytes });
             } else {
                 let mut value = self.storage.equal.first(value);
                 if is_product {
@@ -33,7 +53,7 @@ impl Builder<'_, '_, '_> {
                 }
                 let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
                 if item != NONE {
-                    self.reads.push((kernel, Read { item, is_elementwise: false }));
+                    self.reads.push((kernel, Read::whole(item)));
                 }
             }
         }
@@ -42,7 +62,7 @@ impl Builder<'_, '_, '_> {
                 for value in program.operands(inner) {
                     let item = self.item(value);
                     if item != NONE && program.parent_block(inner) != program.parent_block(op) {
-                        self.reads.push((kernel, Read { item, is_elementwise: false }));
+                        self.reads.push((kernel, Read::whole(item)));
                     }
                 }
             }
@@ -56,16 +76,27 @@ impl Builder<'_, '_, '_> {
         is_elementwise: bool,
     ) {
         self.num_walks += 1;
-        self.walk_on(kernel, value, is_elementwise, false);
+        self.walk_on(kernel, Visit { value, is_elementwise, is_sum: false, bytes: u64::MAX });
+    }
+    /// The most bytes of each operand that `op` reads: of a slice, a gather and the like no more than it makes.
+    fn bytes_of_window(&mut self, op: OpId, facts: Fact) -> u64 {
+        if !facts.has(Fact::WINDOW) {
+            return u64::MAX;
+        }
+        let result = self.program.op_results(op).next();
+        result.map_or(u64::MAX, |value| {
+            u64::try_from(self.works.tensors.bytes(value)).unwrap_or(u64::MAX)
+        })
     }
     /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
     /// reads all that is written, and so does a product that one takes in.
-    fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
+    fn walk_on(&mut self, kernel: u32, first: Visit) {
         let program = self.program;
         let mut stack = std::mem::take(&mut self.stack);
-        stack.push((value, is_elementwise, is_sum));
-        while let Some((value, is_elementwise, is_sum)) = stack.pop() {
-            let value = self.storage.equal.first(value);
+        stack.push(first);
+        while let Some(visit) = stack.pop() {
+            let Visit { is_elementwise, is_sum, bytes, .. } = visit;
+            let value = self.storage.equal.first(visit.value);
             let row = self.storage.row(value);
             if row.is_nothing {
                 continue;
@@ -74,6 +105,7 @@ impl Builder<'_, '_, '_> {
             if stamp.0 == self.num_walks {
                 if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
                     read.is_elementwise &= is_elementwise;
+                    read.bytes = read.bytes.saturating_add(bytes);
                 }
                 continue;
             }
@@ -84,24 +116,33 @@ impl Builder<'_, '_, '_> {
             match made_by {
                 Some(op) => {
                     let facts = self.storage.facts.of(op);
+                    if let Some(fused) = &mut self.fused {
+                        fused.push((kernel, op));
+                    }
                     let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
+                    let bytes = bytes.min(self.bytes_of_window(op, facts));
+                    let visit = |value| Visit { value, is_elementwise, is_sum, bytes };
                     if !facts.has(Fact::OPAQUE) {
-                        for value in program.operands(op) {
-                            stack.push((value, is_elementwise, is_sum));
-                        }
+                        stack.extend(program.operands(op).map(visit));
                         continue;
                     }
                     let copies = self.taken_in.get(&op);
                     for (index, value) in program.operands(op).enumerate() {
                         match copies.and_then(|copies| copies.get(index)) {
-                            None => stack.push((value, is_elementwise, is_sum)),
+                            None => stack.push(visit(value)),
                             Some(&NONE) => {
                                 let at = (index, value);
                                 let folded = self.layouts.folded(program, self.works, op, at);
-                                stack.push((folded.unwrap_or(value), false, true));
+                                let value = folded.unwrap_or(value);
+                                stack.push(Visit {
+                                    value,
+                                    is_elementwise: false,
+                                    is_sum: true,
+                                    bytes,
+                                });
                             }
                             Some(&item) => {
-                                self.reads.push((kernel, Read { item, is_elementwise: false }));
+                                self.reads.push((kernel, Read::whole(item)));
                             }
                         }
                     }
@@ -120,7 +161,7 @@ impl Builder<'_, '_, '_> {
                                     || self.layouts.moves_result(program, self.works, op)))
                     };
                     let is_elementwise = is_elementwise && made_by.is_none_or(is_in_order);
-                    self.reads.push((kernel, Read { item, is_elementwise }));
+                    self.reads.push((kernel, Read { item, is_elementwise, bytes }));
                 }
                 None => {}
             }

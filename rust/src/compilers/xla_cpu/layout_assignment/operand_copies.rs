@@ -261,6 +261,20 @@ impl Layouts {
             _ => None,
         }
     }
+    /// The dims of the result of `op`, a broadcast, that those of its operand become.
+    pub fn broadcast(&mut self, program: &Program, op: OpId) -> Option<&[usize]> {
+        match self.reader(program, op)? {
+            Reader::Broadcast(places) => Some(places),
+            _ => None,
+        }
+    }
+    /// The dims of its operand that `op`, a transpose, makes its own of.
+    pub fn permuted(&mut self, program: &Program, op: OpId) -> Option<&[usize]> {
+        match self.reader(program, op)? {
+            Reader::Transpose(order) => Some(order),
+            _ => None,
+        }
+    }
     /// The orders of dims in which `op` reads its operands.
     fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
         reader_of(&mut self.readers, program, op)
@@ -273,13 +287,30 @@ impl Layouts {
         op: OpId,
         index: usize,
     ) -> Option<&DimOrder> {
-        if works.movement(op) != Movement::Opaque {
+        if works.movement(op) != Movement::Opaque
+            || self.is_made_in_order(program, works, op, index)
+        {
             return None;
         }
         match self.reading(program, works, op, index)? {
             Reading::Moved(order) => Some(order),
             Reading::AsIs | Reading::Reshaped => None,
         }
+    }
+    /// Whether what makes operand `index` of `op`, a collective or a convolution, makes it in the order in which `op` reads it: GPUs
+    /// compute elementwise ops, products and convolutions in any order of dims.
+    fn is_made_in_order(
+        &self,
+        program: &Program,
+        works: &Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> bool {
+        self.compiler.fuses_by_priority()
+            && program.kind(op) != OpKind::DotGeneral
+            && program
+                .defining_op(program.operand(op, index))
+                .is_some_and(|made_by| has_any_order(program, works, made_by))
     }
     /// How `op` reads operand `index`.
     fn reading(
@@ -315,6 +346,12 @@ impl Layouts {
     /// Whether `op` writes its result in another order than the one that it has.
     pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         let Some(reader) = reader_of(&mut self.readers, program, op) else { return false };
+        let mut users = program.users(program.result(op, 0));
+        if self.compiler.fuses_by_priority()
+            && users.all(|user| has_any_order(program, works, user))
+        {
+            return false;
+        }
         let Some(sizes) = works.tensors.of(program.result(op, 0)).dims.as_deref() else {
             return false;
         };
@@ -336,4 +373,11 @@ impl Layouts {
         };
         is_moved(&order, sizes)
     }
+}
+
+/// Whether a GPU computes `op` in any order of the dims of its operands and its result.
+fn has_any_order(program: &Program, works: &Works<'_>, op: OpId) -> bool {
+    matches!(works.movement(op), Movement::Pointwise | Movement::Reduce)
+        || program.kind(op) == OpKind::DotGeneral
+        || program.op_name(op) == "stablehlo.convolution"
 }

@@ -54,7 +54,7 @@ impl Builder<'_, '_, '_> {
     fn name_apart(&mut self, op: OpId, value: ValueId, item: u32) -> u32 {
         let kernel = self.kernel(op, false, false);
         self.graph.kernels[kernel as usize].is_name = true;
-        self.reads.push((kernel, Read { item, is_elementwise: false }));
+        self.reads.push((kernel, Read::whole(item)));
         self.name(value, item, kernel);
         std::mem::replace(&mut self.items[value.index()], item)
     }

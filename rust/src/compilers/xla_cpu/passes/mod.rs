@@ -3,6 +3,7 @@
 //! Each file is named after the pass that it stands for. None rewrites the program: each says what the pass would find.
 
 pub mod collective_combiner;
+pub mod combined_sets;
 pub mod common_subexpressions;
 pub mod conditional_simplifier;
 pub mod dot_decomposer;

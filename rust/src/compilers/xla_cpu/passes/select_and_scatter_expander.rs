@@ -68,7 +68,7 @@ impl Builder<'_, '_, '_> {
     }
     fn read(&mut self, kernel: u32, item: u32) {
         if item != NONE {
-            self.reads.push((kernel, Read { item, is_elementwise: false }));
+            self.reads.push((kernel, Read::whole(item)));
         }
     }
 }

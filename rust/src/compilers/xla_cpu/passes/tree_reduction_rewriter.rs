@@ -4,6 +4,7 @@
 
 use crate::compilers::xla_cpu::fusion::library_reductions::is_sum;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_gpu::priority_fusion::hero::Reduction;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
@@ -32,11 +33,15 @@ fn after_windows(
     layouts: &mut Layouts,
     op: OpId,
 ) -> Option<u128> {
-    if is_sum(program, works, op) {
+    let by_blocks = layouts.compiler().fuses_by_priority();
+    if !by_blocks && is_sum(program, works, op) {
         return None;
     }
     let dims = layouts.reduced(program, op)?;
     let sizes = works.tensors.of(program.operand(op, 0)).dims.as_deref()?;
+    if by_blocks {
+        return of_blocks(sizes, dims);
+    }
     if dims.iter().all(|&dim| sizes.get(dim).is_none_or(|&size| size <= WINDOW)) {
         return None;
     }
@@ -45,4 +50,20 @@ fn after_windows(
         u128::try_from((size + window - 1) / window).unwrap_or(0)
     };
     Some(sizes.iter().enumerate().map(left).product())
+}
+
+/// The elements that the first step of a reduction on a GPU leaves, of which one block of threads cannot add up a result: about
+/// as many of each result as are added up to one of them.
+fn of_blocks(sizes: &[i64], dims: &[usize]) -> Option<u128> {
+    let reduction = Reduction::of(sizes, dims)?;
+    if !reduction.is_emitted() || reduction.is_race_free() {
+        return None;
+    }
+    let [major, middle, minor] = reduction.dims.map(|size| size.max(1) as u128);
+    let (kept, reduced) = if reduction.is_row { (middle, minor) } else { (major * minor, middle) };
+    let mut root: u128 = 1;
+    while root.saturating_mul(root) < reduced {
+        root *= 2;
+    }
+    Some(kept.saturating_mul(root))
 }

@@ -1,0 +1,105 @@
+//! The kernel graph of a block, op by op.
+
+use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
+use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::kernels::builder::Builder;
+use crate::compilers::xla_cpu::kernels::collective_sets::{sizes_of, SetKernels};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use crate::compilers::xla_cpu::passes::collective_combiner::{combined, combined_kernels};
+use crate::index::{BlockId, Id, OpId, ValueId};
+use crate::ir::{OpKind, OpTraits};
+use rustc_hash::FxHashMap;
+
+impl Builder<'_, '_, '_> {
+    /// The kernels of `block`.
+    pub fn graph(&mut self, block: BlockId) -> Graph {
+        let program = self.program;
+        let ops: Vec<OpId> = program.block_ops(block).collect();
+        let facts = (&self.storage.facts, self.layouts.compiler());
+        let mut sets = combined(program, self.works, facts, &ops);
+        if !self.joined.is_empty() && !sets.is_empty() {
+            let graph = self.with_sets(block, &ops, &FxHashMap::default());
+            let facts = (&self.storage.facts, self.layouts.compiler());
+            sets = combined_kernels(program, self.works, facts, &graph);
+        }
+        let graph = self.with_sets(block, &ops, &sets);
+        if self.joined.is_empty() || breadth_first(&graph).len() == graph.kernels.len() {
+            return graph;
+        }
+        // Some kernels with several results wait for each other: here they are apart.
+        let joined = std::mem::take(&mut self.joined);
+        let graph = self.graph(block);
+        self.joined = joined;
+        graph
+    }
+    /// The kernels of `block`, which has these ops, where collectives run in `sets`.
+    fn with_sets(&mut self, block: BlockId, ops: &[OpId], sets: &FxHashMap<OpId, u32>) -> Graph {
+        let program = self.program;
+        if let Some(fused) = &mut self.fused {
+            fused.clear();
+        }
+        for value in program.block_args(block) {
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, NONE);
+        }
+        self.graph.kernels.reserve(ops.len());
+        self.graph.items.reserve(ops.len());
+        self.reads.reserve(2 * ops.len());
+        let sizes = sizes_of(sets);
+        let mut kernels: FxHashMap<u32, SetKernels> = FxHashMap::default();
+        for &op in ops {
+            if program.has_traits(op, OpTraits::TERMINATOR) {
+                let returned = program.operands(op).map(|value| self.item_in_own_dims(value));
+                self.graph.returned = returned.collect();
+                continue;
+            }
+            if self.storage.equal.is_repeated(program, op) {
+                continue;
+            }
+            if self.storage.facts.has(op, Fact::NAME) {
+                self.add_name(op);
+                continue;
+            }
+            let is_made =
+                |value: ValueId| self.storage.is_written(value) || self.storage.has_tail(value);
+            let is_unmade = program.num_results(op) > 0 && !program.op_results(op).any(is_made);
+            if is_unmade && program.kind(op) != OpKind::While {
+                if self.storage.is_computed_in_sum(program, op) {
+                    let copies = self.copies_for(op);
+                    self.operand_copies = Vec::new();
+                    self.taken_in.insert(op, copies);
+                }
+                continue;
+            }
+            match sets.get(&op) {
+                Some(set) if self.is_contiguous(op, sizes[set]) => {
+                    let first = || self.flat_set(op);
+                    let mut known = kernels.get(set).copied().unwrap_or_else(first);
+                    self.add_to_flat_set(op, &mut known);
+                    kernels.insert(*set, known);
+                }
+                Some(&set) => self.add_to_set(op, kernels.entry(set).or_default()),
+                None => self.add_op(op),
+            }
+        }
+        self.finish()
+    }
+    fn finish(&mut self) -> Graph {
+        let Graph { kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
+        let mut reads = std::mem::take(&mut self.reads);
+        if !self.kernel_of_joined.is_empty() {
+            // One result of a kernel may be computed of another.
+            reads.retain(|(kernel, read)| items[read.item as usize].made_by != *kernel);
+        }
+        let graph = Graph::new(kernels, ops, items, returned, &reads);
+        for item in &graph.items {
+            self.items[item.value.index()] = NONE;
+        }
+        self.copies.clear();
+        self.reshaped_results.clear();
+        self.taken_in.clear();
+        self.places.clear();
+        self.kernel_of_joined.clear();
+        graph
+    }
+}

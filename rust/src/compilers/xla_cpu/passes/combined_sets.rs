@@ -1,0 +1,288 @@
+//! Which collectives of a block run as one: walks over the block in post-order that take in what does not depend on the set.
+//!
+//! Source: XLA's `AllReduceCombiner`.
+
+use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts};
+use crate::index::{Id, OpId};
+use crate::ir::Program;
+use rustc_hash::FxHashMap;
+
+/// The most all-reduces that run as one.
+const MAX_COUNT: usize = 256;
+
+/// The most visits of ops of a block in search of what sets take in; all-reduces that are left then run alone.
+const MAX_VISITS: usize = 1 << 24;
+
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// The collectives of a block that may be combined, in order.
+pub struct Candidates {
+    /// Each with its kind.
+    pub ops: Vec<(OpId, u32)>,
+    /// Their bytes, where these are limited.
+    pub bytes: Vec<u128>,
+    /// The number of those of each kind.
+    pub counts: Vec<usize>,
+    /// The most bytes of those that are combined into one.
+    pub limit: u128,
+    /// The first place of one among the ops.
+    pub first: usize,
+}
+
+/// The ops of a block that walks visit, numbered in its order, and which of them run as one.
+///
+/// Walks visit only all-reduces, and ops that need several of what is visited: an op that needs one thing is replaced by that
+/// in the needs of others, and one that needs nothing is left out. That changes neither the order of all-reduces nor which of
+/// them depend on which.
+pub struct Sets {
+    ops: Vec<OpId>,
+    /// The kinds of those that are all-reduces; [`NONE`] of others.
+    kinds: Vec<u32>,
+    /// Their bytes, where these are limited.
+    bytes: Vec<u128>,
+    /// What the last op of the block is visited as, where walks begin before they go to all in order; [`NONE`] if it needs nothing.
+    root: u32,
+    /// The ops that each visited op depends on, one op after the other.
+    needs: Vec<u32>,
+    starts: Vec<u32>,
+    /// The first op that each runs as one with.
+    first: Vec<u32>,
+    /// The next op that each runs as one with.
+    next: Vec<u32>,
+}
+
+impl Sets {
+    /// Of the ops of a block from the first all-reduce on; those that may be combined are `found`.
+    pub fn new(program: &Program, facts: &Facts, all: &[OpId], found: &Candidates) -> Self {
+        let mut visits = Visits::new(program.num_value_ids(), found);
+        let mut needs: Vec<usize> = Vec::new();
+        for &op in &all[found.first..] {
+            needs.clear();
+            needs.extend(program.operands(op).map(Id::index));
+            if facts.has(op, Fact::CAPTURES) {
+                for inner in program.pre_order(op).skip(1) {
+                    needs.extend(program.operands(inner).map(Id::index));
+                }
+            }
+            visits.visit(op, needs.iter().copied(), program.op_results(op).map(Id::index));
+        }
+        visits.sets
+    }
+    /// The first op of the set of each op that may be combined.
+    pub fn by_op(&self) -> FxHashMap<OpId, u32> {
+        let sums = self.ops.iter().zip(&self.kinds).zip(&self.first);
+        sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
+    }
+    /// Combines those of equal kinds, up to `limit` bytes; `num_left` has the number of those of each kind that are not combined yet.
+    pub fn combine(&mut self, mut num_left: Vec<usize>, limit: u128) {
+        let count = self.ops.len();
+        let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();
+        // For each op the last set that it depends on, counted from 1, and the last walk that has seen it.
+        let (mut reached, mut seen) = (vec![0_u32; count], vec![0_u32; count]);
+        let (mut done, mut ahead) = (Walk::default(), Walk::default());
+        let (mut number, mut visits) = (0, 0);
+        let mut total: usize = num_left.iter().sum();
+        while total > 0 {
+            let Some(first) = done.next(self, &mut seen, DONE) else { break };
+            let kind = self.kinds[first as usize];
+            if !std::mem::take(&mut is_left[first as usize]) {
+                done.finish();
+                continue;
+            }
+            num_left[kind as usize] -= 1;
+            total -= 1;
+            if num_left[kind as usize] == 0 || visits > MAX_VISITS {
+                done.finish();
+                continue;
+            }
+            number += 1;
+            reached[first as usize] = number;
+            let mut set: Vec<u32> = vec![first];
+            let mut bytes = self.bytes[first as usize];
+            ahead.go_to(&done);
+            ahead.finish();
+            // Until none of the kind are left.
+            while num_left[kind as usize] > 0 {
+                let Some(at) = ahead.next(self, &mut seen, number) else { break };
+                visits += 1;
+                let mut depends = false;
+                self.for_each_need(at, |need| depends |= reached[need as usize] == number);
+                if is_left[at as usize] && self.kinds[at as usize] == kind {
+                    let more = bytes.saturating_add(self.bytes[at as usize]);
+                    if depends || set.len() == MAX_COUNT || more > limit {
+                        break;
+                    }
+                    bytes = more;
+                    set.push(at);
+                    is_left[at as usize] = false;
+                    num_left[kind as usize] -= 1;
+                    total -= 1;
+                    depends = true;
+                }
+                reached[at as usize] = if depends { number } else { 0 };
+                ahead.finish();
+            }
+            // What the others need comes before the set then.
+            for &other in &set[1..] {
+                self.for_each_need(other, |need| done.needs.push(need));
+            }
+            self.join(&set);
+        }
+    }
+    /// Makes these ops run as one.
+    fn join(&mut self, set: &[u32]) {
+        let Some(&first) = set.first() else { return };
+        for pair in set.windows(2) {
+            self.next[pair[0] as usize] = pair[1];
+            self.first[pair[1] as usize] = first;
+        }
+    }
+    /// Calls `visit` with the first of each set that the set of `first` needs.
+    #[inline]
+    fn for_each_need(&self, first: u32, mut visit: impl FnMut(u32)) {
+        let mut at = first as usize;
+        loop {
+            for &need in &self.needs[self.starts[at] as usize..self.starts[at + 1] as usize] {
+                visit(self.first[need as usize]);
+            }
+            if self.next[at] == NONE {
+                break;
+            }
+            at = self.next[at] as usize;
+        }
+    }
+}
+
+/// The ops of a block, while they are numbered as they are visited.
+pub struct Visits<'c> {
+    /// What they are visited as.
+    pub sets: Sets,
+    /// What makes each value so far is visited as; values that come before need nothing.
+    visited_as: Vec<u32>,
+    /// The last visit that needs each, so that it is listed once.
+    needed_by: Vec<u32>,
+    count: u32,
+    /// Those that may be combined and are still to come, with their bytes.
+    sums: &'c [(OpId, u32)],
+    bytes: std::iter::Copied<std::slice::Iter<'c, u128>>,
+}
+
+impl<'c> Visits<'c> {
+    /// Before the first op; there are so many values.
+    pub fn new(count: usize, found: &'c Candidates) -> Self {
+        let sets = Sets {
+            ops: Vec::new(),
+            kinds: Vec::new(),
+            bytes: Vec::new(),
+            root: NONE,
+            needs: Vec::new(),
+            starts: vec![0],
+            first: Vec::new(),
+            next: Vec::new(),
+        };
+        let (sums, bytes) = (&*found.ops, found.bytes.iter().copied());
+        Self { sets, visited_as: vec![NONE; count], needed_by: Vec::new(), count: 0, sums, bytes }
+    }
+    /// Visits `op`, which needs and makes these values.
+    pub fn visit(
+        &mut self,
+        op: OpId,
+        needs: impl Iterator<Item = usize>,
+        makes: impl Iterator<Item = usize>,
+    ) {
+        self.count += 1;
+        let sets = &mut self.sets;
+        let first = sets.needs.len();
+        for value in needs {
+            let need = self.visited_as[value];
+            if need != NONE && self.needed_by[need as usize] != self.count {
+                self.needed_by[need as usize] = self.count;
+                sets.needs.push(need);
+            }
+        }
+        let mut kind = NONE;
+        if let Some((&(_, own), rest)) = self.sums.split_first().filter(|(sum, _)| sum.0 == op) {
+            (kind, self.sums) = (own, rest);
+        }
+        let size = if kind == NONE { 0 } else { self.bytes.next().unwrap_or(0) };
+        let mut root = sets.ops.len() as u32;
+        if sets.needs.len() < first + 2 && kind == NONE {
+            root = sets.needs.get(first).copied().unwrap_or(NONE);
+            sets.needs.truncate(first);
+        } else {
+            sets.ops.push(op);
+            sets.kinds.push(kind);
+            sets.bytes.push(size);
+            sets.first.push(root);
+            sets.next.push(NONE);
+            sets.starts.push(sets.needs.len() as u32);
+            self.needed_by.push(0);
+        }
+        sets.root = root;
+        if root != NONE {
+            for value in makes {
+                self.visited_as[value] = root;
+            }
+        }
+    }
+}
+
+/// The mark of ops that the walk without look-ahead has seen.
+const DONE: u32 = u32::MAX;
+
+/// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
+#[derive(Default)]
+struct Walk {
+    /// The number of ops that the walk has begun at.
+    num_roots: u32,
+    /// The dependences of the ops that are on the stack of the walk, one op after the other.
+    needs: Vec<u32>,
+    /// Each op that is open, where its needs begin, and the next one.
+    open: Vec<(u32, usize, usize)>,
+}
+
+impl Walk {
+    /// Goes where `other` is.
+    fn go_to(&mut self, other: &Self) {
+        self.num_roots = other.num_roots;
+        self.needs.clone_from(&other.needs);
+        self.open.clone_from(&other.open);
+    }
+    /// The next set, of which all that it needs are finished. What this walk sees gets its `mark` in `seen`.
+    fn next(&mut self, sets: &Sets, seen: &mut [u32], mark: u32) -> Option<u32> {
+        loop {
+            let Some((at, _, next)) = self.open.last_mut() else {
+                let root = match self.num_roots {
+                    0 => sets.root,
+                    roots => Some(roots - 1).filter(|&at| (at as usize) < sets.ops.len())?,
+                };
+                self.num_roots += 1;
+                if root != NONE {
+                    self.enter(sets, (seen, mark), root);
+                }
+                continue;
+            };
+            let Some(&need) = self.needs.get(*next) else { return Some(*at) };
+            *next += 1;
+            self.enter(sets, (seen, mark), need);
+        }
+    }
+    #[inline]
+    fn enter(&mut self, sets: &Sets, (seen, mark): (&mut [u32], u32), at: u32) {
+        let at = sets.first[at as usize];
+        let by = &mut seen[at as usize];
+        if *by != DONE && *by != mark {
+            *by = mark;
+            let begin = self.needs.len();
+            sets.for_each_need(at, |need| self.needs.push(need));
+            self.open.push((at, begin, begin));
+        }
+    }
+    /// Goes on behind the set that came last.
+    fn finish(&mut self) {
+        if let Some((_, begin, _)) = self.open.pop() {
+            self.needs.truncate(begin);
+        }
+    }
+}

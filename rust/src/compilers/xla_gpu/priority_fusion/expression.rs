@@ -1,0 +1,210 @@
+//! A fused expression: what it reads of each operand, and how often each part of it is computed.
+//!
+//! XLA follows from the result which ops are computed for each of its elements by elementwise ops alone: such parts share
+//! a root. Each other use of a value begins a new root, with a utilization: how many of its elements are computed for one of it.
+//!
+//! Source: XLA's `GpuHloCostAnalysis`.
+
+use super::hero::Hero;
+
+/// No node.
+pub const NONE: u32 = u32::MAX;
+
+/// A part of an expression that is computed for the same elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Root {
+    /// Elements computed over elements of the value.
+    pub utilization: f64,
+    /// How often it is emitted.
+    pub emitted: f64,
+}
+
+impl Root {
+    /// That of a result.
+    const RESULT: Self = Self { utilization: 1.0, emitted: 1.0 };
+}
+
+/// An operand of an expression.
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// The node that makes it.
+    pub node: u32,
+    /// The places of the roots that read it.
+    pub roots: Vec<u32>,
+    /// Whether elements that lie side by side are read apart.
+    pub is_strided: bool,
+    /// Seconds that fusing the node into this expression saves, and whether it can be; those of this use in the queue.
+    pub saved: f64,
+    pub can_fuse: bool,
+}
+
+/// What a kernel computes of its operands.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is found out by itself.
+pub struct Expression {
+    /// Its operands, by node.
+    pub uses: Vec<Use>,
+    /// The first is the result.
+    pub roots: Vec<Root>,
+    /// Clock cycles of a thread, as XLA counts operations.
+    pub flops: f64,
+    /// How many ops are emitted.
+    pub size: f64,
+    /// How it is emitted.
+    pub hero: Hero,
+    /// The operand of which its result is made by elementwise ops with one operand alone; [`NONE`] if it is not.
+    pub chain: u32,
+    /// Whether a reduction is part of it that counts.
+    pub has_reduction: bool,
+    /// Whether it can be computed row by row.
+    pub is_tileable: bool,
+    /// Whether it is of several ops, and whether one of them changes the order of elements.
+    pub is_fusion: bool,
+    pub has_transpose: bool,
+    /// The reductions that it emits as such, and bytes of shared memory.
+    pub num_reductions: u32,
+    pub shared_bytes: f64,
+    /// Ops in it that are not elementwise.
+    pub num_moving: u32,
+    /// The operand that it updates in place; [`NONE`] if there is none.
+    pub updated: u32,
+}
+
+impl Expression {
+    /// An op of no operands yet.
+    pub fn new(flops: f64) -> Self {
+        Self {
+            uses: Vec::new(),
+            roots: vec![Root::RESULT],
+            flops,
+            size: 1.0,
+            hero: Hero::Loop,
+            chain: NONE,
+            has_reduction: false,
+            is_tileable: false,
+            is_fusion: false,
+            has_transpose: false,
+            num_reductions: 0,
+            shared_bytes: 0.0,
+            num_moving: 0,
+            updated: NONE,
+        }
+    }
+    /// Adds an operand whose elements are each read for that of the result at its place.
+    pub fn read_in_place(&mut self, node: u32) {
+        self.add(node, 0, false);
+    }
+    /// Adds an operand of which so many of its elements are read in another way, over those that it has.
+    pub fn read(&mut self, node: u32, utilization: f64, is_strided: bool) {
+        self.roots.push(Root { utilization, emitted: 1.0 });
+        self.add(node, self.roots.len() as u32 - 1, is_strided);
+    }
+    fn add(&mut self, node: u32, root: u32, is_strided: bool) {
+        match self.uses.binary_search_by_key(&node, |it| it.node) {
+            Ok(at) => {
+                let known = &mut self.uses[at];
+                if !known.roots.contains(&root) {
+                    known.roots.push(root);
+                }
+                known.is_strided |= is_strided;
+            }
+            Err(at) => {
+                let roots = vec![root];
+                let (saved, can_fuse) = (0.0, false);
+                self.uses.insert(at, Use { node, roots, is_strided, saved, can_fuse });
+            }
+        }
+    }
+    /// The use of `node`.
+    pub fn use_of(&self, node: u32) -> Option<&Use> {
+        let at = self.uses.binary_search_by_key(&node, |it| it.node);
+        at.ok().map(|at| &self.uses[at])
+    }
+    /// The utilization of an operand.
+    pub fn utilization(&self, operand: &Use) -> f64 {
+        operand.roots.iter().map(|&root| self.roots[root as usize].utilization).sum()
+    }
+    /// How often an operand is emitted.
+    pub fn emitted(&self, operand: &Use) -> f64 {
+        operand.roots.iter().map(|&root| self.roots[root as usize].emitted).sum()
+    }
+    /// The utilization of what two operands are both read for, element by element.
+    pub fn common(&self, one: &Use, other: &Use) -> f64 {
+        let shared = one.roots.iter().filter(|root| other.roots.contains(root));
+        shared.map(|&root| self.roots[root as usize].utilization).sum()
+    }
+    /// How the kernel is emitted with `producer`, node `at`, fused into it.
+    pub fn hero_with(&self, at: u32, producer: &Self) -> Hero {
+        if self.hero == Hero::Tiled || producer.hero == Hero::Tiled {
+            return Hero::Tiled;
+        }
+        let is_in_place = || self.use_of(at).is_some_and(|it| it.roots.contains(&0));
+        match (self.hero, producer.hero) {
+            (Hero::Loop, Hero::Reduction(reduction))
+                if self.chain == at && reduction.is_race_free() =>
+            {
+                producer.hero
+            }
+            (Hero::Loop, Hero::Transpose(_) | Hero::Concatenation) if is_in_place() => {
+                producer.hero
+            }
+            _ => self.hero,
+        }
+    }
+    /// As [`Expression::with`], where each part of a row is computed once.
+    fn tiled_with(&self, at: u32, producer: &Self) -> Self {
+        let mut made = Self::new(self.flops + producer.flops);
+        (made.hero, made.is_tileable, made.is_fusion) = (Hero::Tiled, true, true);
+        made.size = self.size + producer.size;
+        made.has_reduction = self.has_reduction || producer.has_reduction;
+        let others = self.uses.iter().filter(|it| it.node != at);
+        for used in others.chain(&producer.uses) {
+            made.read_in_place(used.node);
+        }
+        made
+    }
+    /// This with `producer`, node `at`, one of its operands, fused into it.
+    #[must_use]
+    pub fn with(&self, at: u32, producer: &Self) -> Self {
+        let Some(used) = self.use_of(at) else { return self.clone() };
+        if self.hero_with(at, producer) == Hero::Tiled {
+            return self.tiled_with(at, producer);
+        }
+        let (utilization, emitted) = (self.utilization(used), self.emitted(used));
+        let first = self.roots.len() as u32;
+        let mut roots = self.roots.clone();
+        roots.extend(producer.roots.iter().skip(1).map(|root| Root {
+            utilization: root.utilization * utilization,
+            emitted: root.emitted * emitted,
+        }));
+        let mut made = Self {
+            uses: self.uses.iter().filter(|it| it.node != at).cloned().collect(),
+            roots,
+            flops: utilization.mul_add(producer.flops, self.flops),
+            size: emitted.mul_add(producer.size, self.size),
+            hero: self.hero_with(at, producer),
+            chain: if self.chain == at { producer.chain } else { self.chain },
+            has_reduction: self.has_reduction || producer.has_reduction,
+            is_tileable: self.is_tileable && producer.is_tileable,
+            is_fusion: true,
+            has_transpose: self.has_transpose || producer.has_transpose,
+            num_reductions: self.num_reductions + producer.num_reductions,
+            shared_bytes: self.shared_bytes + producer.shared_bytes,
+            num_moving: self.num_moving + producer.num_moving,
+            updated: if self.updated == at { NONE } else { self.updated },
+        };
+        for one in &producer.uses {
+            let is_strided = one.is_strided || used.is_strided;
+            for &root in &one.roots {
+                if root == 0 {
+                    for &root in &used.roots {
+                        made.add(one.node, root, is_strided);
+                    }
+                } else {
+                    made.add(one.node, first + root - 1, is_strided);
+                }
+            }
+        }
+        made
+    }
+}

@@ -1,0 +1,170 @@
+//! The op that decides how a fused kernel is emitted, its hero: a reduction, a transpose through shared memory, a concatenation, a scatter;
+//! else a plain loop over the elements of the result.
+//!
+//! Source: XLA's `HloFusionAnalysis`, `reduction_utils` and `GetDescriptionForTiledTransposeEmitter`.
+
+/// Threads that run in step.
+const WARP: i64 = 32;
+/// The least size of the two minor dims of a transpose through shared memory; that of a large one.
+const LEAST_TRANSPOSED: i64 = 16;
+const LEAST_TRANSPOSED_OF_LARGE: i64 = 8;
+const LARGE_TRANSPOSED: i64 = 64 * 128;
+/// The most elements along the reduced dim that one block of threads adds up: of a row, and of a column.
+const RACE_FREE_ROW: i64 = 1024 * 16;
+const RACE_FREE_COLUMN: i64 = WARP * 128;
+/// The most elements of the batch dim of a row reduction in one block.
+const RACE_FREE_BATCH: i64 = 8;
+/// The reduced elements for one of the result from which a reduction counts.
+pub const SIGNIFICANT: u128 = 16;
+
+/// A reduction, normalized to three dims: of rows, the last and the first are reduced; of columns, the middle one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    pub is_row: bool,
+    pub dims: [i64; 3],
+}
+
+impl Reduction {
+    /// The reduction of the dims `reduced` of an array of `sizes`, if those that are reduced or those that are kept lie side by side.
+    pub fn of(sizes: &[i64], reduced: &[usize]) -> Option<Self> {
+        let is_reduced: Vec<bool> = (0..sizes.len()).map(|dim| reduced.contains(&dim)).collect();
+        let total: i64 = sizes.iter().fold(1, |sum, &size| sum.saturating_mul(size));
+        if is_reduced.iter().all(|&is_reduced| is_reduced) {
+            return Some(Self { is_row: true, dims: [1, 1, total] });
+        }
+        if let Some([major, middle, minor]) = around(sizes, &is_reduced, false) {
+            return Some(match (middle, minor) {
+                (1, _) => Self { is_row: true, dims: [1, 1, major.saturating_mul(minor)] },
+                (_, 1) => Self { is_row: false, dims: [1, major, middle] },
+                _ => Self { is_row: true, dims: [major, middle, minor] },
+            });
+        }
+        let [major, middle, minor] = around(sizes, &is_reduced, true)?;
+        Some(if minor == 1 {
+            Self { is_row: true, dims: [1, major, middle] }
+        } else {
+            Self { is_row: false, dims: [major, middle, minor] }
+        })
+    }
+    /// Whether it is emitted as a reduction: others are computed element by element of the result.
+    pub const fn is_emitted(&self) -> bool {
+        let [_, middle, minor] = self.dims;
+        if self.is_row {
+            return minor >= WARP || minor > 0 && WARP % minor == 0;
+        }
+        !(middle < WARP
+            || middle < 2 * WARP && minor < WARP
+            || middle < 4 * WARP && minor < 8
+            || middle < 8 * WARP && minor < 3)
+    }
+    /// Whether one block of threads adds up all of a result, so that more can be computed of it in the same kernel.
+    pub const fn is_race_free(&self) -> bool {
+        let [major, middle, minor] = self.dims;
+        if self.is_row {
+            return minor <= RACE_FREE_ROW && major <= RACE_FREE_BATCH;
+        }
+        middle <= RACE_FREE_COLUMN
+    }
+    /// Bytes of shared memory, of elements of so many bytes.
+    pub fn shared_bytes(&self, element: f64) -> f64 {
+        if self.is_row {
+            return 32.0 * element;
+        }
+        32.0 * (4.0 * 32.0 + 1.0) * element
+    }
+    /// How many blocks of threads run, and how many threads each has.
+    pub fn launch(&self) -> (f64, f64) {
+        let [major, middle, minor] = self.dims.map(|size| size.max(1) as f64);
+        if self.is_row {
+            let threads = (minor / 16.0 / 32.0).ceil() * 32.0;
+            let rows = if minor <= 64.0 { (256.0 / minor).max(1.0).floor() } else { 1.0 };
+            return ((middle / rows).ceil(), (threads.min(1024.0) * rows).min(1024.0));
+        }
+        (major * (minor / 32.0).ceil() * (middle / RACE_FREE_COLUMN as f64).ceil(), 1024.0)
+    }
+}
+
+/// The sizes before, of and after the dims that `is_reduced` says are `reduced`, or are not, if these lie side by side.
+fn around(sizes: &[i64], is_reduced: &[bool], reduced: bool) -> Option<[i64; 3]> {
+    let first = is_reduced.iter().position(|&is| is == reduced)?;
+    let last = is_reduced.iter().rposition(|&is| is == reduced)?;
+    if is_reduced[first..=last].iter().any(|&is| is != reduced) {
+        return None;
+    }
+    let size =
+        |part: &[i64]| part.iter().fold(1_i64, |product, &size| product.saturating_mul(size));
+    Some([size(&sizes[..first]), size(&sizes[first..=last]), size(&sizes[last + 1..])])
+}
+
+/// How a kernel is emitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Hero {
+    /// A loop over the elements of the result.
+    Loop,
+    /// A reduction.
+    Reduction(Reduction),
+    /// A transpose through shared memory, with so many bytes of it.
+    Transpose(f64),
+    /// A concatenation of a few arrays.
+    Concatenation,
+    /// A scatter.
+    Scatter,
+    /// Rows, each of which a block of threads holds.
+    Tiled,
+}
+
+/// What a transpose does to the order of elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transposed {
+    /// Bytes of shared memory through which it goes, if it does.
+    pub shared_bytes: Option<f64>,
+    /// Whether elements that lie side by side before do not afterwards.
+    pub moves_minor: bool,
+}
+
+impl Transposed {
+    /// The transpose of an array of `sizes` by `permutation`, whose elements have so many bytes.
+    pub fn of(sizes: &[i64], permutation: &[usize], element: f64) -> Self {
+        // Dims that stay side by side are one; those of size 1 are none.
+        let kept: Vec<usize> = permutation
+            .iter()
+            .copied()
+            .filter(|&dim| sizes.get(dim).is_some_and(|&size| size != 1))
+            .collect();
+        let rank = |dim: usize| kept.iter().filter(|&&other| other < dim).count();
+        let mut groups: Vec<(usize, i64)> = Vec::new();
+        let mut last = usize::MAX;
+        for &dim in &kept {
+            let (place, size) = (rank(dim), sizes[dim]);
+            match groups.last_mut() {
+                Some((_, whole)) if place == last.wrapping_add(1) => {
+                    *whole = whole.saturating_mul(size);
+                }
+                _ => groups.push((place, size)),
+            }
+            last = place;
+        }
+        let count = groups.len();
+        let is_same = groups.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if count < 2 || is_same {
+            return Self { shared_bytes: None, moves_minor: false };
+        }
+        let minor_before = groups.iter().max_by_key(|group| group.0).map_or(1, |group| group.1);
+        let minor_after = groups[count - 1].1;
+        let moves_minor = groups[count - 1].0 < groups.iter().map(|it| it.0).max().unwrap_or(0);
+        let shared = if moves_minor {
+            let (least, most) = (minor_before.min(minor_after), minor_before * minor_after);
+            let is_tiled = least >= LEAST_TRANSPOSED
+                || least >= LEAST_TRANSPOSED_OF_LARGE && most >= LARGE_TRANSPOSED;
+            is_tiled.then_some(32.0 * 33.0 * element)
+        } else {
+            let bits = element * 8.0 * minor_after as f64;
+            let mut places: Vec<(usize, i64)> = groups.clone();
+            places.sort_unstable();
+            let before = places[count - 2].1.min(groups[count - 2].1) as f64;
+            let is_tiled = bits <= 64.0 && bits * before >= 128.0;
+            is_tiled.then_some(32.0 * 33.0 * element * minor_after as f64)
+        };
+        Self { shared_bytes: shared, moves_minor }
+    }
+}

@@ -1,0 +1,271 @@
+//! Priority fusion: which ops XLA's compiler for GPUs fuses into the kernels of their users.
+//!
+//! A producer is fused into all of its users or into none: it is then computed in each of them, and not written. Of all producers the one
+//! is next whose fusion saves most time by a model of kernels; the times of those around it are estimated anew after that. What is
+//! another name of something is fused first, and stays for users that do not fuse.
+//!
+//! Source: XLA's `PriorityFusion`.
+
+mod can_fuse;
+mod expression;
+mod flops;
+pub(in crate::compilers) mod hero;
+mod multi_output_fusion;
+mod nodes;
+mod op_expressions;
+mod performance_model;
+mod softmax_rewriter;
+mod topological_order;
+
+use self::can_fuse::can_fuse;
+use self::multi_output_fusion::joined;
+use self::nodes::{is_run, nodes_of, Given, Kind, Node};
+use self::performance_model::{fused_seconds, seconds, LAUNCH};
+use crate::compilers::xla_cpu::fusion::materialization::Storage;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::index::{BlockId, OpId, ValueId};
+use crate::ir::Program;
+use crate::work::cached::Works;
+use std::collections::BTreeSet;
+
+/// What is fused in a program.
+#[derive(Debug, Default)]
+pub struct Fused {
+    /// The values that may be fused.
+    pub stored: Vec<Stored>,
+    /// The values that one kernel writes, those of several alone.
+    pub joined: Vec<Vec<ValueId>>,
+}
+
+/// How a value is stored that may be fused.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored {
+    /// The value.
+    pub value: ValueId,
+    /// Whether it is written to memory.
+    pub is_written: bool,
+    /// Whether some users compute it.
+    pub is_fused: bool,
+}
+
+/// What is fused in `functions`, given by their ops.
+pub fn fused(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    storage: &Storage,
+    functions: &[OpId],
+) -> Fused {
+    let mut found = Fused::default();
+    let mut given = Given { program, works, layouts, storage };
+    for &func in functions {
+        for op in program.pre_order(func) {
+            for region in program.op_regions(op) {
+                let blocks: Vec<BlockId> = program.region_blocks(region).collect();
+                for block in blocks.into_iter().filter(|&block| is_run(program, block)) {
+                    found.add(&Queue::run(nodes_of(&mut given, block)));
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Fused {
+    /// Adds what is fused of the nodes of a block.
+    fn add(&mut self, nodes: &[Node]) {
+        for node in nodes.iter().filter(|node| node.kind == Kind::Fusible) {
+            let (is_written, is_fused) = (!node.is_gone, node.is_fused);
+            let stored = node.value.map(|value| Stored { value, is_written, is_fused });
+            self.stored.extend(stored);
+        }
+        for members in joined(nodes) {
+            let values = members.iter().filter_map(|&at| nodes[at as usize].value);
+            self.joined.push(values.collect());
+        }
+    }
+}
+
+/// A priority, in the order of its seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Priority(f64);
+
+impl Eq for Priority {}
+
+impl PartialOrd for Priority {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Priority {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// Producers by priority.
+struct Queue {
+    nodes: Vec<Node>,
+    queued: BTreeSet<(Priority, u32)>,
+    /// The priority with which each node is in the queue.
+    priorities: Vec<Option<Priority>>,
+}
+
+impl Queue {
+    /// Fuses what is worth it.
+    fn run(nodes: Vec<Node>) -> Vec<Node> {
+        let priorities = vec![None; nodes.len()];
+        let mut queue = Self { nodes, queued: BTreeSet::new(), priorities };
+        let count = queue.nodes.len() as u32;
+        for at in 0..count {
+            if queue.nodes[at as usize].kind == Kind::Fusible {
+                queue.nodes[at as usize].seconds = seconds(&queue.nodes, &queue.nodes[at as usize]);
+            }
+        }
+        (0..count).for_each(|at| queue.compare_operands(at));
+        (0..count).for_each(|at| queue.enqueue(at));
+        while let Some((_, at)) = queue.queued.pop_last() {
+            queue.priorities[at as usize] = None;
+            queue.fuse(at);
+        }
+        queue.nodes
+    }
+    /// Estimates anew what `consumer` saves if each of its operands is fused into it.
+    fn compare_operands(&mut self, consumer: u32) {
+        for index in 0..self.nodes[consumer as usize].expression.uses.len() {
+            self.compare(consumer, index);
+        }
+    }
+    /// Estimates anew what `consumer` saves if its operand at `index` is fused into it.
+    fn compare(&mut self, consumer: u32, index: usize) {
+        let user = &self.nodes[consumer as usize];
+        let operand = &user.expression.uses[index];
+        let at = operand.node;
+        let producer = &self.nodes[at as usize];
+        if producer.kind != Kind::Fusible || user.kind == Kind::Bitcast {
+            return;
+        }
+        let can = can_fuse(at, producer, user);
+        let saved =
+            if can { user.seconds - fused_seconds(&self.nodes, (at, producer), user) } else { 0.0 };
+        let known = &mut self.nodes[consumer as usize].expression.uses[index];
+        let before = (known.saved, known.can_fuse);
+        (known.saved, known.can_fuse) = (saved, can);
+        let producer = &mut self.nodes[at as usize];
+        producer.saved += saved - before.0;
+        match (before.1, can) {
+            (false, true) => producer.num_taking += 1,
+            (true, false) => producer.num_taking -= 1,
+            _ => {}
+        }
+    }
+    /// Forgets what `consumer` would save with its operand at `index`, which is about to go.
+    fn forget(&mut self, consumer: u32, index: usize) {
+        let known = &mut self.nodes[consumer as usize].expression.uses[index];
+        let (at, saved, can) = (known.node, known.saved, known.can_fuse);
+        (known.saved, known.can_fuse) = (0.0, false);
+        let producer = &mut self.nodes[at as usize];
+        producer.saved -= saved;
+        producer.num_taking -= u32::from(can);
+    }
+    /// Puts `at` in the queue by its priority, or takes it out.
+    fn enqueue(&mut self, at: u32) {
+        let priority = self.priority(at);
+        let known = &mut self.priorities[at as usize];
+        if *known == priority {
+            return;
+        }
+        if let Some(before) = known.take() {
+            self.queued.remove(&(before, at));
+        }
+        *known = priority;
+        if let Some(priority) = priority {
+            self.queued.insert((priority, at));
+        }
+    }
+    /// The seconds that fusing node `at` into its users saves; `None` if it is not.
+    fn priority(&self, at: u32) -> Option<Priority> {
+        let node = &self.nodes[at as usize];
+        if node.is_gone || node.users.is_empty() {
+            return None;
+        }
+        match node.kind {
+            Kind::Bitcast => {
+                let takes = |&user: &u32| can_fuse(at, node, &self.nodes[user as usize]);
+                node.users.iter().any(takes).then_some(Priority(f64::INFINITY))
+            }
+            Kind::Fusible => {
+                let is_name = |&&user: &&u32| self.nodes[user as usize].kind == Kind::Bitcast;
+                let names = node.users.iter().filter(is_name).count();
+                let takes_all =
+                    node.num_taking > 0 && node.num_taking as usize + names == node.users.len();
+                let priority = node.seconds + LAUNCH + node.saved;
+                (takes_all && priority >= 0.0).then_some(Priority(priority))
+            }
+            Kind::Outside | Kind::Apart => None,
+        }
+    }
+    /// Fuses node `at` into its users.
+    fn fuse(&mut self, at: u32) {
+        let users = std::mem::take(&mut self.nodes[at as usize].users);
+        let (mut taking, mut left) = (Vec::new(), Vec::new());
+        for user in users {
+            let takes = can_fuse(at, &self.nodes[at as usize], &self.nodes[user as usize]);
+            if takes { &mut taking } else { &mut left }.push(user);
+        }
+        self.nodes[at as usize].users = left;
+        let producer = self.nodes[at as usize].expression.clone();
+        for &user in &taking {
+            for index in 0..self.nodes[user as usize].expression.uses.len() {
+                self.forget(user, index);
+            }
+            let before = &self.nodes[user as usize].expression;
+            let fused = before.with(at, &producer);
+            let new: Vec<u32> = (fused.uses.iter().map(|it| it.node))
+                .filter(|&node| before.use_of(node).is_none())
+                .collect();
+            for node in new {
+                self.nodes[node as usize].add_user(user);
+            }
+            self.nodes[user as usize].expression = fused;
+            self.nodes[user as usize].seconds = seconds(&self.nodes, &self.nodes[user as usize]);
+        }
+        let node = &mut self.nodes[at as usize];
+        node.is_fused |= !taking.is_empty();
+        if node.users.is_empty() && !taking.is_empty() {
+            node.is_gone = true;
+            let operands: Vec<u32> = node.expression.uses.iter().map(|it| it.node).collect();
+            for index in 0..operands.len() {
+                self.forget(at, index);
+            }
+            for operand in operands {
+                self.nodes[operand as usize].users.retain(|&user| user != at);
+                if !taking.is_empty() {
+                    self.enqueue(operand);
+                }
+            }
+        }
+        self.update(&taking);
+    }
+    /// Estimates anew what is around the nodes `changed`.
+    fn update(&mut self, changed: &[u32]) {
+        let mut touched: Vec<u32> = Vec::new();
+        for &user in changed {
+            self.compare_operands(user);
+            touched.extend(self.nodes[user as usize].expression.uses.iter().map(|it| it.node));
+            for outer in self.nodes[user as usize].users.clone() {
+                let uses = &self.nodes[outer as usize].expression.uses;
+                if let Ok(index) = uses.binary_search_by_key(&user, |it| it.node) {
+                    self.compare(outer, index);
+                }
+            }
+            touched.push(user);
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for at in touched {
+            self.enqueue(at);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Multi-output fusion: kernels over equally many elements that read the same, or of which one reads what the other makes, become one
+//! that writes all their results.
+//!
+//! Source: XLA's `MultiOutputFusion`.
+
+use super::expression::NONE;
+use super::hero::Hero;
+use super::nodes::{Kind, Node};
+use super::performance_model::{fused_seconds, side_output_seconds, LAUNCH};
+use super::topological_order::TopologicalOrder;
+
+/// The most operands and results of a kernel, and the most reductions in it.
+const MAX_OPERANDS: usize = 96;
+const MAX_REDUCTIONS: u32 = 8;
+/// Bytes of shared memory of a block of threads.
+const SHARED_BYTES: f64 = 49_152.0;
+/// The most users of a value that are compared with each other.
+const MAX_SIBLINGS: usize = 64;
+
+/// Kernels that are being joined.
+pub struct Groups<'n> {
+    nodes: &'n [Node],
+    /// The group of each node, named after its first member.
+    group: Vec<u32>,
+    members: Vec<Vec<u32>>,
+    /// The kernels that read each node.
+    readers: Vec<Vec<u32>>,
+    order: TopologicalOrder,
+}
+
+/// The nodes that are computed by one kernel, those of several results alone.
+pub fn joined(nodes: &[Node]) -> Vec<Vec<u32>> {
+    let count = nodes.len() as u32;
+    let is_there = |at: u32| !nodes[at as usize].is_gone;
+    let mut readers = vec![Vec::new(); nodes.len()];
+    let mut edges = Vec::new();
+    for at in (0..count).filter(|&at| is_there(at)) {
+        for used in &nodes[at as usize].expression.uses {
+            readers[used.node as usize].push(at);
+            edges.push((used.node, at));
+        }
+    }
+    let order = TopologicalOrder::new(nodes.len(), &edges);
+    let members = (0..count).map(|at| vec![at]).collect();
+    let mut groups = Groups { nodes, group: (0..count).collect(), members, readers, order };
+    for at in (0..count).rev().filter(|&at| is_there(at)) {
+        groups.fuse_siblings(at);
+        groups.fuse_into_reader(at);
+    }
+    groups.members.into_iter().filter(|members| members.len() > 1).collect()
+}
+
+impl Groups<'_> {
+    fn node(&self, at: u32) -> &Node {
+        &self.nodes[at as usize]
+    }
+    /// The groups that read what the group of `at` makes, each once.
+    fn reading(&self, at: u32) -> Vec<u32> {
+        let members = self.members[self.group[at as usize] as usize].iter();
+        let readers = members.flat_map(|&member| &self.readers[member as usize]);
+        let mut found: Vec<u32> = readers.map(|&reader| self.group[reader as usize]).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+    /// Joins those that read node `parent`.
+    fn fuse_siblings(&mut self, parent: u32) {
+        if self.node(parent).launched <= 1.0 || self.group[parent as usize] != parent {
+            return;
+        }
+        let mut siblings = self.reading(parent);
+        siblings.retain(|&group| self.is_root(group) && self.has_readers(group));
+        siblings.truncate(MAX_SIBLINGS);
+        // Several results first, then fusions, then single ops.
+        siblings.sort_by_key(|&group| std::cmp::Reverse(self.rank(group)));
+        let mut at = 0;
+        while at < siblings.len() {
+            let one = siblings[at];
+            at += 1;
+            if self.rank(one) == 0 {
+                continue;
+            }
+            let mut next = at;
+            while next < siblings.len() {
+                if self.are_compatible(one, siblings[next]) && self.join(one, siblings[next]) {
+                    siblings.remove(next);
+                } else {
+                    next += 1;
+                }
+            }
+        }
+    }
+    /// Joins the kernel of node `at` with one that reads its result.
+    fn fuse_into_reader(&mut self, at: u32) {
+        let producer = self.node(at);
+        if self.members[at as usize].len() != 1 || !is_loop_producer(producer) {
+            return;
+        }
+        let mut readers = self.reading(at);
+        if readers.len() == 1 && self.members[readers[0] as usize].len() == 1 {
+            return;
+        }
+        readers.retain(|&reader| {
+            self.is_root(reader) && self.are_compatible(at, reader) && self.is_faster(at, reader)
+        });
+        readers.sort_by_key(|&reader| std::cmp::Reverse(self.rank(reader)));
+        if let Some(&reader) = readers.first() {
+            self.join(reader, at);
+        }
+    }
+    /// Whether the kernel of `reader` takes less time with the result of node `at` written besides.
+    fn is_faster(&self, at: u32, reader: u32) -> bool {
+        let producer = self.node(at);
+        let mut members = self.members[reader as usize].iter();
+        let user = members.find(|&&it| self.node(it).expression.use_of(at).is_some());
+        let Some(consumer) = user.map(|&it| self.node(it)) else { return false };
+        let fused = fused_seconds(self.nodes, (at, producer), consumer);
+        LAUNCH + fused + side_output_seconds(producer)
+            <= 2.0 * LAUNCH + producer.seconds + consumer.seconds
+    }
+    /// Whether a kernel may get further results: it is a loop, a reduction or a transpose.
+    fn is_root(&self, group: u32) -> bool {
+        self.members[group as usize].iter().all(|&at| {
+            let Node { kind, expression, value, .. } = self.node(at);
+            let is_loop = expression.num_moving == 0 || expression.is_fusion;
+            let has_root = match expression.hero {
+                Hero::Reduction(_) | Hero::Transpose(_) => true,
+                Hero::Loop | Hero::Concatenation => is_loop,
+                Hero::Scatter | Hero::Tiled => false,
+            };
+            *kind == Kind::Fusible && value.is_some() && expression.updated == NONE && has_root
+        })
+    }
+    fn has_readers(&self, group: u32) -> bool {
+        self.members[group as usize].iter().any(|&at| !self.readers[at as usize].is_empty())
+    }
+    /// 2 of several results, 1 of a fusion, 0 of a single op.
+    fn rank(&self, group: u32) -> u32 {
+        let members = &self.members[group as usize];
+        if members.len() > 1 {
+            return 2;
+        }
+        u32::from(self.node(members[0]).expression.is_fusion)
+    }
+    /// The member that decides how a kernel runs: a reduction or a transpose, if there is one.
+    fn hero(&self, group: u32) -> &Node {
+        let members = &self.members[group as usize];
+        let is_special = |at: &&u32| {
+            matches!(self.node(**at).expression.hero, Hero::Reduction(_) | Hero::Transpose(_))
+        };
+        self.node(*members.iter().find(is_special).unwrap_or(&members[0]))
+    }
+    /// Whether two kernels run over equally many elements in a way that goes together, and one is not too large for both.
+    fn are_compatible(&self, one: u32, other: u32) -> bool {
+        let [first, second] = [one, other].map(|group| self.hero(group));
+        let goes = match (first.expression.hero, second.expression.hero) {
+            (Hero::Reduction(left), Hero::Reduction(right)) => left == right,
+            (Hero::Transpose(left), Hero::Transpose(right)) => left.to_bits() == right.to_bits(),
+            (Hero::Reduction(_), Hero::Transpose(_)) | (Hero::Transpose(_), Hero::Reduction(_)) => {
+                false
+            }
+            _ => true,
+        };
+        goes && first.looped.to_bits() == second.looped.to_bits() && self.fits(one, other)
+    }
+    fn fits(&self, one: u32, other: u32) -> bool {
+        let members = || self.members[one as usize].iter().chain(&self.members[other as usize]);
+        let all = || members().map(|&at| &self.node(at).expression);
+        let reductions: u32 = all().map(|it| it.num_reductions).sum();
+        let shared: f64 = all().map(|it| it.shared_bytes).sum();
+        let mut operands: Vec<u32> =
+            all().flat_map(|it| it.uses.iter().map(|it| it.node)).collect();
+        operands.sort_unstable();
+        operands.dedup();
+        let count = operands.len() + members().count();
+        reductions <= MAX_REDUCTIONS && shared <= SHARED_BYTES && count <= MAX_OPERANDS
+    }
+    /// Joins two kernels, unless one needs the other through a third; says whether it did.
+    fn join(&mut self, one: u32, other: u32) -> bool {
+        if !self.order.merge(one, other) {
+            return false;
+        }
+        let moved = std::mem::take(&mut self.members[other as usize]);
+        for &at in &moved {
+            self.group[at as usize] = one;
+        }
+        self.members[one as usize].extend(moved);
+        true
+    }
+}
+
+/// Whether other kernels may compute what `node` makes, in a loop of their own, besides writing it.
+fn is_loop_producer(node: &Node) -> bool {
+    let expression = &node.expression;
+    let is_loop = match expression.hero {
+        Hero::Loop | Hero::Concatenation => true,
+        Hero::Reduction(_) => !expression.is_fusion,
+        Hero::Transpose(_) | Hero::Scatter | Hero::Tiled => false,
+    };
+    node.kind == Kind::Fusible
+        && node.value.is_some()
+        && is_loop
+        && expression.updated == NONE
+        && !expression.has_transpose
+}

@@ -1,0 +1,266 @@
+//! The ops of a block as nodes that may be fused: each with what it reads of others, and the nodes that use it.
+
+use super::expression::{Expression, NONE};
+use crate::compilers::xla_cpu::fusion::materialization::Storage;
+use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::index::{BlockId, OpId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use crate::work::cached::Works;
+use rustc_hash::FxHashMap;
+
+/// What may be done with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An argument, or something from outside of the block, or one of several results.
+    Outside,
+    /// An op that is a kernel by itself, or none.
+    Apart,
+    /// Its operand under another name.
+    Bitcast,
+    /// An op that may be fused into its users, and its operands into it.
+    Fusible,
+}
+
+/// An op, or a value that is made elsewhere.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub kind: Kind,
+    /// The value that it makes; none of a copy for an operand.
+    pub value: Option<ValueId>,
+    /// Bytes of the result, those of them that are written, and those of an element.
+    pub bytes: f64,
+    pub written: f64,
+    pub element: f64,
+    /// Elements of what its threads compute.
+    pub launched: f64,
+    /// Elements that it loops over: of a reduction those that it reads.
+    pub looped: f64,
+    pub expression: Expression,
+    /// The nodes that use it, each once.
+    pub users: Vec<u32>,
+    /// Whether some user has it fused.
+    pub is_fused: bool,
+    /// Whether all that used it have it fused.
+    pub is_gone: bool,
+    /// Seconds of the kernel.
+    pub seconds: f64,
+    /// Sum of what its users would save, and how many of them can take it.
+    pub saved: f64,
+    pub num_taking: u32,
+}
+
+impl Node {
+    /// Notes a user, if the node may be fused into it.
+    pub fn add_user(&mut self, user: u32) {
+        if matches!(self.kind, Kind::Bitcast | Kind::Fusible) {
+            self.users.push(user);
+        }
+    }
+}
+
+/// The program, and what is known of it.
+pub struct Given<'g, 'a> {
+    pub program: &'g Program,
+    pub works: &'g mut Works<'a>,
+    pub layouts: &'g mut Layouts,
+    pub storage: &'g Storage,
+}
+
+/// The nodes of a block.
+pub struct Nodes<'g, 'n, 'a> {
+    pub given: &'n mut Given<'g, 'a>,
+    block: BlockId,
+    pub nodes: Vec<Node>,
+    pub of_value: FxHashMap<ValueId, u32>,
+}
+
+/// The nodes of `block`.
+pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
+    let program = given.program;
+    let mut made = Nodes { given, block, nodes: Vec::new(), of_value: FxHashMap::default() };
+    for op in program.block_ops(block) {
+        made.add_op(op);
+    }
+    made.note_users();
+    made.rewrite_normalizations(program.block_ops(block));
+    made.nodes
+}
+
+impl Nodes<'_, '_, '_> {
+    /// Notes who uses each node.
+    fn note_users(&mut self) {
+        for at in 0..self.nodes.len() {
+            let used: Vec<u32> = self.nodes[at].expression.uses.iter().map(|it| it.node).collect();
+            for node in used {
+                self.nodes[node as usize].add_user(at as u32);
+            }
+        }
+    }
+    fn push(&mut self, kind: Kind, value: Option<ValueId>, expression: Expression) -> u32 {
+        let (mut bytes, mut elements) = (0.0, 1.0);
+        if let Some(value) = value {
+            let tensor = self.given.works.tensors.of(value);
+            (bytes, elements) = (tensor.bytes as f64, (tensor.elements as f64).max(1.0));
+        }
+        self.nodes.push(Node {
+            kind,
+            value,
+            bytes,
+            written: bytes,
+            element: bytes / elements,
+            launched: elements,
+            looped: elements,
+            expression,
+            users: Vec::new(),
+            is_fused: false,
+            is_gone: false,
+            seconds: 0.0,
+            saved: 0.0,
+            num_taking: 0,
+        });
+        self.nodes.len() as u32 - 1
+    }
+    /// The node of `value`; [`NONE`] if it is a scalar constant.
+    pub fn node(&mut self, value: ValueId) -> u32 {
+        let value = self.given.storage.equal.first(value);
+        if let Some(&known) = self.of_value.get(&value) {
+            return known;
+        }
+        let program = self.given.program;
+        let made_by = program.defining_op(value);
+        if made_by.is_some_and(|op| self.given.storage.facts.has(op, Fact::CONSTANT))
+            && self.given.works.tensors.of(value).elements <= 1
+        {
+            return NONE;
+        }
+        let made = self.push(Kind::Outside, Some(value), Expression::new(0.0));
+        self.of_value.insert(value, made);
+        made
+    }
+    fn add_op(&mut self, op: OpId) {
+        let program = self.given.program;
+        let facts = self.given.storage.facts.of(op);
+        if self.given.storage.equal.is_repeated(program, op) {
+            return;
+        }
+        let is_single = facts.has(Fact::SINGLE);
+        let value = is_single.then(|| program.result(op, 0));
+        if let Some(value) = value {
+            let is_idle = facts.has_any(Fact::PURE.or(Fact::POINTWISE)) || facts.has(Fact::SINGLE);
+            if self.given.storage.uses(value) == 0 && is_idle && program.num_regions(op) == 0 {
+                return;
+            }
+            if facts.has(Fact::CONSTANT) {
+                // A constant of one element is part of each kernel; of others only those of equal elements are computed.
+                if facts.has(Fact::OF_NOTHING) && self.given.works.tensors.of(value).elements > 1 {
+                    let mut splat = Expression::new(0.0);
+                    splat.is_tileable = true;
+                    let made = self.push(Kind::Fusible, Some(value), splat);
+                    self.of_value.insert(value, made);
+                }
+                return;
+            }
+        }
+        let fusible = match value {
+            Some(value) => self.expression(op, value, facts),
+            None => self.reduction_of_several(op),
+        };
+        let (kind, expression) = match fusible {
+            Some(expression) if facts.has(Fact::NAME) => (Kind::Bitcast, expression),
+            Some(expression) => (Kind::Fusible, expression),
+            None => (Kind::Apart, self.apart(op, facts)),
+        };
+        let at = self.push(kind, value, expression);
+        if program.kind(op) == OpKind::Reduce {
+            let read = self.given.works.tensors.of(program.operand(op, 0)).elements as f64;
+            self.nodes[at as usize].looped = read;
+        }
+        match value {
+            Some(value) => {
+                self.of_value.insert(value, at);
+            }
+            None => {
+                for value in program.op_results(op) {
+                    let mut made = Expression::new(0.0);
+                    made.read_in_place(at);
+                    let result = self.push(Kind::Outside, Some(value), made);
+                    self.of_value.insert(value, result);
+                }
+            }
+        }
+        if kind == Kind::Fusible {
+            self.note_update(op, at);
+        }
+    }
+    /// Of an update in place, only the update is written.
+    fn note_update(&mut self, op: OpId, at: u32) {
+        let program = self.given.program;
+        let index = match program.op_name(op) {
+            "stablehlo.dynamic_update_slice" => 1,
+            "stablehlo.scatter" => 2,
+            _ => return,
+        };
+        let update = self.given.works.tensors.of(program.operand(op, index));
+        let node = &mut self.nodes[at as usize];
+        (node.written, node.launched) = (update.bytes as f64, (update.elements as f64).max(1.0));
+    }
+    /// The operands of an op that fuses with none of them; what it reads a copy of is copied by a kernel that does.
+    fn apart(&mut self, op: OpId, facts: Fact) -> Expression {
+        let program = self.given.program;
+        let mut made = Expression::new(0.0);
+        for (index, value) in program.operands(op).enumerate() {
+            let value = self.given.storage.equal.first(value);
+            let Given { works, layouts, .. } = &mut *self.given;
+            let folded = layouts.folded(program, works, op, (index, value));
+            let is_copied = facts.has(Fact::OPAQUE)
+                && folded.is_none()
+                && layouts.copies(program, works, op, index);
+            let node = self.node(folded.unwrap_or(value));
+            if node == NONE {
+                continue;
+            }
+            if !is_copied {
+                made.read_in_place(node);
+                continue;
+            }
+            let mut copy = Expression::new(0.0);
+            copy.num_moving = 1;
+            copy.read(node, 1.0, false);
+            let (bytes, element) =
+                (self.nodes[node as usize].bytes, self.nodes[node as usize].element);
+            let at = self.push(Kind::Fusible, None, copy);
+            let node = &mut self.nodes[at as usize];
+            (node.bytes, node.written, node.element) = (bytes, bytes, element);
+            node.launched = if element > 0.0 { bytes / element } else { 1.0 };
+            made.read_in_place(at);
+        }
+        if program.num_regions(op) > 0 && facts.has_any(Fact::CAPTURES.or(Fact::INSIDE)) {
+            for inner in program.pre_order(op).skip(1) {
+                for value in program.operands(inner) {
+                    if self.is_here(value) {
+                        let node = self.node(value);
+                        if node != NONE {
+                            made.read_in_place(node);
+                        }
+                    }
+                }
+            }
+        }
+        made
+    }
+    /// Whether `value` is made in the block itself.
+    pub fn is_here(&self, value: ValueId) -> bool {
+        let program = self.given.program;
+        match program.def(value) {
+            ValueDef::Result(def) => program.parent_block(def) == self.block,
+            ValueDef::Arg(owner) => owner == self.block,
+        }
+    }
+}
+
+/// Whether the ops of `block` run by themselves, and are not the function of a reduction and the like.
+pub fn is_run(program: &Program, block: BlockId) -> bool {
+    let owner = program.kind(program.block_parent_op(block));
+    matches!(owner, OpKind::Func | OpKind::While | OpKind::Case | OpKind::If)
+}

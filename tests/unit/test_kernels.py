@@ -1,0 +1,144 @@
+"""The kernels of a step, as XLA's compiler for GPUs makes them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from shardcore import Cost, Module
+from shardcore.cli import main
+
+MIB = 1 << 20
+ROWS = "tensor<1024x1024xf32>"
+
+
+def cost(body: str, arguments: int = 2, results: str = ROWS, compiler: str = "xla-gpu") -> Cost:
+    named = ", ".join(f"%a{at}: {ROWS}" for at in range(arguments))
+    text = f"func.func @main({named}) -> ({results}) {{\n{body}\n}}"
+    return Module.parse(text).propagate().cost("h100", compiler=compiler)
+
+
+def elementwise(name: str, result: str, *operands: str) -> str:
+    return f"{result} = stablehlo.{name} {', '.join(operands)} : {ROWS}"
+
+
+def test_a_chain_of_elementwise_ops_is_one_kernel() -> None:
+    body = [
+        elementwise("add", "%0", "%a0", "%a1"),
+        elementwise("multiply", "%1", "%0", "%a0"),
+        elementwise("negate", "%2", "%1"),
+        f"return %2 : {ROWS}",
+    ]
+    [kernel] = cost("\n".join(body)).kernels
+    assert (kernel.name, kernel.value, len(kernel.ops)) == ("stablehlo.negate", "%2", 3)
+    assert {name for name, _ in kernel.ops} == {
+        "stablehlo.add",
+        "stablehlo.multiply",
+        "stablehlo.negate",
+    }
+    assert (kernel.read_bytes, kernel.written_bytes) == (8 * MIB, 4 * MIB)
+    assert (kernel.flops, kernel.count) == (3 * MIB, 1)
+    assert kernel.seconds > kernel.bytes / 3.35e12
+
+
+def test_a_sum_that_several_read_is_computed_in_each() -> None:
+    # It is cheaper to add twice than to write the sum.
+    body = [
+        elementwise("add", "%0", "%a0", "%a1"),
+        f"%1 = stablehlo.transpose %0, dims = [1, 0] : ({ROWS}) -> {ROWS}",
+        elementwise("negate", "%2", "%0"),
+        f"return %1, %2 : {ROWS}, {ROWS}",
+    ]
+    found = cost("\n".join(body), results=f"{ROWS}, {ROWS}").kernels
+    assert all(row.value != "%0" for row in found)
+    assert sum(row.flops for row in found) == 3 * MIB
+
+
+def test_what_is_returned_is_written() -> None:
+    body = [
+        elementwise("add", "%0", "%a0", "%a1"),
+        elementwise("negate", "%1", "%0"),
+        f"return %0, %1 : {ROWS}, {ROWS}",
+    ]
+    # One kernel writes both: it reads as much for one as for two.
+    [kernel] = cost("\n".join(body), results=f"{ROWS}, {ROWS}").kernels
+    assert (kernel.read_bytes, kernel.written_bytes) == (8 * MIB, 8 * MIB)
+
+
+def test_a_normalization_of_rows_is_one_kernel() -> None:
+    column = "tensor<1024xf32>"
+    body = f"""
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.exponential %a0 : {ROWS}
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+      : ({ROWS}, tensor<f32>) -> {column}
+  %2 = stablehlo.broadcast_in_dim %1, dims = [0] : ({column}) -> {ROWS}
+  %3 = stablehlo.divide %0, %2 : {ROWS}
+  return %3 : {ROWS}"""
+    [kernel] = cost(body, arguments=1).kernels
+    assert (kernel.read_bytes, kernel.written_bytes) == (4 * MIB, 4 * MIB)
+    # Another compiler reduces first.
+    assert len(cost(body, arguments=1, compiler="none").kernels) > 1
+
+
+def test_a_slice_reads_what_it_takes() -> None:
+    body = f"""
+  %0 = stablehlo.slice %a0 [0:64, 0:1024] : ({ROWS}) -> tensor<64x1024xf32>
+  %1 = stablehlo.negate %0 : tensor<64x1024xf32>
+  return %1 : tensor<64x1024xf32>"""
+    [kernel] = cost(body, 1, "tensor<64x1024xf32>").kernels
+    assert kernel.read_bytes == kernel.written_bytes == MIB // 4
+
+
+def test_a_loop_runs_its_kernels_each_trip() -> None:
+    body = f"""
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %ten = stablehlo.constant dense<10> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %x = %a0) : tensor<i32>, {ROWS}
+  cond {{
+    %c = stablehlo.compare LT, %i, %ten : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %y = stablehlo.dot %x, %a0 : ({ROWS}, {ROWS}) -> {ROWS}
+    stablehlo.return %next, %y : tensor<i32>, {ROWS}
+  }}
+  return %0#1 : {ROWS}"""
+    found = {row.name: row for row in cost(body, 1).kernels}
+    product = found["stablehlo.dot"]
+    assert (product.count, product.flops) == (10, 2 * 1024**3)
+
+
+@pytest.mark.parametrize("compiler", ["xla-gpu", "xla-tpu", "xla-cpu", "none"])
+def test_all_compilers_have_kernels(compiler: str) -> None:
+    body = elementwise("add", "%0", "%a0", "%a1") + f"\nreturn %0 : {ROWS}"
+    [kernel] = cost(body, compiler=compiler).kernels
+    assert kernel.bytes == 12 * MIB
+    assert kernel.record()["bytes"] == 12 * MIB
+
+
+def test_kernels_are_pickled() -> None:
+    found = cost(elementwise("add", "%0", "%a0", "%a1") + f"\nreturn %0 : {ROWS}")
+    assert pickle.loads(pickle.dumps(found)).kernels == found.kernels
+
+
+def test_the_command_line_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "program.mlir"
+    file.write_text(
+        f"func.func @main(%a: {ROWS}) -> {ROWS} {{\n"
+        f"  %0 = stablehlo.negate %a : {ROWS}\n  return %0 : {ROWS}\n}}"
+    )
+    command = ["cost", str(file), "--hardware", "h100", "--kernels"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "1 kernel as xla-gpu has them, started 1 times" in text
+    assert "negate" in text
+    assert main([*command, "--json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)["kernels"]
+    assert row["written_bytes"] == 4 * MIB
+    with pytest.raises(SystemExit):
+        main([*command, "--memory"])
+    assert "--kernels takes one program" in capsys.readouterr().err
