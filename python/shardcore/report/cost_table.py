@@ -117,17 +117,17 @@ def _overview(cost: Cost) -> str:
 
 
 def _usage(found: Usage) -> list[str]:
-    """The line on how well the step uses the chip; none if it has no products."""
-    if not found.hfu:
-        return []
-    parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"]
+    """The line on how well the step uses the chip; none if it has neither products nor tokens."""
+    parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"] if found.hfu else []
     if found.recomputed_flops:
         parts.append(f"{found.recomputed_share:.1%} recomputed")
     if found.replicated_share > _SHOWN_SHARE:
         parts.append(f"{found.replicated_share:.1%} computed on several devices alike")
     if found.tokens_per_second is not None:
         parts.append(f"{found.tokens_per_second:.4g} tokens/s")
-    return [f"  use          {', '.join(parts)}"]
+    if found.hfu and found.other_share > _SHOWN_SHARE:
+        parts.append(f"without {_flops(found.other_flops)} of other ops")
+    return [f"  use          {', '.join(parts)}"] if parts else []
 
 
 def _not_in_step(missing: NotInStep) -> list[str]:
