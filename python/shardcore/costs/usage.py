@@ -3,8 +3,9 @@
 Counted are products of matrices and kernels, as is usual. Model FLOPs are those of the program of
 all devices, divided by the devices: what several devices compute alike counts once, and so does
 what rematerialization computes once more, which JAX marks in the locations of ops. Hardware FLOPs
-are all that a device computes. Masked parts of products count as they are computed. Both leave out other
-ops, elementwise ones and reductions for example, whose FLOPs are told, and ops that are not counted.
+are all that a device computes. Masked parts of products count as they are computed. Both leave out
+other ops, elementwise ones and reductions for example, whose FLOPs are told, and ops that are not
+counted.
 """
 
 from __future__ import annotations

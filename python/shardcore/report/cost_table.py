@@ -125,7 +125,7 @@ def _usage(found: Usage) -> list[str]:
         parts.append(f"{found.replicated_share:.1%} computed on several devices alike")
     if found.tokens_per_second is not None:
         parts.append(f"{found.tokens_per_second:.4g} tokens/s")
-    if found.hfu and found.other_share > _SHOWN_SHARE:
+    if found.hfu and found.other_share > _SHOWN_OTHER:
         parts.append(f"without {_flops(found.other_flops)} of other ops")
     return [f"  use          {', '.join(parts)}"] if parts else []
 
@@ -164,6 +164,7 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
 SAVES = 0.95
 
 _SHOWN_SHARE = 0.005
+_SHOWN_OTHER = 0.01
 """The share of FLOPs computed alike from which it is shown."""
 
 COLLECTIVE_COLUMNS = (
