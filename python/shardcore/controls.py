@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
-_STEERING = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
-"""Control characters but tabs and line ends, what changes the direction of text, and halves of
-characters."""
+_STEERING = (
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+)
+"""Control characters but tabs and line ends, what changes the direction of text, other ends of
+lines and paragraphs, and halves of characters."""
 _SHOWN = re.compile(f"[\r{_STEERING}]")
 _ESCAPED = re.compile(f"[{_STEERING}]")
 
@@ -18,6 +21,23 @@ def visible(text: str) -> str:
     Those without a visible counterpart become U+FFFD. The number of characters does not change.
     """
     return text if text.isprintable() else _SHOWN.sub(_picture, text)
+
+
+def one_line(text: str) -> str:
+    """Return ``text``, a name for example, as one line: line ends are visible, too, so that it
+    cannot look like another line of a report."""
+    return text if text.isprintable() else visible(text).replace("\n", "\N{SYMBOL FOR LINE FEED}")
+
+
+def in_lines(record: Any) -> Any:
+    """Return ``record``, plain data, with each of its texts as one line."""
+    if isinstance(record, str):
+        return one_line(record)
+    if isinstance(record, dict):
+        return {key: in_lines(value) for key, value in record.items()}
+    if isinstance(record, (list, tuple)):
+        return [in_lines(item) for item in record]
+    return record
 
 
 def _picture(found: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple
 
-from shardcore.controls import visible
+from shardcore.controls import one_line, visible
 
 MOST_DIAGNOSTICS = 1 << 14
 """The most diagnostics that one error has."""
@@ -166,14 +166,17 @@ class Diagnostic(NamedTuple):
         return self._text(with_excerpt=True)
 
     def _text(self, with_excerpt: bool) -> str:
-        lines = [f"{self.severity}[{self.code}]: {self.message}"]
+        # What goes on in further lines, as a name that has some, cannot look like another message.
+        message = self.message.replace("\n", "\n    ")
+        lines = [f"{self.severity}[{self.code}]: {message}"]
         at = f"{self.filename or '<string>'}:{self.line}:{self.column}" if self.place else None
         if self.location or at:
-            lines.append(f"  --> {self.location or at}")
+            lines.append(f"  --> {one_line(self.location or at or '')}")
         if self.place and with_excerpt:
             lines += self._excerpts(self.place)
         if self.hint:
-            lines.append(f"  help: {self.hint}")
+            hint = self.hint.replace("\n", "\n    ")
+            lines.append(f"  help: {hint}")
         return visible("\n".join(lines))
 
     def _excerpts(self, place: Place) -> list[str]:

@@ -13,10 +13,21 @@ _NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
 """The number of a layer in a path: ``[3]``, or that of ``layer_3``."""
 
 
+_INSERTED = re.compile(r"(@.* )?%shc_*\d", re.DOTALL)
+
+REPLICATED = "replicated"
+"""What tables say of values without a sharding: every device holds them whole."""
+
+
 def file_line(location: str | None) -> str:
     """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
     found = _FILE.search(location or "")
     return found[0] if found else ""
+
+
+def is_inserted(name: str) -> bool:
+    """Whether ``name`` is that of a value that a pass made, ``%shc4``, not the user's program."""
+    return _INSERTED.match(name) is not None
 
 
 def sharding_text(sharding: str | None) -> str:

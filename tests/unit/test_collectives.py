@@ -316,7 +316,6 @@ def test_mesh_axes_on_physical_axes() -> None:
     [
         ("4x4", None),
         ("4by4", None),
-        ("8x8", None),
         ("4x4x4", {"X": (0, 1)}),
         ("4x4x4", {"X": (0, 1), "Y": (1,)}),
         ("4x4x4", {"X": (0, 3), "Y": (1,)}),

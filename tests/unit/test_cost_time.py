@@ -342,6 +342,35 @@ func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x
     assert (used.model_flops, used.replicated_flops) == (2 * 512**3 // 8, 2 * 512**3 // 8)
 
 
+RAGGED = """
+func.func @main(%t: tensor<4x8x16xi32>, %x: tensor<512x64xbf16>, %w: tensor<8x64x32xbf16>,
+    %sizes: tensor<8xi32>) -> tensor<512x32xbf16> {
+  %0 = "chlo.ragged_dot"(%x, %w, %sizes) <{
+      precision_config = [#chlo<precision DEFAULT>, #chlo<precision DEFAULT>],
+      ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1],
+          rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0],
+          rhs_group_dimensions = [0]>}>
+      : (tensor<512x64xbf16>, tensor<8x64x32xbf16>, tensor<8xi32>) -> tensor<512x32xbf16>
+  %1 = stablehlo.add %0, %0 : tensor<512x32xbf16>
+  return %1 : tensor<512x32xbf16>
+}"""
+
+
+def test_usage_of_ragged_products_and_accumulated_batches() -> None:
+    cost = cost_of(RAGGED, "tpu-v5p")
+    assert cost.usage.model_flops == 2 * 512 * 64 * 32
+    assert cost.usage.tokens == 4 * 8 * 16
+    assert cost.usage.other_flops == 512 * 32
+    assert cost.usage.other_share == pytest.approx(1 / 129)
+    [kind] = [kind for kind, *_ in cost.rows._work if kind.unit == "product"]
+    assert kind.sizes == (8, 64, 32, 64)
+    assert "tokens/s" in str(cost)
+
+
+def test_three_dims_of_bytes_are_images() -> None:
+    assert cost_of(RAGGED.replace("4x8x16xi32", "4x8x16xui8"), "tpu-v5p").usage.tokens is None
+
+
 def test_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = product("%0", "%x", "%x") + "  return %0 : tensor<1024x1024xbf16>"
     (tmp_path / "step.mlir").write_text(program(body))

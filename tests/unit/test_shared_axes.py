@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from dataclasses import replace
 
 import pytest
-from shardcore import Mesh
+from shardcore import CalculusError, Mesh
 from shardcore.calculus import Collective, NamedArray, TimeOptions, Topology, estimate, hardware
 
 W = hardware("tpu-v5e").link_bytes_per_second
@@ -163,3 +165,35 @@ def test_a_note_says_what_is_shared() -> None:
     pod = replace(RING, pod=())
     (note,) = Topology.of(Mesh({"A": 4, "B": 8}), pod).notes
     assert note == "on 32 of ring A, B share the links of an axis of 32"
+
+
+@pytest.mark.parametrize(
+    ("mesh", "shape", "shared"),
+    [
+        ({"X": 8, "Y": 2}, "4x4", "X, Y share"),
+        ({"X": 4, "Y": 2}, "2x4", ""),
+        ({"X": 16}, "2x8", ""),
+    ],
+)
+def test_meshes_are_laid_out_on_any_slice_of_as_many_chips(
+    mesh: dict[str, int], shape: str, shared: str
+) -> None:
+    where = Topology.of(Mesh(mesh), hardware("tpu-v5e"), shape)
+    assert [math.prod(part.size for part in where.axes[name]) for name in mesh] == [*mesh.values()]
+    assert any(shared in note for note in where.notes) if shared else not where.notes
+
+
+@pytest.mark.parametrize("mesh", [{"X": 8, "Y": 2}, {"X": 7}, {"A": 3, "B": 5, "C": 2}])
+def test_the_topology_that_a_refusal_names_can_be_given(mesh: dict[str, int]) -> None:
+    chip = hardware("tpu-v5e")
+    with pytest.raises(CalculusError) as caught:
+        Topology.of(Mesh(mesh), chip, "3x3x3")
+    [shape] = re.findall(r"a topology of (\S+) has as many", str(caught.value))
+    assert Topology.of(Mesh(mesh), chip, shape).axes.keys() == mesh.keys()
+
+
+def test_slices_that_a_refusal_names_can_be_given() -> None:
+    chip, mesh = hardware("tpu-v5e"), Mesh({"X": 4, "Y": 8})
+    with pytest.raises(CalculusError, match="so do 2 slices of 4x4"):
+        Topology.of(mesh, chip, "4x4")
+    assert Topology.of(mesh, chip, "4x4", slices=2).slices == 2

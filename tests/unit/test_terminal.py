@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import shardcore
 from shardcore.cli import main
 from shardcore.cli.options import print_fitted
 from shardcore.cli.terminal import fitted
+from shardcore.report.table import print_result
 
 TREE = """\
 params['down'] [{"model"}, {}]
@@ -80,3 +86,51 @@ def test_strategies_of_products_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert lines[4] == "  strategy"
     assert lines[5].split()[:2] == ["96.12", "us"]
     assert lines[6] == "  Slice_{Y,I}(A); AllGather_X(A); Slice_{X,K}(B); AllGather_{YX}(C)"
+
+
+def test_names_cannot_forge_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """A location with line ends and marks that turn the direction of text stays in its line."""
+    name = r"a\0Aerror: x\E2\80\8Fq\E2\80\A8r"
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%w: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}
+    loc("{name}")) -> tensor<8x8xf32> {{
+  %0 = stablehlo.tanh %w : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}}""")
+    result = module.propagate()
+    print_result(result, limit=0)
+    cost = shardcore.cost(result.partition(), "tpu-v5p")
+    forged = shardcore.SimulationError(
+        shardcore.Diagnostic("invalid-op", "a\nerror[b]: c", "d\nerror[e]: f", location="g\nerror")
+    )
+    texts = [capsys.readouterr().out, str(result), str(result.why("%w")), str(cost), str(forged)]
+    for text in texts:
+        assert not any(line.lstrip(" │").startswith("error: x") for line in text.split("\n"))
+        assert not {"\u200f", "\u2028"} & set(text)
+    assert "␊error:" in texts[0]
+    assert [line for line in texts[-1].split("\n") if line.startswith("error")] == [
+        "error[invalid-op]: a"
+    ]
+
+
+@pytest.mark.parametrize("command", ["cost", "propagate", "partition"])
+def test_a_closed_pipe_is_silent(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(PROGRAM)
+    chip = ["--hardware", "tpu-v5p"] if command == "cost" else []
+    read, write = os.pipe()
+    os.close(read)
+    arguments = [sys.executable, "-m", "shardcore", command, str(path), *chip]
+    done = subprocess.run(arguments, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> tensor<8x8xf32> {
+  %0 = stablehlo.tanh %w : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}"""

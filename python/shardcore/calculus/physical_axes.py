@@ -60,10 +60,12 @@ def shared_axes(
     if fits(sizes.values(), hardware):
         return None
     shape = shape_of(sizes.values(), hardware)
-    return None if shape is None else (_split(sizes, shape, hardware), shape)
+    return None if shape is None else (shared_on(sizes, shape, hardware), shape)
 
 
-def _split(sizes: Mapping[str, int], shape: Sequence[int], hardware: Hardware) -> Placement:
+def shared_on(sizes: Mapping[str, int], shape: Sequence[int], hardware: Hardware) -> Placement:
+    """Return parts of the physical axes of a slice of ``shape`` for mesh axes of these ``sizes``,
+    whose product is the number of its chips."""
     taken = [1] * len(shape)
     found: Placement = {}
     for name, size in reversed(tuple(sizes.items())):

@@ -20,8 +20,8 @@ from shardcore.bounded import items
 from shardcore.calculus.axes import Axis, axis_refs
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
-from shardcore.calculus.physical_axes import PhysicalAxis, joined, shared_axes
-from shardcore.calculus.slices import placed, sizes_inside, slices_of
+from shardcore.calculus.physical_axes import PhysicalAxis, joined, shared_axes, shared_on
+from shardcore.calculus.slices import placed, shape_of, sizes_inside, slices_of
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.expected import expect
 
@@ -48,9 +48,10 @@ class Topology:
     ) -> Topology:
         """Map ``mesh`` to tori of ``shape``, mesh axes to physical axes by ``mapping``.
 
-        Without ``mapping`` the mesh axes take physical axes in order. Without ``shape`` each mesh
-        axis is a physical axis, or lies on several where so many chips do not come in one row;
-        where there are more mesh axes than physical ones, some share the links of one.
+        Without ``mapping`` the mesh axes take physical axes in order, and parts of them where
+        whole ones do not make up their sizes. Without ``shape`` each mesh axis is a physical axis,
+        or lies on several where so many chips do not come in one row; where there are more mesh
+        axes than physical ones, some share the links of one.
         ``slices`` is the number of tori; without it, as many as pods are needed.
 
         Raises:
@@ -81,9 +82,12 @@ class Topology:
                 f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "
                 f"{mesh.num_devices} devices" + (f" in {count} slices" if count > 1 else ""),
                 _show(parts),
-                "both have to be the same",
+                _fitting(mesh, hardware, parts, inside),
             )
         places = _mapped(mesh, inside, parts, mapping) if mapping else _in_order(inside, parts)
+        if places is None:
+            axes = shared_on(inside, parts, hardware)
+            return Topology(mesh, hardware, axes, _sharing(hardware, axes, parts), count)
         return Topology(
             mesh,
             hardware,
@@ -249,7 +253,7 @@ def _mapped(
             raise _mistake(
                 f"{name} has {inside[name]} devices, its physical axes {chips} chips",
                 _show_place((name, places)),
-                "both have to be the same",
+                "both have to be the same; without a mapping mesh axes take parts of physical ones",
             )
     found = dict(mapping)
     for axis in mesh.axes:
@@ -263,8 +267,27 @@ def _mapped(
     return found
 
 
-def _in_order(inside: Mapping[str, int], parts: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Give each mesh axis the next physical axes that make up its size."""
+def _fitting(
+    mesh: Mesh, hardware: Hardware, parts: tuple[int, ...], inside: Mapping[str, int]
+) -> str:
+    """The hint that names what fits the mesh: another topology, or several slices of this one."""
+    sizes = [size for size in inside.values() if size > 1] or [1]
+    shape = shape_of(sizes, hardware) or tuple(sizes)
+    hint = f"a topology of {_show(shape)} has as many"
+    slices, rest = divmod(mesh.num_devices, math.prod(parts))
+    if rest == 0 and slices > 1 and hardware.is_torus:
+        try:
+            slices_of(mesh, hardware, slices)
+        except CalculusError:
+            return hint
+        return f"{hint}; so do {slices} slices of {_show(parts)}"
+    return hint
+
+
+def _in_order(
+    inside: Mapping[str, int], parts: tuple[int, ...]
+) -> dict[str, tuple[int, ...]] | None:
+    """Give each mesh axis the next physical axes that make up its size; ``None`` if none do."""
     found: dict[str, tuple[int, ...]] = {}
     place = 0
     for name, size in inside.items():
@@ -279,11 +302,7 @@ def _in_order(inside: Mapping[str, int], parts: tuple[int, ...]) -> dict[str, tu
             taken.append(place)
             place += 1
         if chips != size:
-            raise _mistake(
-                f"{name} of {size} devices does not lie on whole axes of {_show(parts)}",
-                _show(parts),
-                f"give a mapping, e.g. {name}=0",
-            )
+            return None
         found[name] = tuple(taken)
     return found
 
@@ -321,7 +340,7 @@ def _sharing(
         f"{', '.join(names)} share the links of an axis of {shape[place]}"
         for place, names in sorted(sharers.items())
     )
-    return (f"on {_show(shape)} of {hardware.name} {each}",)
+    return (f"on {_show(shape)} of {hardware.name} {each}",) if each else ()
 
 
 def _show_place(item: tuple[str, Iterable[int]]) -> str:

@@ -201,24 +201,25 @@ class Rows:
 
     @cached_property
     def product_flops(self) -> ProductFlops:
-        """FLOPs of products and kernels."""
-        first = again = shared = 0
+        """FLOPs of products and kernels, and those of other ops."""
+        first = again = shared = other = 0
         stacks, _ = self._figures.name_stacks()
         # Where nothing is sharded, all devices of the mesh run what one would.
         meshes = self._trial.local.source.meshes.values() if self._trial else ()
         wholes = self._figures.whole_ops(max([mesh.num_devices for mesh in meshes], default=1))
         for stack, row, whole in zip(stacks, self._figures.ops(), wholes, strict=True):
             kind, *_ = self._work[row["kind"]]
-            if kind.unit not in ("product", "kernel"):
-                continue
             flops, count = kind.flops * row["count"], row["count"]
+            if kind.unit not in ("product", "kernel"):
+                other += flops
+                continue
             if scope_of(stack)[1] == "recomputed":
                 again += flops
                 continue
             needed = flops if whole is None else min(flops, whole[0] * count // whole[1])
             first += needed
             shared += flops - needed
-        return ProductFlops(first, again, shared)
+        return ProductFlops(first, again, shared, other)
 
     def _key(self) -> tuple[Any, ...]:
         peak = self.peak_bytes, self.peak_op, self.live_at_peak, self.least_peak_bytes

@@ -190,14 +190,8 @@ class Partitioned:
                 ``dtype`` is no such type.
         """
         from shardcore.partition.placement import gather, scatter
-        from shardcore.simulate import Simulator
-        from shardcore.simulate.dtypes import widened
 
-        # Before the dictionary is asked: not everything has a hash.
-        widened(dtype)
-        simulator = self._simulators.get(dtype)
-        if simulator is None:
-            simulator = self._simulators[dtype] = Simulator(self.module, dtype=dtype)
+        simulator = self.simulator(dtype)
         ports = self.arguments
         if len(arrays) != len(ports):
             raise TypeError(f"the program takes {len(ports)} arguments, not {len(arrays)}")
@@ -207,6 +201,23 @@ class Partitioned:
         ]
         found = simulator(*given, devices=self.num_devices)
         return [gather(array, port) for array, port in zip(found, self.results, strict=True)]
+
+    def simulator(self, dtype: str | None = None) -> Simulator:
+        """What runs the program of one device, made once for each ``dtype``.
+
+        Raises:
+            SimulationError: an op cannot be simulated.
+            ValueError: there is no such ``dtype``.
+        """
+        from shardcore.simulate import Simulator
+        from shardcore.simulate.dtypes import widened
+
+        # Before the dictionary is asked: not everything has a hash.
+        widened(dtype)
+        found = self._simulators.get(dtype)
+        if found is None:
+            found = self._simulators[dtype] = Simulator(self.module, dtype=dtype)
+        return found
 
     def record(self) -> dict[str, Any]:
         """Return figures and outcomes as plain data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import isfinite
 from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,15 @@ from shardcore.expected import expect
 from shardcore.units import plural
 
 if TYPE_CHECKING:
+    from shardcore.partition.first_difference import DifferingOp
     from shardcore.partition.partitioned import Partitioned
 
+EQUAL = "equal"
+"""All results agree bit for bit."""
+REORDERED = "equal within reordering"
+"""What differs is rounding: devices add in another order than the global program does."""
+WRONG = "wrong"
+"""Results differ by more than that."""
 
 _AMPLIFIED = 10
 """Differences of more times what rounding of the arguments makes are not ascribed to rounding."""
@@ -36,6 +44,9 @@ class Difference:
     rounding: float
     """How much the global program's result changes if each float argument changes by the rounding
     of its type: a program that changes as much by that alone amplifies rounding."""
+    reordering: float
+    """How much it changes, at most, where sums are added in some other orders; 0 where that was not
+    asked, as with a ``tolerance``."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +65,39 @@ class Proof:
     """The type that narrower floats were computed in, as ``prove`` takes it."""
     has_narrow_floats: bool = False
     """Whether arguments were computed in floats narrower than ``"f64"``."""
+    reordered: tuple[Difference, ...] = ()
+    """Results that differ, but not by more than what reordering does."""
+    first: DifferingOp | None = None
+    """Where results are wrong, the first op that differs; ``None`` if it was not found."""
+    in_double: bool | None = None
+    """Whether the programs agree in double precision; ``None`` where that was not asked. It is
+    asked where reordering changes a result by so much that little can be said of it."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing differs."""
-        return not self.differences
+        """Whether nothing differs, or by no more than what reordering does."""
+        return self.verdict != WRONG
+
+    @property
+    def verdict(self) -> str:
+        """``"equal"``, ``"equal within reordering"`` or ``"wrong"``."""
+        if self.differences:
+            return WRONG
+        return REORDERED if self.reordered else EQUAL
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
+            "verdict": self.verdict,
             "is_proven": self.is_proven,
             "num_devices": self.num_devices,
             "elements": self.elements,
             "tolerance": self.tolerance,
             "dtype": self.dtype,
             "differences": [vars(difference) for difference in self.differences],
+            "reordered": [vars(difference) for difference in self.reordered],
+            "first": None if self.first is None else self.first.record(),
+            "in_double": self.in_double,
             "seconds": self.seconds,
         }
 
@@ -78,16 +107,23 @@ class Proof:
             f"on {plural(self.num_devices, 'device')}"
         )
         if self.is_proven:
-            how = "bit for bit" if not self.tolerance else f"within {self.tolerance:g}"
+            how = "bit for bit" if self.verdict == EQUAL else self._rounded()
             how += f" in {self.dtype}" if self.dtype else ""
             return f"proven: {what} agree with the global program, {how} ({self.seconds:.2f} s)"
         rows = [
             f"  {row.result}: {row.elements} elements, by up to {row.largest:g}; "
-            f"rounding of the arguments makes up to {row.rounding:g}"
+            f"other orders of sums make up to {row.reordering:g}, "
+            f"rounding of the arguments up to {row.rounding:g}"
             for row in self.differences
         ]
-        if self.has_narrow_floats and all(
-            row.largest <= _AMPLIFIED * row.rounding for row in self.differences
+        if self.first is not None:
+            rows.append(f"  the first op that differs: {self.first}")
+        if self.in_double:
+            rows.append("  in double precision they agree: rounding is worse than reordering does")
+        if (
+            self.has_narrow_floats
+            and self.in_double is None
+            and all(row.largest <= _AMPLIFIED * row.rounding for row in self.differences)
         ):
             rows.append(
                 "  help: the program amplifies rounding, and the order of sums may do this: "
@@ -95,6 +131,17 @@ class Proof:
                 "--prove --dtype f64"
             )
         return "\n".join([f"NOT proven: of {what} these differ:", *rows])
+
+    def _rounded(self) -> str:
+        """How far results are apart that differ by rounding."""
+        if all(not row.reordering for row in self.reordered):
+            return f"within {self.tolerance:g}"
+        most = max(self.reordered, key=lambda row: (isfinite(row.largest), row.largest))
+        also = ", and in double precision" if self.in_double else ""
+        return (
+            f"within what reordering does: by up to {most.largest:g}, where other orders of sums "
+            f"make up to {most.reordering:g}{also}"
+        )
 
 
 def prove(
@@ -112,121 +159,75 @@ def prove(
     asks whether all or any of its booleans are true runs on booleans of which nearly all or few
     are. Padding of arguments is NaN, or the largest integer.
 
+    Devices add in another order than the global program does, and so round otherwise. What that may
+    make is measured: where results differ, the global program runs with its sums in other orders,
+    each part rounded to the types of the program. Where these change a result by more than a
+    twentieth of it, both programs run in double precision, too, which then decides.
+
     Args:
         partitioned: the program of one device.
         seed: that of the random data.
-        tolerance: what floats may differ by, relative to the largest element of a result, for
-            programs that divide or call functions. By default 1e-5, and 1e-6 in ``"f64"``.
+        tolerance: what floats may differ by, relative to the largest element of a result, instead
+            of what reordering makes. By default results may always differ by 1e-5, and by 1e-6 in
+            ``"f64"``, since devices do not call the functions of the same library.
         dtype: compute the floats of both programs that are narrower in this type, ``"f32"`` or
             ``"f64"``, so that rounding neither hides nor makes differences. ``reduce_precision``
             still rounds, and ``bitcast_convert`` has the bits of the program's own types.
 
     Raises:
-        SimulationError: an op cannot be simulated.
+        SimulationError: an op cannot be simulated, or a loop does not end.
+        ProgramTooLargeError: the values of the programs do not fit into memory.
         ValueError: devices that should hold the same part of a result hold different ones,
             ``seed`` is negative, or there is no such ``dtype``.
     """
-    import numpy as np
-
-    from shardcore.partition.data import rounds
+    from shardcore.partition.comparison import Comparison
     from shardcore.partition.partitioned import Partitioned
-    from shardcore.simulate import Simulator
-    from shardcore.simulate.dtypes import widened
 
     expect(partitioned, Partitioned)
-    dtypes, widest = widened(dtype), widened("f64")
+    started = time.perf_counter()
+    comparison = Comparison(partitioned, index(seed), dtype)
+    is_measured = tolerance is None
     if tolerance is None:
         tolerance = _TOLERANCES.get(dtype, _TOLERANCE)
     expect(tolerance, Real)
-    started = time.perf_counter()
-    random = np.random.default_rng(index(seed))
-    run: Simulator | None = None
-    ports = partitioned.results
-    differences: list[Difference] = []
-    is_exact, elements = True, 0
-    for arrays in rounds(partitioned.source, partitioned.arguments, random, dtypes):
-        run = run or Simulator(partitioned.source, dtype=dtype)
-        found, expected = partitioned.simulate(*arrays, dtype=dtype), run(*arrays)
-        elements = sum(int(array.size) for array in expected)
-        gaps = [_gap(mine, theirs) for mine, theirs in zip(found, expected, strict=True)]
-        is_exact = is_exact and all(gap is None for gap in gaps)
-        wrong = {
-            at: count
-            for at, gap in enumerate(gaps)
-            if gap is not None
-            if (count := int((gap > _most(expected[at], tolerance)).sum()))
-        }
-        if wrong:
-            rounded = run(*(_rounded(array, random) for array in arrays))
-            differences = [
-                Difference(
-                    ports[at].name, count, float(gaps[at].max()), _change(rounded[at], expected[at])
-                )
-                for at, count in wrong.items()
-            ]
-            break
+    comparison.run(tolerance, is_measured)
+    in_double = None
+    differences, reordered = comparison.wrong, comparison.reordered
+    if comparison.is_loose and not comparison.is_widest:
+        wrong = _wrong_in_double(partitioned, seed)
+        if wrong is not None:
+            in_double = not wrong
+            differences = [*differences, *(row for row in reordered if row.result in wrong)]
+            reordered = [row for row in reordered if row.result not in wrong]
+    first = None
+    if differences:
+        # What little can be said of in the program's own types is looked for in double precision.
+        is_double = in_double is False and not comparison.wrong
+        in_dtype = "f64" if is_double else dtype
+        first = comparison.first(
+            differences, _TOLERANCES["f64"] if is_double else tolerance, in_dtype
+        )
     return Proof(
         partitioned.num_devices,
-        len(ports),
-        elements,
-        0.0 if is_exact else tolerance,
+        len(partitioned.results),
+        comparison.elements,
+        tolerance if comparison.differs else 0.0,
         tuple(differences),
         time.perf_counter() - started,
         dtype,
-        any(
-            dtypes.get(port.dtype or "") != widest.get(port.dtype or "")
-            for port in partitioned.arguments
-        ),
+        not comparison.is_widest,
+        tuple(reordered),
+        first,
+        in_double,
     )
 
 
-def _gap(mine: Any, theirs: Any) -> Any:
-    """By how much each element differs; ``None`` if none does."""
-    import numpy as np
+def _wrong_in_double(partitioned: Partitioned, seed: int) -> set[str] | None:
+    """The results that are wrong in double precision; ``None`` if there is no memory for it."""
+    from shardcore.errors import ProgramTooLargeError
 
-    from shardcore.simulate.dtypes import are_equal
-
-    if are_equal(mine, theirs):
+    try:
+        double = prove(partitioned, seed=seed, dtype="f64")
+    except ProgramTooLargeError:
         return None
-    a, b = _widest(mine), _widest(theirs)
-    is_finite = np.isfinite(a) & np.isfinite(b)
-    with np.errstate(invalid="ignore"):
-        is_alike = (a == b) | (np.isnan(a) & np.isnan(b))
-        return np.where(is_finite, np.abs(a - b), np.where(is_alike, 0.0, np.inf))
-
-
-def _most(theirs: Any, tolerance: float) -> float:
-    """What elements may differ by."""
-    import numpy as np
-
-    b = np.abs(_widest(theirs))
-    scale = max(1.0, float(np.max(b[np.isfinite(b)], initial=0.0)))
-    return (tolerance if theirs.dtype.kind in "fcV" else 0.0) * scale
-
-
-def _change(rounded: Any, theirs: Any) -> float:
-    """The largest change of a result that rounding of the arguments makes."""
-    import numpy as np
-
-    with np.errstate(invalid="ignore"):
-        change = np.abs(_widest(rounded) - _widest(theirs))
-    return float(np.max(change[np.isfinite(change)], initial=0.0))
-
-
-def _widest(array: Any) -> Any:
-    import numpy as np
-
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _rounded(array: Any, random: Any) -> Any:
-    """``array`` with each element changed by the rounding of its type, up or down."""
-    import numpy as np
-
-    from shardcore.simulate.dtypes import finfo, is_float
-
-    if not is_float(array.dtype):
-        return array
-    epsilon = float(finfo(array.dtype).eps)
-    signs = random.integers(0, 2, array.shape) * 2 - 1
-    return (array.astype(np.float64) * (1 + epsilon * signs)).astype(array.dtype)
+    return {row.result for row in double.differences}

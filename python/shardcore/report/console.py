@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shardcore.controls import visible
+from shardcore.controls import one_line, visible
 from shardcore.report.widths import fitted, is_number
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class PlainTable:
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self.columns = columns
-        self.rows = rows
+        self.rows = [[*map(one_line, row)] for row in rows]
 
     def lines(self) -> Iterable[str]:
         """The lines of the table; columns whose names start with ``>`` are right-aligned."""
@@ -45,7 +45,7 @@ class PlainTable:
         )
         yield line.format(*(name.lstrip(">") for name in self.columns)).rstrip()
         for row in self.rows:
-            yield visible(line.format(*row)).rstrip()
+            yield line.format(*row).rstrip()
 
 
 class FittedTable:
@@ -55,7 +55,7 @@ class FittedTable:
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], wrapped: Sequence[str] = ()
     ) -> None:
         self.columns = columns
-        self.rows = rows
+        self.rows = [[*map(one_line, row)] for row in rows]
         self.wrapped = wrapped
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -92,11 +92,19 @@ def table(
     return FittedTable(columns, rows, wrapped)
 
 
+class _Piped(Console):
+    """A console whose output may be closed by its reader, which the command line answers."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is handled; rich would end the process with code 1."""
+        raise
+
+
 def standard_console() -> Console:
     """Standard output: as wide as the terminal or as ``COLUMNS`` says, unbounded without either."""
-    console = Console(highlight=False, soft_wrap=False)
+    console = _Piped(highlight=False, soft_wrap=False)
     is_bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    return console if is_bounded else Console(highlight=False, width=UNBOUNDED)
+    return console if is_bounded else _Piped(highlight=False, width=UNBOUNDED)
 
 
 def show(parts: Iterable[Part], console: Console | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from shardcore.labels import file_line, sharding_text
+from shardcore.labels import REPLICATED, file_line, is_inserted, sharding_text
 from shardcore.report.console import paragraph, plain_text, table
 from shardcore.report.fits import fit_text
 from shardcore.report.host_table import host_lines, largest_transfers, transfers_part
@@ -117,17 +117,17 @@ def _overview(cost: Cost) -> str:
 
 
 def _usage(found: Usage) -> list[str]:
-    """The line on how well the step uses the chip; none if it has no products."""
-    if not found.hfu:
-        return []
-    parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"]
+    """The line on how well the step uses the chip; none if it has neither products nor tokens."""
+    parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"] if found.hfu else []
     if found.recomputed_flops:
         parts.append(f"{found.recomputed_share:.1%} recomputed")
     if found.replicated_share > _SHOWN_SHARE:
         parts.append(f"{found.replicated_share:.1%} computed on several devices alike")
     if found.tokens_per_second is not None:
         parts.append(f"{found.tokens_per_second:.4g} tokens/s")
-    return [f"  use          {', '.join(parts)}"]
+    if found.hfu and found.other_share > _SHOWN_OTHER:
+        parts.append(f"without {_flops(found.other_flops)} of other ops")
+    return [f"  use          {', '.join(parts)}"] if parts else []
 
 
 def _not_in_step(missing: NotInStep) -> list[str]:
@@ -164,6 +164,7 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
 SAVES = 0.95
 
 _SHOWN_SHARE = 0.005
+_SHOWN_OTHER = 0.01
 """The share of FLOPs computed alike from which it is shown."""
 
 COLLECTIVE_COLUMNS = (
@@ -251,11 +252,11 @@ def _live(values: Iterable[LiveValue]) -> Part:
             "x".join(
                 [*("?" if size is None else str(size) for size in row.shape), row.dtype or ""]
             ),
-            sharding_text(row.sharding),
+            sharding_text(row.sharding) or ("" if is_inserted(row.name) else REPLICATED),
             format_bytes(row.bytes),
             row.location or "",
         )
-        for row in values
+        for row in sorted(values, key=lambda row: is_inserted(row.name))
     )
     columns = ("value", "made by", "shape", "sharding", ">per device", "source")
     return table(columns, rows, wrapped=("sharding",))

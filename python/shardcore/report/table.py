@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from shardcore.labels import folded
+from shardcore.labels import REPLICATED, folded, is_inserted
 from shardcore.report.console import paragraph, plain_text, show, table
 from shardcore.units import format_bytes, plural
 
@@ -53,7 +53,8 @@ def cells(value: Value) -> list[str]:
 def _figures(value: Value | Port) -> list[str]:
     """Shape, sharding, local shape and bytes of a device."""
     size = "" if value.bytes_per_device is None else format_bytes(value.bytes_per_device)
-    return [format_shape(value), format_sharding(value), format_local_shape(value), size]
+    sharding = format_sharding(value) or ("" if value.shape is None else REPLICATED)
+    return [format_shape(value), sharding, format_local_shape(value), size]
 
 
 def result_text(result: Result) -> str:
@@ -79,14 +80,14 @@ def result_text(result: Result) -> str:
 
 
 def values_table(result: Result, values: Sequence[Value]) -> Part:
-    """A table with a row for each of ``values`` of ``result``.
+    """A table with a row for each of ``values`` of ``result``, those that passes made last.
 
     Values of other functions than the entry function are called as ``why`` takes them,
     ``@helper %12``.
 
     The column of sources is left out if no value has one.
     """
-    rows = [cells(value) for value in values]
+    rows = [cells(value) for value in sorted(values, key=lambda value: is_inserted(value.name))]
     names = [f">{name}" if name == "per device" else name for name in COLUMNS]
     if not any(row[-1] for row in rows):
         names, rows = names[:-1], [row[:-1] for row in rows]

@@ -123,17 +123,22 @@ class Ports:
 
     def near(self, path: str) -> list[str]:
         """Return the paths that ``path`` may have been meant to be, in quotes."""
-        # The calculus is not imported with the package.
-        from shardcore.calculus.mistakes import close_names
-
         labels = [label for label, _ in self._labels if label]
-        wanted = steps(path)
-        same = [label for label in labels if steps(label)[-1:] == wanted[-1:]]
-        if len(same) > _MOST_NEAR:
-            # Those that are most alike first, and those that have as much in common in their order.
-            same.sort(key=lambda label: -_num_common_ends(steps(label), wanted))
-        close = same[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR)
-        return [f'"{each}"' for each in close]
+        return [f'"{each}"' for each in near_paths(path, labels)]
+
+
+def near_paths(path: str, labels: Sequence[str], cutoff: float = 0.6) -> list[str]:
+    """Return those of ``labels`` that ``path`` may have been meant to be: those with its last step,
+    the most alike first, or others that are spelt nearly so, by ``cutoff``."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import close_names
+
+    wanted = steps(path)
+    same = [label for label in labels if steps(label)[-1:] == wanted[-1:]]
+    if len(same) > _MOST_NEAR:
+        # Those that have as much in common stay in their order.
+        same.sort(key=lambda label: -_num_common_ends(steps(label), wanted))
+    return same[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR, cutoff=cutoff)
 
 
 def _num_common_ends(path: tuple[str, ...], other: tuple[str, ...]) -> int:

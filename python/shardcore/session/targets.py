@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from shardcore.errors import Diagnostic, LocationError
-from shardcore.session.paths import Pattern, is_pattern, steps
+from shardcore.session.paths import Pattern, is_pattern, near_paths, steps
 
 if TYPE_CHECKING:
     from shardcore._core import SessionProgram, TensorSharding
@@ -130,12 +130,8 @@ class Targets:
                 if is_one_of_several
                 else "values are called as the program before propagation prints them",
             )
-        # The calculus is not imported with the package.
-        from shardcore.calculus.mistakes import close_names
-
         names = list(dict.fromkeys(self._paths.values()))
-        wanted = text.replace("*", "")
-        close = close_names(wanted, names, _MAX_CLOSE, cutoff=0.4)
+        close = near_paths(text.replace("*", ""), names, cutoff=0.4)
         what = "matches" if is_pattern(text) else "is called"
         message = f"no argument or result {what} {text}"
         if not names:

@@ -9,6 +9,7 @@ import numpy as np
 
 from shardcore.simulate.convert import converted
 from shardcore.simulate.dtypes import in_type, is_complex, is_float, wide
+from shardcore.simulate.order import is_ordered
 from shardcore.simulate.registry import arrays, op
 from shardcore.simulate.site import Kernel, Site, TensorType
 from shardcore.simulate.values import Array
@@ -28,6 +29,26 @@ def product_type(site: Site) -> np.dtype[Any]:
     return np.dtype(np.int64) if result != np.bool_ else np.dtype(np.int32)
 
 
+class Products:
+    """The sums of products of an op: in which type terms are summed, and in which order.
+
+    Args:
+        site: an op with two operands and a result.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.kind = product_type(site)
+        self.dtype = site.results[0].dtype
+        self._order = site.order if is_ordered(site.order, self.dtype) else None
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """The product of stacks of matrices."""
+        if self._order is None:
+            return exact_matmul(a, b)
+        part = lambda at: np.matmul(a[..., at], b[..., at, :])  # noqa: E731
+        return self._order.total(a.shape[-1], self.dtype, part)
+
+
 def exact_matmul(a: Array, b: Array) -> Array:
     """The product of stacks of matrices; integers are multiplied as floats where that is exact."""
     if a.dtype.kind not in "iu":
@@ -39,7 +60,11 @@ def exact_matmul(a: Array, b: Array) -> Array:
 
 
 def contracted(
-    lhs: Array, rhs: Array, batch: tuple[Dims, Dims], contracting: tuple[Dims, Dims]
+    lhs: Array,
+    rhs: Array,
+    batch: tuple[Dims, Dims],
+    contracting: tuple[Dims, Dims],
+    products: Products,
 ) -> Array:
     """The product along ``contracting`` dims for each index of ``batch`` dims, for all devices."""
     free = [
@@ -54,7 +79,7 @@ def contracted(
 
     a = arranged(lhs, batch[0], free[0], contracting[0])
     b = arranged(rhs, batch[1], contracting[1], free[1])
-    found = exact_matmul(a, b)
+    found = products.matmul(a, b)
     sizes = [lhs.shape[dim + 1] for dim in (*batch[0], *free[0])]
     sizes += [rhs.shape[dim + 1] for dim in free[1]]
     return found.reshape(len(found), *sizes)
@@ -79,12 +104,13 @@ def dimension_numbers(site: Site, name: str = "dot_dimension_numbers") -> list[t
 def dot_general(site: Site) -> Kernel:
     """The product along contracting dims for each index of the batch dims."""
     lhs_batch, rhs_batch, lhs_contracting, rhs_contracting = dimension_numbers(site)
-    kind, dtype = product_type(site), site.results[0].dtype
+    products = Products(site)
+    kind, dtype = products.kind, products.dtype
     batch, contracting = (lhs_batch, rhs_batch), (lhs_contracting, rhs_contracting)
 
     def compute(lhs: Array, rhs: Array) -> Array:
         lhs, rhs = converted(lhs, kind), converted(rhs, kind)
-        return sum_in_type(contracted(lhs, rhs, batch, contracting), dtype)
+        return sum_in_type(contracted(lhs, rhs, batch, contracting, products), dtype)
 
     return arrays(compute)
 
@@ -92,12 +118,13 @@ def dot_general(site: Site) -> Kernel:
 @op("stablehlo.dot")
 def dot(site: Site) -> Kernel:
     """The product of vectors or matrices along the last dim of one and the first of the other."""
-    kind, dtype = product_type(site), site.results[0].dtype
+    products = Products(site)
+    kind, dtype = products.kind, products.dtype
     contracting = ((len(site.operands[0].shape) - 1,), (0,))
 
     def compute(lhs: Array, rhs: Array) -> Array:
         lhs, rhs = converted(lhs, kind), converted(rhs, kind)
-        return sum_in_type(contracted(lhs, rhs, ((), ()), contracting), dtype)
+        return sum_in_type(contracted(lhs, rhs, ((), ()), contracting, products), dtype)
 
     return arrays(compute)
 
@@ -131,7 +158,8 @@ def ragged_dot(site: Site) -> Kernel:
     )
     [ragged] = numbers["lhs_ragged_dimensions"]
     group_dims = tuple(numbers.get("rhs_group_dimensions", ()))
-    kind, dtype = product_type(site), site.results[0].dtype
+    products = Products(site)
+    kind, dtype = products.kind, products.dtype
     batch, contracting = (lhs_batch, rhs_batch), (lhs_contracting, rhs_contracting)
     is_in_batch, is_contracted = ragged in lhs_batch, ragged in lhs_contracting
 
@@ -154,7 +182,7 @@ def ragged_dot(site: Site) -> Kernel:
         for group in range(sizes.shape[-1]):
             mine = np.where(in_group(sizes, group, site.operands[0]), lhs, 0).astype(kind)
             if is_in_batch:
-                parts = [contracted(lhs, rhs, batch, contracting)]
+                parts = [contracted(lhs, rhs, batch, contracting, products)]
                 break
             other, other_batch, other_contracting = rhs, rhs_batch, rhs_contracting
             if group_dims:
@@ -166,7 +194,11 @@ def ragged_dot(site: Site) -> Kernel:
                 )
             parts.append(
                 contracted(
-                    mine, other, (lhs_batch, other_batch), (lhs_contracting, other_contracting)
+                    mine,
+                    other,
+                    (lhs_batch, other_batch),
+                    (lhs_contracting, other_contracting),
+                    products,
                 )
             )
         if is_contracted:

@@ -13,6 +13,9 @@ from shardcore.simulate.values import Array, Value, fitted, merged, rows
 
 Captured = Mapping[int, Value]
 
+MOST_STEPS = 1 << 16
+"""The most steps of a loop that are simulated."""
+
 
 def _on(captured: Captured, index: Array) -> dict[int, Value]:
     return {place: rows(value, index) for place, value in captured.items()}
@@ -28,7 +31,14 @@ def while_(site: Site) -> Kernel:
     condition, body = site.bodies
 
     def loop(run: Run, state: list[Value], captured: Captured) -> list[Value]:
+        steps = 0
         while True:
+            steps += 1
+            if steps > MOST_STEPS:
+                raise site.unsupported(
+                    f"{site.name} has not ended after {MOST_STEPS} steps",
+                    "loops with more steps, and endless ones, are not simulated",
+                )
             [goes_on] = run.call(condition, state, captured)
             if goes_on.all():
                 state = run.call(body, state, captured)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shardcore.simulate.contract import exact_matmul, product_type, sum_in_type
+from shardcore.simulate.contract import Products, sum_in_type
 from shardcore.simulate.convert import converted
 from shardcore.simulate.registry import op
 from shardcore.simulate.run import Run
@@ -41,7 +41,8 @@ def convolution(site: Site) -> Kernel:
     reversal = site.integers("window_reversal", (0,) * spatial)
     flipped = tuple(dim + 3 for dim in range(spatial) if reversal[dim])
     features, batches = site.integer("feature_group_count"), site.integer("batch_group_count")
-    kind, dtype = product_type(site), site.results[0].dtype
+    products = Products(site)
+    kind, dtype = products.kind, products.dtype
     back = np.argsort(out_order)
     sizes = tuple(site.operands[1].shape[dim] for dim in rhs_order[2:])
     fixed = (
@@ -57,13 +58,13 @@ def convolution(site: Site) -> Kernel:
         b = converted(_arranged(rhs, rhs_order), kind)
         b = np.flip(b, flipped) if flipped else b
         view = windows_of(window.padded(a, np.zeros(1, kind)), sizes, strides, dilations)
-        found = _multiplied(view, b, features, batches)
+        found = _multiplied(view, b, features, batches, products)
         return sum_in_type(found.transpose(0, *(back + 1)), dtype)
 
     return kernel
 
 
-def _multiplied(view: Array, b: Array, features: int, batches: int) -> Array:
+def _multiplied(view: Array, b: Array, features: int, batches: int, products: Products) -> Array:
     """Windows (devices, batch, feature, places, window) times (devices, out, in, window)."""
     spatial = b.ndim - 3
     devices, batch, channels = view.shape[:3]
@@ -80,7 +81,7 @@ def _multiplied(view: Array, b: Array, features: int, batches: int) -> Array:
     x = x.reshape(devices, groups, rows, terms)
     out = b.shape[1]
     w = b.reshape(len(b), groups, out // groups, terms)
-    found = exact_matmul(x, w.swapaxes(-1, -2))
+    found = products.matmul(x, w.swapaxes(-1, -2))
     found = found.reshape(len(found), groups, batch // batches, *places, out // groups)
     found = np.moveaxis(found, 1, -2)
     return np.moveaxis(found.reshape(len(found), batch // batches, *places, out), -1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardcore.rules.partitioners import TARGET, function_called, partitioner
@@ -47,7 +48,9 @@ def _partitioned_by_user(site: Site) -> Kernel:
         )
 
     def kernel(run: Run, *values: Value) -> Value:
-        found = run.call(body, list(values))
+        # Its ops are those of another module.
+        inner = run if run.watch is None else replace(run, watch=None)
+        found = inner.call(body, list(values))
         return found[0] if len(found) == 1 else found
 
     return kernel

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardcore.errors import Diagnostic, SimulationError
+from shardcore.errors import Diagnostic, ProgramTooLargeError, SimulationError
 
 if TYPE_CHECKING:
     from shardcore._core import Op
+
+TOO_LARGE_HINT = "simulate a smaller batch, fewer layers or fewer devices"
 
 CODES = (
     "diverging-collective",
@@ -34,3 +36,8 @@ def mistake(
     assert code in CODES, code
     place = next((op.place for op in ops if op.place is not None), None)
     return SimulationError(Diagnostic(code, message, hint, filename if place else None, place))
+
+
+def too_large(message: str) -> ProgramTooLargeError:
+    """Return the error of a program whose values do not fit into memory."""
+    return ProgramTooLargeError(Diagnostic("program-too-large", message, TOO_LARGE_HINT))

@@ -11,7 +11,8 @@ import numpy as np
 from shardcore.errors import ShardcoreError
 from shardcore.simulate.dtypes import DTYPES, in_type
 from shardcore.simulate.families import PREPARERS
-from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.mistakes import mistake, too_large
+from shardcore.simulate.order import Order
 from shardcore.simulate.site import Body, Kernel, Site, Step, TensorType
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Program:
         module: the program.
         filename: its name in errors.
         dtypes: the types that values are computed in, by element type.
+        order: the order of the terms of sums.
     """
 
     def __init__(
@@ -48,9 +50,11 @@ class Program:
         module: _core.Module,
         filename: str,
         dtypes: Mapping[str, np.dtype[Any]] = DTYPES,
+        order: Order | None = None,
     ) -> None:
         self.filename = filename
         self.dtypes = dtypes
+        self.order = order
         functions = (op for op in module.ops() if op.name == "func.func")
         self.functions = {op.attributes["sym_name"]: op for op in functions}
         self.meshes = module.meshes
@@ -90,8 +94,10 @@ class Program:
             raise site.unsupported(f"{site.name} cannot be simulated", hint)
         try:
             kernel = self._prepared(site, prepare)
-        except (ShardcoreError, MemoryError):
+        except ShardcoreError:
             raise
+        except MemoryError as error:
+            raise too_large(f"{site.name} cannot be computed: {error}") from None
         # NumPy refuses arrays of too many elements, of iota for example.
         except ValueError as error:
             message = f"{site.name} cannot be computed: {error}"
@@ -188,11 +194,12 @@ class _Scope:
             program.body,
             program.meshes,
             program.dtypes,
-            lambda module: Program(module, module.filename, program.dtypes).entry(),
+            lambda module: Program(module, module.filename, program.dtypes, program.order).entry(),
+            program.order,
         )
         results = tuple(self.place(value) for value in op.results)
         kernel, shape = program.kernel(site), _static_shape(op)
-        return Step(kernel, (*operands, *captured), results, (), op, shape)
+        return Step(kernel, (*operands, *captured), results, (), op, shape, bodies)
 
 
 def _static_shape(op: _core.Op) -> tuple[int, ...] | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from shardcore.simulate.dtypes import in_type, is_complex, wide
 from shardcore.simulate.elementwise import binary_of
+from shardcore.simulate.order import is_ordered
 from shardcore.simulate.registry import op
 from shardcore.simulate.run import Run
 from shardcore.simulate.site import Body, Kernel, Site
@@ -38,6 +39,7 @@ class Reducer:
         name = body.only_op()
         types = [kind for kind in body.argument_types if kind is not None]
         self.dtype = types[0].dtype if types else np.dtype(np.float32)
+        self._order = site.order
         self.width = max(len(body.arguments) // 2, 1)
         self._ufunc = _UFUNCS.get(name or "") if not is_complex(self.dtype) else None
         if is_complex(self.dtype) and name in ("stablehlo.add", "stablehlo.multiply"):
@@ -48,6 +50,11 @@ class Reducer:
     def ufunc(self) -> np.ufunc | None:
         """The NumPy function that the body computes; ``None`` if there is none."""
         return self._ufunc
+
+    @property
+    def is_reordered(self) -> bool:
+        """Whether it adds floats, in another order than that of the terms."""
+        return self._ufunc is np.add and is_ordered(self._order, self.dtype)
 
     def combine(
         self, run: Run, a: Sequence[Array], b: Sequence[Array], captured: Mapping[int, Value]
@@ -89,9 +96,10 @@ class Reducer:
         if operand.dtype == np.bool_:
             return self._ufunc.reduce(operand, axis=-1)
         if self._ufunc is np.add and operand.dtype.kind in "fc":
-            # NumPy's sums start from +0, which takes the sign from sums of -0 alone.
-            start = operand.dtype.type(complex(-0.0, -0.0) if is_complex(operand.dtype) else -0.0)
-            return self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype, initial=start)
+            if self.is_reordered and self._order is not None:
+                length = operand.shape[-1]
+                return self._order.total(length, self.dtype, lambda at: _sum(operand[..., at]))
+            return _sum(operand)
         found = self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype)
         if operand.dtype.kind != "f" or self._ufunc not in (np.maximum, np.minimum):
             return found
@@ -101,6 +109,13 @@ class Reducer:
         has_both = signs.any(axis=-1) & plus.any(axis=-1) & (found == 0)
         zero = 0.0 if self._ufunc is np.maximum else -0.0
         return np.where(has_both, np.asarray(zero, operand.dtype), found)
+
+
+def _sum(operand: Array) -> Array:
+    """The sums along the last dim."""
+    # NumPy's sums start from +0, which takes the sign from sums of -0 alone.
+    start = operand.dtype.type(complex(-0.0, -0.0) if is_complex(operand.dtype) else -0.0)
+    return np.asarray(np.add.reduce(operand, axis=-1, dtype=operand.dtype, initial=start))
 
 
 def last_dims(operand: Array, dims: Sequence[int]) -> Array:

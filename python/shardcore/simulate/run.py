@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shardcore.errors import ShardcoreError
-from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.mistakes import mistake, too_large
 from shardcore.simulate.site import Body, Step
 from shardcore.simulate.values import Array, Value, rows
+
+if TYPE_CHECKING:
+    from shardcore._core import Op
 
 __all__ = ["Grid", "Run"]
 
@@ -37,6 +40,8 @@ class Run:
     filename: str
     manual: frozenset[str] = frozenset()
     """The mesh axes that are manual around the ops that run."""
+    watch: Callable[[Op, Sequence[Value]], None] | None = None
+    """Called with each op that has run, and its results."""
 
     def subset(self, index: Array) -> Run:
         """The run of the devices in the rows that ``index`` lists."""
@@ -61,10 +66,16 @@ class Run:
                     places[step.results[0]] = found
                 else:
                     places.update(zip(step.results, found, strict=True))
+                if self.watch is not None:
+                    self.watch(step.op, [places[place] for place in step.results])
                 for place in step.dead:
                     del places[place]
-        except (ShardcoreError, MemoryError):
+        except ShardcoreError:
             raise
+        except MemoryError as error:
+            # NumPy's own says how large an array it had no memory for.
+            why = str(error) or "the program needs more memory than there is"
+            raise too_large(f"{_name(step, body)} cannot be computed: {why}") from None
         except RecursionError:
             raise self._failed(step, body, "functions call each other too deeply") from None
         except Exception as error:
@@ -92,8 +103,13 @@ class Run:
         if row is None:
             row = np.zeros(size, np.intp)
         inner = self.subset(row if len(self.devices) > 1 else np.zeros(size, np.intp))
+        inner = inner if inner.watch is None else replace(inner, watch=None)
         mine = {place: rows(value, row) for place, value in captured.items()}
         if size == 1:
             return inner.call(body, arguments, mine)
         found: list[Any] = inner.call(body, arguments, mine)
         return [np.broadcast_to(value, (size,)) for value in found]
+
+
+def _name(step: Step | None, body: Body) -> str:
+    return step.op.name if step is not None else body.ops[0].name

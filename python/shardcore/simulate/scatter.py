@@ -36,6 +36,8 @@ def accumulate(
     row, column = np.nonzero(target >= 0)
     place = row * found[0].shape[1] + target[row, column]
     values = [update[row, column] for update in updates]
+    if reducer.is_reordered:
+        row, place, values = row[::-1], place[::-1], [value[::-1] for value in values]
     flat = [operand.reshape(-1) for operand in found]
     body = reducer.body
     if not body.steps and body.returned == body.arguments[reducer.width :]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sized
+from collections.abc import Callable, Sequence, Sized
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,16 @@ from shardcore.simulate.dtypes import (
     is_integer,
     widened,
 )
+from shardcore.simulate.memory import peak_bytes
 from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.order import Order
 from shardcore.simulate.prepare import Program
 from shardcore.simulate.run import Grid, Run
 from shardcore.simulate.site import TensorType
 from shardcore.simulate.values import Array, Value, spread
 
 if TYPE_CHECKING:
+    from shardcore._core import Op
     from shardcore.errors import SimulationError
 
 __all__ = ["Simulator"]
@@ -47,6 +50,8 @@ class Simulator:
             except by ``reduce_precision``. Constants keep their values. Ops on bits keep their
             meaning: ``bitcast_convert`` reads and writes the bits of the program's own types, and
             rounds its operand to them first. By default each type is computed as it is.
+        order: the order of the terms of the sums of floats, which are rounded otherwise in another
+            one; by default that of NumPy.
 
     Raises:
         ValueError: ``dtype`` is no such type.
@@ -56,14 +61,19 @@ class Simulator:
     """
 
     def __init__(
-        self, module: Module, function: str | None = None, *, dtype: str | None = None
+        self,
+        module: Module,
+        function: str | None = None,
+        *,
+        dtype: str | None = None,
+        order: Order | None = None,
     ) -> None:
         expect(module, Module)
         if function is not None:
             expect(function, str)
         self._attributes = module.attributes
         self._filename = module.filename
-        self._program = Program(module, self._filename, widened(dtype))
+        self._program = Program(module, self._filename, widened(dtype), order)
         self.function = function or self._entry()
         body = self._program.body(self.function)
         if body is None:
@@ -100,8 +110,21 @@ class Simulator:
         Raises:
             SimulationError: arguments do not fit (``invalid-argument``), a collective is not
                 reached by all of its group (``diverging-collective``), a device of a group does not
-                exist (``unknown-device``), an op cannot be simulated (``unsupported-op``).
+                exist (``unknown-device``), an op cannot be simulated, or a loop
+                has too many steps (``unsupported-op``).
+            ProgramTooLargeError: there is no memory for a value.
         """
+        return self.watched(None, *arrays, devices=devices, replicas=replicas)
+
+    def watched(
+        self,
+        watch: Callable[[Op, Sequence[Value]], None] | None,
+        *arrays: Any,
+        devices: int | None = None,
+        replicas: int | None = None,
+    ) -> list[Array]:
+        """Run the program, and call ``watch`` with each op that has run, and its results: arrays
+        with a leading dim of devices, of size 1 where all have the same."""
         grid = self._grid(devices, replicas)
         count = grid.replicas * grid.partitions
         types = self._body.argument_types
@@ -112,10 +135,22 @@ class Simulator:
             self._argument(at, array, kind, devices)
             for at, (array, kind) in enumerate(zip(arrays, types, strict=True))
         ]
-        run = Run(np.arange(count), grid, self._filename)
+        run = Run(np.arange(count), grid, self._filename, watch=watch)
         with np.errstate(all="ignore"):
             found = run.call(self._body, values)
         return [_result(value, devices) for value in found]
+
+    def peak_bytes(self, rows: Sequence[int] | None = None, devices: int = 1) -> int:
+        """Return about how many bytes values take at once while the program runs, without its
+        arguments.
+
+        Args:
+            rows: for each argument 1 if all devices have the same, else the number of devices;
+                without it all have the same.
+            devices: the number of devices.
+        """
+        rows = [1] * len(self._body.arguments) if rows is None else rows
+        return peak_bytes(self._program, self._body, rows, devices)
 
     def _grid(self, devices: int | None, replicas: int | None) -> Grid:
         if devices is None:

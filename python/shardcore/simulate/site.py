@@ -11,6 +11,7 @@ import numpy as np
 from shardcore.cached_property import cached_property
 from shardcore.simulate.dtypes import DTYPES
 from shardcore.simulate.mistakes import mistake, of_elements
+from shardcore.simulate.order import Order
 
 if TYPE_CHECKING:
     from shardcore import _core
@@ -45,6 +46,8 @@ class Step(NamedTuple):
     op: _core.Op
     shape: tuple[int, ...] | None
     """The shape of its result, if it has one, which is a tensor of static shape."""
+    bodies: Sequence[Body] = ()
+    """The bodies of its regions."""
 
 
 @dataclass
@@ -85,6 +88,8 @@ class Site:
     """The types that values are computed in, by element type."""
     entry: Callable[[_core.Module], Body | None] = lambda module: None
     """The body of the entry function of another module, computed in the same types."""
+    order: Order | None = None
+    """The order of the terms of sums of floats; ``None`` for that of NumPy."""
 
     @property
     def name(self) -> str:

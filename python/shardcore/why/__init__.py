@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import AxisRef, Explainer, Value
+from shardcore.controls import in_lines
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.expected import expect, expect_all
 from shardcore.units import plural
@@ -113,7 +114,7 @@ class Why:
         return text_html(self)
 
     def __str__(self) -> str:
-        return tree(self.record())
+        return tree(in_lines(self.record()))
 
 
 def why(
@@ -200,7 +201,7 @@ class WhyNot:
         return text_html(self)
 
     def __str__(self) -> str:
-        return absence(self.record())
+        return absence(in_lines(self.record()))
 
 
 def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -> WhyNot:

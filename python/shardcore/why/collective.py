@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
+from shardcore.controls import in_lines
 from shardcore.diagnose.whole import is_for_whole_op
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.why import AxisWhy, Source, of_axes, written
@@ -102,7 +103,7 @@ class CollectiveWhy:
         return text_html(self)
 
     def __str__(self) -> str:
-        return collective_tree(self.record())
+        return collective_tree(in_lines(self.record()))
 
 
 def collective_why(row: CollectiveCost) -> CollectiveWhy:

@@ -313,7 +313,8 @@ impl PyFigures {
         let (kinds, of_rows) = (self.traffic.keys.len(), &self.traffic.of_rows);
         py.detach(|| together(&self.program, &self.cost, &most, (kinds, of_rows)))
     }
-    /// The elements of the first argument that is a batch of sequences of integers, on all devices.
+    /// The elements of the first argument that is a batch of sequences of integers, or several batches whose gradients are
+    /// accumulated, on all devices. Three dims of bytes are taken for images.
     fn tokens(&self) -> Option<u128> {
         let source = &*self.source;
         let arguments = source.entry_function().map(|entry| source.func_args(entry))?;
@@ -321,9 +322,12 @@ impl PyFigures {
         let tokens = arguments.iter().find_map(|port| match &source.types()[port.ty] {
             Type::RankedTensor { shape, element, .. } => {
                 let dtype = element.text.get().map(|id| source.strings().get(id))?;
-                let [Some(batch), Some(length)] = shape[..] else { return None };
-                let elements = u128::try_from(batch).ok()? * u128::try_from(length).ok()?;
-                Some(elements).filter(|&elements| elements > 0 && is_integer(dtype))
+                let is_batch = shape.len() == 2 || shape.len() == 3 && !dtype.ends_with("i8");
+                let mut sizes =
+                    shape.iter().map(|size| size.and_then(|size| u128::try_from(size).ok()));
+                let elements =
+                    sizes.try_fold(1, |all: u128, size| Some(all.saturating_mul(size?)))?;
+                Some(elements).filter(|&elements| is_batch && elements > 0 && is_integer(dtype))
             }
             _ => None,
         });

@@ -30,6 +30,12 @@ pub fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
     sizes.into_iter().fold(1, |product: u128, &size| product.saturating_mul(size.max(0) as u128))
 }
 
+/// The product of the sizes of `dims` of `shape`.
+fn size_of(shape: &[i64], dims: &[usize]) -> Option<u128> {
+    let sizes: Option<Vec<&i64>> = dims.iter().map(|&dim| shape.get(dim)).collect();
+    Some(product(sizes?))
+}
+
 fn multiply_adds(count: u128) -> Work {
     Work::of_flops(count.saturating_mul(2))
 }
@@ -37,9 +43,8 @@ fn multiply_adds(count: u128) -> Work {
 /// `2 * elements of the result * size of the contracting dims`; without such dims nothing is added.
 pub(super) fn dot_general(view: &SignatureView<'_>) -> Option<Work> {
     let dims: DotDims = DotDims::read(view.attribute("dot_dimension_numbers")?)?;
-    let lhs = view.operand(0)?;
-    let sizes: Option<Vec<&i64>> = dims.lhs_contracting.iter().map(|&dim| lhs.get(dim)).collect();
-    let (elements, depth) = (product(view.result(0)?), product(sizes?));
+    let depth = size_of(view.operand(0)?, &dims.lhs_contracting)?;
+    let elements = product(view.result(0)?);
     let is_sum = depth != 1;
     Some(if is_sum {
         multiply_adds(elements.saturating_mul(depth))
@@ -52,11 +57,7 @@ pub(super) fn dot_general(view: &SignatureView<'_>) -> Option<Work> {
 pub(super) fn dot_sizes(view: &SignatureView<'_>) -> Option<Product> {
     let dims: DotDims = DotDims::read(view.attribute("dot_dimension_numbers")?)?;
     let (lhs, rhs) = (view.operand(0)?, view.operand(1)?);
-    let of = |shape: &[i64], dims: &[usize]| -> Option<u128> {
-        let sizes: Option<Vec<&i64>> = dims.iter().map(|&dim| shape.get(dim)).collect();
-        Some(product(sizes?))
-    };
-    let (batch, depth) = (of(lhs, &dims.lhs_batching)?, of(lhs, &dims.lhs_contracting)?);
+    let (batch, depth) = (size_of(lhs, &dims.lhs_batching)?, size_of(lhs, &dims.lhs_contracting)?);
     let left_over = |shape: &[i64]| product(shape).checked_div(batch.saturating_mul(depth));
     Some(Product { batch, rows: left_over(lhs)?, columns: left_over(rhs)?, depth })
 }
@@ -87,12 +88,39 @@ pub(super) fn ragged_dot(view: &SignatureView<'_>) -> Option<Work> {
     let dims: RaggedDotDims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
     let contracting = &dims.dot.lhs_contracting;
     let (lhs, groups) = (view.operand(0)?, product(view.operand(2)?.last()).max(1));
-    let sizes: Option<Vec<&i64>> = contracting.iter().map(|&dim| lhs.get(dim)).collect();
-    let mut pairs = product(view.result(0)?).saturating_mul(product(sizes?));
+    let mut pairs = product(view.result(0)?).saturating_mul(size_of(lhs, contracting)?);
     if dims.lhs_ragged.iter().any(|dim| contracting.contains(dim)) {
         pairs /= groups;
     }
     Some(multiply_adds(pairs))
+}
+
+/// The sizes of a ragged product, as of one product of matrices for each group, all of the mean size.
+pub(super) fn ragged_sizes(view: &SignatureView<'_>) -> Option<Product> {
+    let dims: RaggedDotDims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
+    let &[ragged] = &dims.lhs_ragged[..] else { return None };
+    let groups = product(view.operand(2)?.last()).max(1);
+    let (lhs, rhs, result) = (view.operand(0)?, view.operand(1)?, view.result(0)?);
+    let batch = size_of(lhs, &dims.dot.lhs_batching)?;
+    let mut depth = size_of(lhs, &dims.dot.lhs_contracting)?;
+    let rows = product(lhs).checked_div(batch.saturating_mul(depth))?;
+    if dims.dot.lhs_batching.contains(&ragged) {
+        let columns = product(rhs).checked_div(batch.saturating_mul(depth))?;
+        return Some(Product { batch, rows, columns, depth });
+    }
+    if dims.dot.lhs_contracting.contains(&ragged) {
+        depth = (depth / groups).max(1);
+        let columns =
+            product(result).checked_div(batch.saturating_mul(groups).saturating_mul(rows))?;
+        return Some(Product { batch: batch.saturating_mul(groups), rows, columns, depth });
+    }
+    let columns = product(result).checked_div(batch.saturating_mul(rows))?;
+    Some(Product {
+        batch: batch.saturating_mul(groups),
+        rows: (rows / groups).max(1),
+        columns,
+        depth,
+    })
 }
 
 /// One spatial dim of a convolution.

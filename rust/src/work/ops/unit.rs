@@ -32,7 +32,10 @@ impl Unit {
     }
     /// Whether what computes `op` depends on its shapes.
     pub fn reads_shapes(program: &Program, op: OpId) -> bool {
-        matches!(program.op_name(op), "stablehlo.dot_general" | "stablehlo.convolution")
+        matches!(
+            program.op_name(op),
+            "stablehlo.dot_general" | "stablehlo.convolution" | "chlo.ragged_dot"
+        )
     }
     /// What computes `op`; `view` are its signature and local shapes, where they are known.
     pub fn of(program: &Program, op: OpId, view: Option<&SignatureView<'_>>) -> Self {
@@ -42,6 +45,7 @@ impl Unit {
         match program.op_name(op) {
             "stablehlo.dot_general" => product(contract::dot_sizes),
             "stablehlo.convolution" => product(contract::convolution_sizes),
+            "chlo.ragged_dot" => product(contract::ragged_sizes),
             "stablehlo.gather"
             | "stablehlo.scatter"
             | "stablehlo.sort"
