@@ -106,15 +106,19 @@ def _mesh(
         names, shape, types = ("devices",), (num_devices,), (AxisType.Auto,)
     if isinstance(given, jax.sharding.Mesh) and devices is None:
         return given
-    chosen = _chosen(devices, int(np.prod(shape, dtype=np.int64)))
+    chosen = chosen_devices(devices, int(np.prod(shape, dtype=np.int64)))
     order = list(own.device_ids) if own is not None and own.device_ids else range(len(chosen))
     array = np.empty(len(chosen), dtype=object)
     array[:] = [chosen[index] for index in order]
     return jax.sharding.Mesh(array.reshape(shape), names, axis_types=types)
 
 
-def _chosen(devices: Sequence[Any] | None, count: int) -> list[Any]:
-    """``count`` devices."""
+def chosen_devices(devices: Sequence[Any] | None, count: int) -> list[Any]:
+    """Return ``devices``, or the first of JAX's, if they are ``count``.
+
+    Raises:
+        LoweringError: they are not (``devices``).
+    """
     found = jax.devices()[:count] if devices is None else list(items(devices, "devices"))
     for device in found:
         expect(device, jax.Device)

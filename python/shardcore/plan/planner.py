@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from shardcore._core import Mesh, Result
 from shardcore.costs import Cost
@@ -28,6 +29,7 @@ from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
+from shardcore.plan.stated import Stated, constraints_of, statements
 from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, dims_of
 from shardcore.session import Session
 from shardcore.units import format_bytes, format_seconds
@@ -115,13 +117,12 @@ class Planner:
         except KeyboardInterrupt:
             best = self._whole.best or self._first()
             specs, stopped = self._whole.edit(best.shardings), "interrupted"
-        session = self._program.session(best.mesh)
-        session.set(specs)
+        session, said = self._stated(best, specs)
         return Plan(
             kind=self._meanings.kind_of(best, self._roles),
             mesh=best.mesh,
             specs=specs,
-            places=self._places(specs),
+            places={each.target: each.location for each in said.constraints},
             session=session,
             cost=session.cost(self._wanted.chip, **self._wanted.options),
             objective=self._wanted.minimize,
@@ -132,6 +133,9 @@ class Planner:
             ),
             evaluations=len(self._trials.all),
             stopped=stopped,
+            stated=said,
+            program=self._program.source,
+            keeps_constraints=self._program.keeps_values,
         )
 
     def _confirmed(self, stopped: str) -> Trial:
@@ -193,10 +197,25 @@ class Planner:
             return found if same_as(self._whole, best, whole)(found) else whole
         return found
 
-    def _places(self, specs: Mapping[str, str]) -> dict[str, str]:
-        """Where the values come from that are constrained."""
+    def _stated(self, best: Trial, specs: Mapping[str, str]) -> tuple[Session, Stated]:
+        """What is said of the program, as completely as it costs no more, and the session with the
+        plan: with all of it where XLA would shard something otherwise that ``specs`` leave."""
         values = [role for role in self._roles if role.is_value and role.name in specs]
-        return {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
+        session = self._program.session(best.mesh)
+        session.set(specs)
+        places = {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
+        choices = statements(session, specs, constraints_of(session, places))
+        edits = [each.edit() for each in choices]
+        rows = list(session.evaluate(edits, self._wanted.chip, **self._wanted.options))
+        trials = [self._whole.trial(best.mesh, best.shardings, row) for row in rows]
+        said = next(
+            number
+            for number, trial in enumerate(trials)
+            if not any(other.is_better_than(trial) for other in trials)
+        )
+        if replace(rows[said], edit={}) != replace(rows[-1], edit={}):
+            session.set(edits[said])
+        return session, choices[said]
 
     def _search(self) -> str:
         """Search, and return why it ended."""
