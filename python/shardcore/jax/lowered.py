@@ -234,9 +234,7 @@ class Lowered:
             raise mistake("not-a-function", "the program was lowered before it was given", hint)
         wanted = [Wanted(*each) for each in constraints]
         over = mesh_on_devices(mesh, self._mesh, devices)
-        found = applied(
-            self._traced, shardings, wanted, over, keeps_constraints=keeps_constraints
-        )
+        found = applied(self._traced, shardings, wanted, over, keeps_constraints=keeps_constraints)
         missing = next((each for each in wanted if not each.is_found), None)
         if missing is not None:
             said = f"no {missing.primitive} of shape {missing.shape} is traced"

@@ -194,9 +194,19 @@ class Plan:
             "stopped": self.stopped,
         }
 
-    def _port_texts(
-        self, ports: Sequence[Port], specs: Mapping[str, Any]
-    ) -> dict[str, str | None]:
+    def patch(self, file: str | None = None) -> str:
+        """Return the change of the user's files that applies the plan, as a unified diff:
+        constraints where their values are made, and at the end of ``file`` what :meth:`to_python`
+        has besides. No file is written.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        from shardcore.plan.patch import patch
+
+        return patch(self, file)
+
+    def _port_texts(self, ports: Sequence[Port], specs: Mapping[str, Any]) -> dict[str, str | None]:
         """The text of the spec of each of ``ports``, by its path."""
         texts = {name: str(spec) for name, spec in specs.items()}
         return {port.label or port.name: texts.get(port.name) for port in ports}

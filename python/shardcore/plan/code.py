@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from shardcore.plan.answer import Plan
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEAD = """import re
-
-import jax
-from jax.sharding import NamedSharding, PartitionSpec as P
-"""
+IMPORTS = {
+    "re": "import re",
+    "jax": "import jax",
+    "NamedSharding": "from jax.sharding import NamedSharding",
+    "P": "from jax.sharding import PartitionSpec as P",
+}
+"""The imports of the code, by what they name."""
 _BY_RULES = """
 
 def by_rules(rules, tree):
@@ -33,7 +35,8 @@ def by_rules(rules, tree):
 def code(plan: Plan) -> str:
     """Return ``plan`` as code: the mesh, rules and functions that apply them to the arguments and
     results of the function, and the constraints."""
-    return f"{_HEAD}\n{definitions(plan)}{''.join(_constraints(plan))}"
+    imports = "\n".join(IMPORTS.values()).replace("\nimport jax", "\n\nimport jax")
+    return f"{imports}\n\n{definitions(plan)}{''.join(_constraints(plan))}"
 
 
 def definitions(plan: Plan) -> str:

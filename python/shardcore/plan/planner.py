@@ -31,7 +31,7 @@ from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
 from shardcore.plan.stated import Stated, constraints_of, statements
 from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, dims_of
-from shardcore.session import Session
+from shardcore.session import Evaluation, Session
 from shardcore.units import format_bytes, format_seconds
 
 _RANKING_SHARE = 0.4
@@ -44,6 +44,8 @@ _LEAN_TRIALS = (40, 300)
 """The fewest and the most programs that it evaluates."""
 _LEANER = 0.9
 """The part of what it finds that no longer search is taken to get below."""
+_FEWEST_SHARE = 0.9
+"""The part of the time after which no more annotations are removed."""
 _SEARCH_SHARE = 0.75
 """The part of the time after which the search ends, and annotations are removed."""
 
@@ -109,8 +111,9 @@ class Planner:
             PlanError: nothing that was found fits (``does-not-fit``).
         """
         stopped = self._search()
+        time = 0.0 if stopped == "interrupted" else self._wanted.seconds * _FEWEST_SHARE
         for trials in (self._trials, self._whole):
-            trials.give(self._wanted.seconds)
+            trials.give(time)
         try:
             best = self._confirmed(stopped)
             specs = self._specs(best)
@@ -205,17 +208,21 @@ class Planner:
         session.set(specs)
         places = {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
         choices = statements(session, specs, constraints_of(session, places))
-        edits = [each.edit() for each in choices]
-        rows = list(session.evaluate(edits, self._wanted.chip, **self._wanted.options))
-        trials = [self._whole.trial(best.mesh, best.shardings, row) for row in rows]
-        said = next(
-            number
-            for number, trial in enumerate(trials)
-            if not any(other.is_better_than(trial) for other in trials)
-        )
-        if replace(rows[said], edit={}) != replace(rows[-1], edit={}):
-            session.set(edits[said])
-        return session, choices[said]
+
+        def figures(said: Stated) -> Evaluation:
+            [row] = session.evaluate([said.edit()], self._wanted.chip, **self._wanted.options)
+            return replace(row, edit={})
+
+        *most, last = choices
+        for said in most:
+            row = figures(said)
+            if not best.is_better_than(self._whole.trial(best.mesh, best.shardings, row)):
+                break
+        else:
+            return session, last
+        if self._whole.fraction >= 1 or row != figures(last):
+            session.set(said.edit())
+        return session, said
 
     def _search(self) -> str:
         """Search, and return why it ended."""
@@ -300,7 +307,9 @@ class Planner:
         wanted = self._wanted
         module = _plain(self._sessions[wanted.meshes[0]])._as_xla(keep_ports=True)[0]
         seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
-        return bounds.least(module, self._alone, wanted.meshes, wanted.limit, seconds)
+        return bounds.least(
+            module, self._alone, wanted.meshes, wanted.limit, seconds, wanted.seconds
+        )
 
     def _given(self) -> Trial | None:
         """What the annotations that the program came with lead to; ``None`` if it has none."""

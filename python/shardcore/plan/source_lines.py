@@ -32,9 +32,11 @@ class Site:
     start: tuple[int, int]
     """Line and column, the latter in bytes from 0, where the expression begins."""
     end: tuple[int, int]
-    """Line and column where the expression, or its assignment to :attr:`name`, ends."""
+    """Line and column where the expression ends."""
     indent: str
     """The white space before the statement that the expression is in."""
+    is_alone: bool
+    """Whether nothing else is on the lines of that statement."""
 
 
 def parts(location: str) -> tuple[str, int, int] | None:
@@ -85,8 +87,10 @@ def _site(file: str, text: str, tree: ast.AST, node: ast.expr) -> Site:
     if isinstance(statement, ast.Assign) and statement.value is node:
         [*others, target] = statement.targets
         name = target.id if isinstance(target, ast.Name) and not others else None
-    line = text.splitlines()[statement.lineno - 1].encode()
-    before = line[: statement.col_offset].decode(errors="replace")
+    lines = text.splitlines()
+    before = lines[statement.lineno - 1].encode()[: statement.col_offset].decode(errors="replace")
+    last = lines[(statement.end_lineno or statement.lineno) - 1].encode()
+    after = last[statement.end_col_offset or 0 :].decode(errors="replace").partition("#")[0]
     return Site(
         file,
         node.lineno,
@@ -95,6 +99,7 @@ def _site(file: str, text: str, tree: ast.AST, node: ast.expr) -> Site:
         (node.lineno, node.col_offset),
         (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset),
         before if not before.strip() else "",
+        not before.strip() and not after.strip(),
     )
 
 

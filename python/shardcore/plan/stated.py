@@ -46,6 +46,12 @@ class Constraint:
         return self.site.name or self.site.text
 
     @property
+    def wrapped(self) -> str:
+        """The code in place of the expression."""
+        text = "x" if self.site is None else self.site.text
+        return f"jax.lax.with_sharding_constraint({text}, {spec_text(self.spec)})"
+
+    @property
     def line(self) -> str:
         """The line of code: after the assignment to the variable, or in place of the
         expression."""
@@ -105,7 +111,9 @@ def statements(
     result = session.result
     arguments, results = specs_of(result.arguments()), specs_of(result.results())
     given = {each for name in specs for each in session.targets(name)}
-    paths = {port.name: port.label or port.name for port in (*result.arguments(), *result.results())}
+    paths = {
+        port.name: port.label or port.name for port in (*result.arguments(), *result.results())
+    }
 
     def fewest(every: Mapping[str, Spec]) -> dict[str, Spec]:
         return {name: spec for name, spec in every.items() if {name, paths[name]} & given}

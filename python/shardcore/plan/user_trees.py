@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _RESULT = re.compile(r"^result(?=[\[.]|$)")
 """What JAX puts before the path of a result."""
 
+
 def in_shardings(result: Any, specs: Mapping[str, Spec]) -> tuple[Any, ...]:
     """Return ``specs``, by the names of arguments, in the trees of the positional arguments of
     ``result``, that of a JAX function; of another program in order."""
