@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,3 +155,22 @@ def test_rules_are_few_and_exact() -> None:
     assert next(iter(rules)) == "params/layers/3/up"
     lengths = [len(rule) for rule in list(rules)[1:-1]]
     assert lengths == sorted(lengths)
+
+
+def test_the_change_of_a_file_applies_the_plan(tmp_path: Path) -> None:
+    plan = lookup.plan()
+    _, line = lookup.embedding_line()
+    text = plan.patch(lookup.__file__)
+    added = [each[1:] for each in text.splitlines() if each.startswith("+") and each[1] != "+"]
+    assert f"    {plan.constraints[0].line}" in added
+    assert "def in_shardings(params, tokens):" in added
+    assert not [each for each in text.splitlines() if each.startswith("-") and each[1] != "-"]
+    # The file with the change is one that Python takes, with the constraint after its line.
+    own = Path(lookup.__file__).read_text()
+    copy = tmp_path / "lookup.py"
+    copy.write_text(own)
+    subprocess.run(["patch", "-s", str(copy)], input=text, text=True, check=True)
+    changed = copy.read_text().splitlines()
+    at = changed.index(f"    {plan.constraints[0].line}")
+    assert changed[at - 1] == own.splitlines()[line - 1]
+    compile(copy.read_text(), "lookup.py", "exec")

@@ -125,7 +125,8 @@ def _changes(
 
         def run(*operands: Any) -> Any:
             first, *rest = _results(equation, operands)
-            return [jax.lax.with_sharding_constraint(first, sharding), *rest]
+            constrain: Any = jax.lax.with_sharding_constraint
+            return [constrain(first, sharding), *rest]
 
         return _changed(equation, run)
 
@@ -144,9 +145,12 @@ def _results(equation: Any, operands: Sequence[Any]) -> list[Any]:
     return list(found) if equation.primitive.multiple_results else [found]
 
 
-@_changed_p.def_abstract_eval
 def _types(*_: Any, run: Callable[..., Any], types: tuple[Any, ...]) -> tuple[Any, ...]:
     return types
+
+
+_define: Any = _changed_p.def_abstract_eval
+_define(_types)
 
 
 def _lowered(context: Any, *operands: Any, run: Callable[..., Any], types: Any) -> Any:

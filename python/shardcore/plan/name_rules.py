@@ -1,7 +1,7 @@
 """Rules for names: regular expressions of paths, and the spec of the arguments that they match.
 
-A rule matches the whole path of an argument, ``params/layers/3/w_in``, as ``re.fullmatch`` does, and
-the first that matches says the spec. Paths that differ in numbers only have one form. Most of a
+A rule matches the whole path of an argument, ``params/layers/3/w_in``, as ``re.fullmatch`` does,
+and the first that matches says the spec. Paths that differ in numbers only have one form. Most of a
 form have one spec; the others, if there are any, are listed by their numbers, and come first. The
 last rule, ``.*``, is for all that the others leave.
 """

@@ -29,7 +29,7 @@ def patch(plan: Plan, file: str | None = None) -> str:
             by_file[each.site.file].append(each)
     if file is not None:
         by_file.setdefault(file, [])
-    found = []
+    found: list[str] = []
     for path, constraints in by_file.items():
         text = files.read(path).decode("utf-8")
         new = _constrained(text, constraints)

@@ -1,8 +1,8 @@
 """Where in a user's file a value is made: the expression, and what to write there.
 
-A location says where an expression begins. Several expressions may begin there, ``h``, ``h @ w`` and
-``(h @ w).reshape(...)``; the op that makes the value decides, and of several the longest is taken,
-which is the one that is assigned to a name.
+A location says where an expression begins. Several expressions may begin there, ``h``, ``h @ w``
+and ``(h @ w).reshape(...)``; the op that makes the value decides, and of several the longest is
+taken, which is the one that is assigned to a name.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What one says of a program so that it is sharded as planned: a spec for each argument and result,
 and constraints of values at lines of the user's files.
 
-A plan is found as the fewest annotations, from which propagation completes the others. It is stated
-completely where that costs no more, which also leaves nothing to XLA; where propagation decides
-otherwise inside the program once more is annotated, less is stated: arguments alone, then the fewest
-annotations.
+A plan is found as the fewest annotations, from which propagation completes the others. It is
+stated completely where that costs no more, which also leaves nothing to XLA; where propagation
+decides otherwise inside the program once more is annotated, less is stated: arguments alone, then
+the fewest annotations.
 """
 
 from __future__ import annotations
