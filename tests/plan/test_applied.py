@@ -79,7 +79,7 @@ def is_spec(node: Any) -> bool:
 def test_an_applied_plan_runs(memory: str | None) -> None:
     given = arguments()
     program = shardcore.jax.lower(train, *given, platform="cpu")
-    plan = shardcore.plan(program, CHIP, memory, mesh=SHAPE, seconds=SECONDS)
+    plan = shardcore.plan(program, CHIP, memory, mesh=SHAPE, seconds=60)
     run = plan.apply()
     found, value = run(*given)
     wanted, wanted_value = train(*given)
@@ -105,7 +105,7 @@ def same_spec(one: Any, other: Any) -> bool:
 def test_the_code_of_a_plan_runs() -> None:
     given = arguments()
     program = shardcore.jax.lower(train, *given, platform="cpu")
-    plan = shardcore.plan(program, CHIP, "700KiB", mesh=SHAPE, seconds=SECONDS)
+    plan = shardcore.plan(program, CHIP, "700KiB", mesh=SHAPE, seconds=60)
     scope: dict[str, Any] = {}
     exec(plan.to_python(), scope)
     options = {"in_shardings": scope["in_shardings"](*given)}
@@ -161,10 +161,10 @@ def test_the_change_of_a_file_applies_the_plan(tmp_path: Path) -> None:
     plan = lookup.plan()
     _, line = lookup.embedding_line()
     text = plan.patch(lookup.__file__)
-    added = [each[1:] for each in text.splitlines() if each.startswith("+") and each[1] != "+"]
+    added = [each[1:] for each in text.splitlines() if re.match(r"\+(?!\+\+ )", each)]
     assert f"    {plan.constraints[0].line}" in added
     assert "def in_shardings(params, tokens):" in added
-    assert not [each for each in text.splitlines() if each.startswith("-") and each[1] != "-"]
+    assert not [each for each in text.splitlines() if re.match(r"-(?!-- )", each)]
     # The file with the change is one that Python takes, with the constraint after its line.
     own = Path(lookup.__file__).read_text()
     copy = tmp_path / "lookup.py"

@@ -140,7 +140,9 @@ def _changed(equation: Any, run: Callable[..., Any]) -> Any:
 
 def _results(equation: Any, operands: Sequence[Any]) -> list[Any]:
     """What ``equation`` makes of ``operands``."""
-    functions, params = equation.primitive.get_bind_params(equation.params)
+    bound = equation.primitive.get_bind_params(equation.params)
+    # JAX before 0.10 has functions beside the parameters.
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
     found = equation.primitive.bind(*functions, *operands, **params)
     return list(found) if equation.primitive.multiple_results else [found]
 
