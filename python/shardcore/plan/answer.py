@@ -95,7 +95,8 @@ class Plan:
 
     @property
     def out_shardings(self) -> Any:
-        """Likewise a ``PartitionSpec`` for each leaf of what the function returns."""
+        """A ``PartitionSpec`` for each leaf of what the function returns; ``None`` as in
+        :attr:`in_shardings`."""
         from shardcore.plan.user_trees import out_shardings
 
         return out_shardings(self.result, self.stated.results)

@@ -87,7 +87,7 @@ class Stated:
     arguments: Mapping[str, Spec]
     """Of arguments, by their names in the program; those that are not in it are left open."""
     results: Mapping[str, Spec]
-    """Likewise of results."""
+    """Of results, by their names in the program."""
     constraints: tuple[Constraint, ...]
 
     def edit(self) -> dict[str, str]:
