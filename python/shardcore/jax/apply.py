@@ -17,9 +17,8 @@ from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardcore._core import Mesh
-from shardcore.jax.compile import chosen_devices
 from shardcore.jax.equations import replaced
-from shardcore.jax.mesh import is_same_mesh
+from shardcore.jax.mesh import chosen_devices, is_same_mesh
 from shardcore.jax.private import place_of
 from shardcore.jax.result import JaxMesh
 
