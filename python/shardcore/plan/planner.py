@@ -150,6 +150,8 @@ class Planner:
         trials, best = self._trials, self._trials.best
         assert best is not None, "the first evaluation is always made"
         if trials is self._whole:
+            lean = best if best.fits else self._leanest()
+            best = trials.trial(lean.mesh, lean.shardings, lean.row)
             if not best.fits:
                 raise self._too_large(best, stopped)
             return settled(trials, fewest(trials, best, self._roles), self._roles)
