@@ -215,14 +215,13 @@ class Planner:
             [row] = session.evaluate([said.edit()], self._wanted.chip, **self._wanted.options)
             return replace(row, edit={})
 
-        *most, last = choices
-        for said in most:
+        for said in choices[:-1]:
             row = figures(said)
             if not best.is_better_than(self._whole.trial(best.mesh, best.shardings, row)):
                 break
         else:
-            return session, last
-        if self._whole.fraction >= 1 or row != figures(last):
+            return session, choices[-1]
+        if self._whole.fraction >= 1 or row != figures(choices[-1]):
             session.set(said.edit())
         return session, said
 
