@@ -234,3 +234,10 @@ def test_private_names_are_in_one_file() -> None:
         "_src",
         "_to_xla_hlo_sharding",
     }
+
+
+def test_an_equation_says_where_it_was_made() -> None:
+    [equation] = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns
+    place = private.place_of(equation)
+    assert place is not None
+    assert re.fullmatch(rf"{re.escape(__file__)}:\d+:\d+", place)

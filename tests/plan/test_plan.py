@@ -149,9 +149,9 @@ def test_a_limit_that_nothing_reaches_is_refused_with_the_least() -> None:
     ("given", "code"),
     [
         ({}, "no-mesh"),
-        ({"devices": 1}, "no-mesh"),
+        ({"devices": 0}, "no-mesh"),
         ({"mesh": {"a": 4}, "devices": 8}, "no-mesh"),
-        ({"mesh": {"a": 1}}, "no-mesh"),
+        ({"mesh": {}}, "no-mesh"),
         ({"mesh": {"a": 4}, "keep": "nothing"}, "unknown-location"),
         ({"mesh": {"a": 4}, "topology": "3x3"}, "invalid-topology"),
         ({"devices": 4, "hardware": "abacus"}, "unknown-hardware"),

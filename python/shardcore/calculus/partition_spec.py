@@ -216,10 +216,18 @@ def to_jax(array: NamedArray | TensorSharding) -> Any:
         CalculusError: as for :func:`to_spec`.
         ImportError: JAX is not installed.
     """
+    return jax_spec(to_spec(array))
+
+
+def jax_spec(spec: Spec) -> Any:
+    """Return ``spec`` as a ``jax.sharding.PartitionSpec``.
+
+    Raises:
+        ImportError: JAX is not installed.
+    """
     from jax.sharding import PartitionSpec
 
     build: Any = PartitionSpec
-    spec = to_spec(array)
     entries = [
         PartitionSpec.UNCONSTRAINED if is_unconstrained(entry) else entry for entry in spec.dims
     ]

@@ -6,7 +6,14 @@ import argparse
 from typing import Any
 
 import shardcore
-from shardcore.cli.options import add_program, print_json, progress_bar, read_module
+from shardcore import entry_point
+from shardcore.cli.options import (
+    add_program,
+    print_json,
+    print_text,
+    progress_bar,
+    read_module,
+)
 from shardcore.cli.where import add_hardware, cost_options, mesh
 from shardcore.units import parse_bytes
 
@@ -52,6 +59,12 @@ def add(commands: Any) -> None:
         "--seconds", type=_seconds, default=30.0, metavar="N", help="the time for the search [30]"
     )
     add_hardware(parser)
+    parser.add_argument(
+        "--apply",
+        action="store_true",
+        help="print the change of FILE.py, and of files with values to constrain, that applies the "
+        "plan, as a diff; no file is changed",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
@@ -73,6 +86,9 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json(found.record())
+    elif options.apply:
+        entry = entry_point.split(options.file)
+        print_text(found.patch(None if entry is None else entry[0]), end="")
     else:
         from shardcore.report.console import show
         from shardcore.report.plan_table import plan_parts
@@ -89,8 +105,8 @@ def _memory(text: str) -> int:
 
 
 def _devices(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 2 <= int(text[:8]) <= 1 << 20:
-        raise argparse.ArgumentTypeError(f"expected a number of devices above 1, got {text!r}")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:8]) <= 1 << 20:
+        raise argparse.ArgumentTypeError(f"expected a number of devices above 0, got {text!r}")
     return int(text)
 
 

@@ -12,13 +12,11 @@ import numpy as np
 from jax.sharding import AxisType
 
 from shardcore._core import Mesh, Result
-from shardcore.bounded import items
-from shardcore.expected import expect
 from shardcore.jax.boundary import Leaf, boundary_mesh, leaves
 from shardcore.jax.compiled import Compiled
 from shardcore.jax.local_program import LocalProgram
 from shardcore.jax.lowered import Lowered
-from shardcore.jax.mesh import is_same_mesh
+from shardcore.jax.mesh import chosen_devices, is_same_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh, JaxResult
@@ -106,28 +104,11 @@ def _mesh(
         names, shape, types = ("devices",), (num_devices,), (AxisType.Auto,)
     if isinstance(given, jax.sharding.Mesh) and devices is None:
         return given
-    chosen = _chosen(devices, int(np.prod(shape, dtype=np.int64)))
+    chosen = chosen_devices(devices, int(np.prod(shape, dtype=np.int64)))
     order = list(own.device_ids) if own is not None and own.device_ids else range(len(chosen))
     array = np.empty(len(chosen), dtype=object)
     array[:] = [chosen[index] for index in order]
     return jax.sharding.Mesh(array.reshape(shape), names, axis_types=types)
-
-
-def _chosen(devices: Sequence[Any] | None, count: int) -> list[Any]:
-    """``count`` devices."""
-    found = jax.devices()[:count] if devices is None else list(items(devices, "devices"))
-    for device in found:
-        expect(device, jax.Device)
-    if len(found) != count or len(set(found)) != count:
-        named = "JAX has" if devices is None else "there are given"
-        raise mistake(
-            "devices",
-            f"the program is for {count} devices, and {named} {len(set(found))}",
-            "XLA_FLAGS=--xla_force_host_platform_device_count=8 makes 8 of a host"
-            if devices is None
-            else f"give {count} different ones",
-        )
-    return found
 
 
 def _executable(

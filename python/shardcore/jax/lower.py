@@ -169,12 +169,13 @@ def _lower_traced(
 ) -> Lowered:
     """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
     own = mesh if isinstance(mesh, jax.sharding.Mesh) else devices
-    traced = with_own_calls(_own(traced), own)
+    given = traced = _own(traced)
+    traced = with_own_calls(traced, own)
     if platform is not None or not isinstance(mesh, jax.sharding.Mesh):
         traced = without_host(traced)
     lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
     program = from_jax_lowered(lowered, mesh, devices)
-    return program.with_unreduced_results(traced.out_info)
+    return program.with_unreduced_results(traced.out_info).of_traced(given)
 
 
 def _own(staged: Any) -> Any:

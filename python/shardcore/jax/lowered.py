@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -37,7 +37,13 @@ from shardcore.session.shardings import read_for
 class Lowered:
     """What :func:`shardcore.jax.lower` returns: a module, and the pytrees of the function."""
 
-    def __init__(self, module: Module, trees: Trees | None, mesh: JaxMesh | None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        trees: Trees | None,
+        mesh: JaxMesh | None,
+        traced: Any = None,
+    ) -> None:
         expect(module, Module)
         expect(trees, Trees, type(None))
         expect(mesh, AbstractMesh, jax.sharding.Mesh, type(None))
@@ -48,6 +54,7 @@ class Lowered:
         """The program before propagation, with the shardings that were given."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)
         self._mesh = mesh
+        self._traced = traced
 
     def propagate(self, **options: Any) -> JaxResult:
         """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
@@ -97,7 +104,7 @@ class Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
-        return Lowered(module, self._trees, self._mesh)
+        return Lowered(module, self._trees, self._mesh, self._traced)
 
     def _edits(
         self, kind: int, ports: list[Port], shardings: list[Any]
@@ -189,6 +196,50 @@ class Lowered:
         """Return ``result``, of this program over ``mesh``, in the trees of the function."""
         expect(mesh, Mesh)
         return self._wrap(mesh)(result)
+
+    def of_traced(self, traced: Any) -> Lowered:
+        """Return the program with the ``jax.stages.Traced`` that it was lowered from, which
+        :meth:`applied` runs."""
+        return Lowered(self.module, self._trees, self._mesh, traced)
+
+    def applied(
+        self,
+        mesh: Mesh,
+        shardings: tuple[Any, Any],
+        constraints: Iterable[tuple[str, str, tuple[int | None, ...], PartitionSpec]] = (),
+        *,
+        devices: Sequence[Any] | None = None,
+        keeps_constraints: bool = False,
+    ) -> Any:
+        """Return the function, jitted over ``mesh`` with other shardings than its own.
+
+        Args:
+            mesh: the mesh.
+            shardings: trees of ``PartitionSpec`` of the positional arguments and the results;
+                ``None`` leaves one open.
+            constraints: values that are constrained: the location ``file:line:column`` of the
+                expression that makes it, the primitive, the shape and the spec.
+            devices: those to run on, by default the first of JAX's.
+            keeps_constraints: whether the function's own constraints stay.
+
+        Raises:
+            LoweringError: it was lowered from no function (``not-a-function``), it does not make a
+                value that is to be constrained (``lowering``), or there are not as many devices
+                (``devices``).
+        """
+        from shardcore.jax.apply import Wanted, applied, mesh_on_devices
+
+        if self._traced is None:
+            hint = "lower a function or a Traced by shardcore.jax.lower"
+            raise mistake("not-a-function", "the program was lowered before it was given", hint)
+        wanted = [Wanted(*each) for each in constraints]
+        over = mesh_on_devices(mesh, self._mesh, devices)
+        found = applied(self._traced, shardings, wanted, over, keeps_constraints=keeps_constraints)
+        missing = next((each for each in wanted if not each.is_found), None)
+        if missing is not None:
+            said = f"no {missing.primitive} of shape {missing.shape} is traced"
+            raise mistake("lowering", f"{said} at {missing.location}", "plan the function anew")
+        return found
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import module_html

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
 import shardcore
+from shardcore.bounded import items
 from shardcore.errors import ShardcoreError
+from shardcore.expected import expect
 from shardcore.jax.mistakes import mistake
 
 MeshLike: TypeAlias = "shardcore.Mesh | AbstractMesh | jax.sharding.Mesh | Mapping[str, int] | None"
@@ -84,3 +86,24 @@ def mesh_with_devices(shardings: Iterable[object]) -> jax.sharding.Mesh | None:
 def is_same_mesh(mesh: shardcore.Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:
     """Whether both have the same axes, in the same order."""
     return list(mesh.shape.items()) == list(other.shape.items())
+
+
+def chosen_devices(devices: Sequence[Any] | None, count: int) -> list[Any]:
+    """Return ``devices``, or the first of JAX's, if they are ``count``.
+
+    Raises:
+        LoweringError: they are not (``devices``).
+    """
+    found = jax.devices()[:count] if devices is None else list(items(devices, "devices"))
+    for device in found:
+        expect(device, jax.Device)
+    if len(found) != count or len(set(found)) != count:
+        named = "JAX has" if devices is None else "there are given"
+        raise mistake(
+            "devices",
+            f"the program is for {count} devices, and {named} {len(set(found))}",
+            "XLA_FLAGS=--xla_force_host_platform_device_count=8 makes 8 of a host"
+            if devices is None
+            else f"give {count} different ones",
+        )
+    return found

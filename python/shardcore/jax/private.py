@@ -182,3 +182,19 @@ def name_of_program(program: Any) -> str:
     info = getattr(program.jaxpr, "debug_info", None)
     name = getattr(info, "func_name", None) or str(getattr(info, "func_src_info", ""))
     return str(name).split(" at ")[0] or "custom_partitioning"
+
+
+def place_of(equation: Any) -> str | None:
+    """Return where the user's program makes an equation of a jaxpr, ``file:line:column``; ``None``
+    if JAX does not know.
+    """
+    from jax._src import source_info_util
+
+    info = equation.source_info
+    # JAX before 0.8 takes the whole of it.
+    frame = None
+    try:
+        frame = source_info_util.user_frame(info.traceback)
+    except AttributeError:
+        frame = source_info_util.user_frame(info)
+    return f"{frame.file_name}:{frame.start_line}:{frame.start_column}" if frame else None

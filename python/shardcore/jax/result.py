@@ -245,12 +245,22 @@ class JaxResult:
     def _whole(self) -> Result:
         return with_sub_axes(self.result)
 
+    def map_inputs(self, leaf: Callable[[Port], Any]) -> tuple[Any, dict[str, Any]]:
+        """Return ``leaf`` of each argument as positional and keyword arguments of the function; of
+        those that JAX dropped ``None``."""
+        return self._trees.map_inputs([leaf(port) for port in input_leaves(self.module)])
+
+    def map_outputs(self, leaf: Callable[[Port], Any]) -> Any:
+        """Return ``leaf`` of each result in the tree that the function returns."""
+        return self._trees.map_outputs(map(leaf, output_leaves(self.module)))
+
     def _inputs(self, leaf: Callable[[Port], Any]) -> tuple[Any, dict[str, Any]]:
-        ports = _sayable(input_leaves(self.module))
-        return self._trees.map_inputs([leaf(port) for port in ports])
+        _sayable(input_leaves(self.module))
+        return self.map_inputs(leaf)
 
     def _outputs(self, leaf: Callable[[Port], Any]) -> Any:
-        return self._trees.map_outputs(map(leaf, _sayable(output_leaves(self.module))))
+        _sayable(output_leaves(self.module))
+        return self.map_outputs(leaf)
 
     def _named(self, port: Port) -> NamedSharding | None:
         """The sharding of ``port`` over the mesh it is over; ``None`` if there is no mesh."""
@@ -281,11 +291,10 @@ def trimmed(port: Port) -> PartitionSpec:
     return trimmed_spec(port.sharding)  # type: ignore[no-any-return]
 
 
-def _sayable(ports: list[Port]) -> list[Port]:
-    """Return ``ports``; raise if a ``PartitionSpec`` cannot express the sharding of one."""
+def _sayable(ports: list[Port]) -> None:
+    """Raise if a ``PartitionSpec`` cannot express the sharding of one of ``ports``."""
     problems = [
         problem for port in ports for problem in unsayable(port.sharding, port.label or port.name)
     ]
     if problems:
         raise mistakes(*problems)
-    return ports

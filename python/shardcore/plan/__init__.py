@@ -22,6 +22,12 @@
 :mod:`~.products`        the products, and what their operands are made of
 :mod:`~.relaxation`      what products compute twice or send in every plan
 :mod:`~.bounds`          what no plan can do better than
+:mod:`~.stated`          a spec for each argument and result, and constraints of values
+:mod:`~.source_lines`    where in the user's files values are made
+:mod:`~.name_rules`      regular expressions of paths for the specs of arguments
+:mod:`~.user_trees`      the plan on the user's own trees
+:mod:`~.code`            the plan as code
+:mod:`~.patch`           the plan as a change of the user's files
 :mod:`~.planner`         all of it in order
 =======================  ========================================================================
 """

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Mesh, TensorSharding
+from shardcore._core import Mesh, Port, TensorSharding
 from shardcore.session import Evaluation, Session
 from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore.costs import Cost
+    from shardcore.plan.stated import Constraint, Stated
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +73,68 @@ class Plan:
     """How many annotations were evaluated exactly."""
     stopped: str
     """Why the search ended: ``"done"``, ``"seconds"`` or ``"interrupted"``."""
+    stated: Stated
+    """All that is said of the program: a spec for each argument and result, and constraints."""
+    program: Any
+    """What was planned: a :class:`shardcore.Module`, or a lowered JAX function."""
+    keeps_constraints: bool
+    """Whether constraints of values that the program came with stay."""
+
+    @property
+    def in_shardings(self) -> tuple[Any, ...]:
+        """A ``PartitionSpec`` for each leaf of the positional arguments of a lowered function, in
+        their trees, as ``jax.jit`` takes them over :attr:`mesh`; of a module one for each
+        argument.
+
+        ``None`` is what JAX dropped, or what is left to propagation, as a spec of it would change
+        the plan.
+        """
+        from shardcore.plan.user_trees import in_shardings
+
+        return in_shardings(self.result, self.stated.arguments)
+
+    @property
+    def out_shardings(self) -> Any:
+        """A ``PartitionSpec`` for each leaf of what the function returns; ``None`` as in
+        :attr:`in_shardings`."""
+        from shardcore.plan.user_trees import out_shardings
+
+        return out_shardings(self.result, self.stated.results)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """A ``PartitionSpec`` for each kind of argument: by regular expressions, of which the first
+        that matches the whole path of an argument, ``params/layers/3/w``, says its spec."""
+        from shardcore.plan.user_trees import rules
+
+        return rules(self.result)
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The values inside the program to constrain, with the line of code for each."""
+        return self.stated.constraints
+
+    def apply(self, devices: Sequence[Any] | None = None) -> Any:
+        """Return a function that is sharded as planned.
+
+        A lowered JAX function is jitted over :attr:`mesh`, on ``devices`` or the first of JAX's,
+        with :attr:`in_shardings`, :attr:`out_shardings` and :attr:`constraints`, without its own;
+        static arguments are those that it was lowered for. A module becomes a function of NumPy
+        arrays that simulates all devices.
+
+        Raises:
+            LoweringError: it was lowered from no function, or there are not as many devices.
+        """
+        from shardcore.plan.user_trees import apply
+
+        return apply(self, devices)
+
+    def to_python(self) -> str:
+        """Return the code that a person would write: the mesh, the rules, shardings by them, and
+        the constraints."""
+        from shardcore.plan.code import code
+
+        return code(self)
 
     @property
     def annotations(self) -> dict[str, TensorSharding]:
@@ -102,6 +165,8 @@ class Plan:
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain data."""
+        from shardcore.plan.stated import spec_text
+
         return {
             "kind": self.kind,
             "mesh": self.mesh.shape,
@@ -120,10 +185,32 @@ class Plan:
             "gap": self.gap,
             "limit_bytes": self.limit,
             "cost": self.cost.record(),
+            "rules": {rule: spec_text(spec) for rule, spec in self.rules.items()},
+            "in_shardings": self._port_texts(self.result.arguments(), self.stated.arguments),
+            "out_shardings": self._port_texts(self.result.results(), self.stated.results),
+            "constraints": [each.record() for each in self.constraints],
+            "python": self.to_python(),
             "alternatives": [each.record() for each in self.alternatives],
             "evaluations": self.evaluations,
             "stopped": self.stopped,
         }
+
+    def patch(self, file: str | None = None) -> str:
+        """Return the change of the user's files that applies the plan, as a unified diff:
+        constraints where their values are made, and at the end of ``file`` what :meth:`to_python`
+        has besides. No file is written.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        from shardcore.plan.patch import patch
+
+        return patch(self, file)
+
+    def _port_texts(self, ports: Sequence[Port], specs: Mapping[str, Any]) -> dict[str, str | None]:
+        """The text of the spec of each of ``ports``, by its path."""
+        texts = {name: str(spec) for name, spec in specs.items()}
+        return {port.label or port.name: texts.get(port.name) for port in ports}
 
     def __str__(self) -> str:
         from shardcore.report.console import plain_text

@@ -33,6 +33,7 @@ def least(
     meshes: Iterable[Mesh],
     limit: float,
     seconds: Prices | None,
+    time: float,
 ) -> float:
     """Return seconds, or bytes sent, that no plan over one of ``meshes`` is below.
 
@@ -42,13 +43,16 @@ def least(
         meshes: the meshes.
         limit: bytes that a device has.
         seconds: what counts seconds; without it bytes are counted.
+        time: the seconds of the plan.
     """
     found = products(module, [1 if loop.trips is None else loop.trips for loop in alone.loops])
     ports = module.arguments()
     compute = alone.compute_seconds if seconds else 0.0
+    counts = sorted({mesh.num_devices for mesh in meshes})
+    prices, each = seconds or BYTES, time / len(counts)
     return min(
-        compute / devices + least_extra(found, ports, devices, limit, seconds or BYTES)
-        for devices in sorted({mesh.num_devices for mesh in meshes})
+        compute / devices + least_extra(found, ports, devices, limit, prices, each)
+        for devices in counts
     )
 
 

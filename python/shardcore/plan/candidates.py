@@ -70,7 +70,9 @@ def candidates(
     for mesh in meshes:
         for layout in _usual(mesh, meanings):
             found[layout] = replace(_candidate(layout, model, meanings), is_usual=True)
-        for layout in _layouts(mesh, model, meanings, limit):
+            if is_late():
+                break
+        for layout in _layouts(mesh, model, meanings, limit, is_late):
             if layout not in found:
                 found[layout] = _candidate(layout, model, meanings)
         if is_late():
@@ -123,17 +125,25 @@ def _usual(mesh: Mesh, meanings: Meanings) -> Iterator[Layout]:
         yield Layout(mesh, (*axes, *rest))
 
 
-def _layouts(mesh: Mesh, model: Model, meanings: Meanings, limit: float) -> Iterator[Layout]:
+def _layouts(
+    mesh: Mesh, model: Model, meanings: Meanings, limit: float, is_late: Callable[[], bool]
+) -> Iterator[Layout]:
     """Layouts over ``mesh``, axis by axis from the best of the axes before."""
     count = len(mesh.axes)
     kept = [Layout(mesh, ((),) * count)]
     for axis in range(count):
         if mesh.axes[axis].size == 1:
             continue
+        if is_late():
+            return
         choices = list(dict.fromkeys(_of_axis(mesh, axis, model, meanings)))
         tried = [_with(each, axis, choice) for each in kept for choice in choices]
         tried = list(dict.fromkeys([*kept, *tried]))
-        ranked = [_candidate(layout, model, meanings) for layout in tried]
+        ranked = []
+        for layout in tried:
+            if is_late():
+                return
+            ranked.append(_candidate(layout, model, meanings))
         ranked.sort(key=lambda each: each.rank(limit))
         yield from (each.layout for each in ranked)
         lean = sorted(ranked, key=lambda each: (each.estimate.bytes, each.estimate.seconds))

@@ -37,9 +37,11 @@ def meshes(
 ) -> list[Mesh]:
     """Return the meshes to consider: those given, else all of ``devices``, else the program's own.
 
+    Of more than :data:`MOST_MESHES` of ``devices``, those of fewer axes and closer sizes are taken.
+
     Raises:
-        PlanError: neither is known, both are given and differ, there are fewer than two devices or
-            too many meshes, or the program has manual computations over another mesh
+        PlanError: neither is known, both are given and differ, there are no devices, too many
+            meshes are given, or the program has manual computations over another mesh
             (``no-mesh``).
         CalculusError: no mesh lies on the topology (``invalid-topology``).
     """
@@ -54,9 +56,10 @@ def meshes(
             raise _mistake(message, "give a mesh or a number of devices")
     elif devices is not None:
         axes = min(hardware.physical_axes or 2, len(AXES))
-        found = [Mesh(dict(zip(AXES, sizes, strict=False))) for sizes in _products(devices, axes)]
+        every = sorted(_products(devices, axes), key=_rank)[:MOST_MESHES]
+        found = [Mesh(dict(zip(AXES, sizes, strict=False))) for sizes in every]
     else:
-        found = own[:1]
+        found = own[:1] or [mesh for mesh in module.meshes.values() if mesh.axes][:1]
     if own and found != own[:1] and _is_manual(module):
         found = _written_for(own, found, devices)
     if not found:
@@ -94,8 +97,8 @@ def _check_count(devices: int) -> None:
         TypeError: it is no number.
     """
     expect(devices, int)
-    if isinstance(devices, bool) or devices < 2:
-        raise _mistake(f"{shown(devices)} devices cannot share work", "give 2 or more")
+    if isinstance(devices, bool) or devices < 1:
+        raise _mistake(f"{shown(devices)} devices do no work", "give 1 or more")
     if devices > MOST_DEVICES:
         raise _mistake(f"there are {shown(devices)} devices", f"at most {MOST_DEVICES}")
 
@@ -106,8 +109,8 @@ def _listed(given: MeshLike | Iterable[MeshLike]) -> Sequence[MeshLike]:
 
 def _mesh(given: MeshLike) -> Mesh:
     mesh = given if isinstance(given, Mesh) else Mesh(given)
-    if mesh.is_maximal or mesh.num_devices < 2:
-        raise _mistake(f"{mesh} has no axes to shard along", "give it two devices")
+    if mesh.is_maximal or not mesh.axes:
+        raise _mistake(f"{mesh} has no axes to shard along", 'write {"data": 8}')
     return mesh
 
 
@@ -120,6 +123,11 @@ def _products(count: int, axes: int) -> Iterator[tuple[int, ...]]:
         for size in (*small, *large):
             for rest in _products(count // size, axes - 1):
                 yield (size, *rest)
+
+
+def _rank(sizes: tuple[int, ...]) -> tuple[int, float]:
+    """Fewer axes first, then those of sizes that are closer."""
+    return len(sizes), max(sizes) / min(sizes)
 
 
 def _on_topology(found: list[Mesh], links: Links) -> list[Mesh]:

@@ -16,6 +16,9 @@ from shardcore.plan.roles import Role
 
 MOST_PINS = 3
 """The values that are considered."""
+_LOOP = "stablehlo.while"
+"""The op whose other values at its place, as the buffers that a scan writes residuals into, have
+no name in the user's program."""
 
 
 def pins(
@@ -37,8 +40,10 @@ def pins(
     known: dict[tuple[object, ...], Value] = {}
     own = list(module.values())
     entry = own[0].function if own else ""
+    loops = {value.location for value in own if value.op == _LOOP and value.location}
     for value in own:
-        if value.op is not None and (is_inside or value.function == entry):
+        is_named = value.op == _LOOP or value.location not in loops
+        if value.op is not None and is_named and (is_inside or value.function == entry):
             known.setdefault(_key(value), value)
     activations = [each for each in values if batch != NO_CLASS and batch in each[1]]
     activations.sort(key=lambda each: -each[2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from shardcore._core import Mesh, Result
 from shardcore.costs import Cost
@@ -28,8 +29,9 @@ from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
 from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
+from shardcore.plan.stated import Stated, constraints_of, statements
 from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, dims_of
-from shardcore.session import Session
+from shardcore.session import Evaluation, Session
 from shardcore.units import format_bytes, format_seconds
 
 _RANKING_SHARE = 0.4
@@ -42,6 +44,8 @@ _LEAN_TRIALS = (40, 300)
 """The fewest and the most programs that it evaluates."""
 _LEANER = 0.9
 """The part of what it finds that no longer search is taken to get below."""
+_FEWEST_SHARE = 0.9
+"""The part of the time after which no more annotations are removed."""
 _SEARCH_SHARE = 0.75
 """The part of the time after which the search ends, and annotations are removed."""
 
@@ -107,21 +111,21 @@ class Planner:
             PlanError: nothing that was found fits (``does-not-fit``).
         """
         stopped = self._search()
+        time = 0.0 if stopped == "interrupted" else self._wanted.seconds * _FEWEST_SHARE
         for trials in (self._trials, self._whole):
-            trials.give(self._wanted.seconds)
+            trials.give(time)
         try:
             best = self._confirmed(stopped)
             specs = self._specs(best)
         except KeyboardInterrupt:
             best = self._whole.best or self._first()
             specs, stopped = self._whole.edit(best.shardings), "interrupted"
-        session = self._program.session(best.mesh)
-        session.set(specs)
+        session, said = self._stated(best, specs)
         return Plan(
             kind=self._meanings.kind_of(best, self._roles),
             mesh=best.mesh,
             specs=specs,
-            places=self._places(specs),
+            places={each.target: each.location for each in said.constraints},
             session=session,
             cost=session.cost(self._wanted.chip, **self._wanted.options),
             objective=self._wanted.minimize,
@@ -132,6 +136,9 @@ class Planner:
             ),
             evaluations=len(self._trials.all),
             stopped=stopped,
+            stated=said,
+            program=self._program.source,
+            keeps_constraints=self._program.keeps_values,
         )
 
     def _confirmed(self, stopped: str) -> Trial:
@@ -143,6 +150,8 @@ class Planner:
         trials, best = self._trials, self._trials.best
         assert best is not None, "the first evaluation is always made"
         if trials is self._whole:
+            lean = best if best.fits else self._leanest()
+            best = trials.trial(lean.mesh, lean.shardings, lean.row)
             if not best.fits:
                 raise self._too_large(best, stopped)
             return settled(trials, fewest(trials, best, self._roles), self._roles)
@@ -193,10 +202,28 @@ class Planner:
             return found if same_as(self._whole, best, whole)(found) else whole
         return found
 
-    def _places(self, specs: Mapping[str, str]) -> dict[str, str]:
-        """Where the values come from that are constrained."""
+    def _stated(self, best: Trial, specs: Mapping[str, str]) -> tuple[Session, Stated]:
+        """What is said of the program, as completely as it costs no more, and the session with the
+        plan: with all of it where XLA would shard something otherwise that ``specs`` leave."""
         values = [role for role in self._roles if role.is_value and role.name in specs]
-        return {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
+        session = self._program.session(best.mesh)
+        session.set(specs)
+        places = {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
+        choices = statements(session, specs, constraints_of(session, places))
+
+        def figures(said: Stated) -> Evaluation:
+            [row] = session.evaluate([said.edit()], self._wanted.chip, **self._wanted.options)
+            return replace(row, edit={})
+
+        for said in choices[:-1]:
+            row = figures(said)
+            if not best.is_better_than(self._whole.trial(best.mesh, best.shardings, row)):
+                break
+        else:
+            return session, choices[-1]
+        if self._whole.fraction >= 1 or row != figures(choices[-1]):
+            session.set(said.edit())
+        return session, said
 
     def _search(self) -> str:
         """Search, and return why it ended."""
@@ -281,7 +308,9 @@ class Planner:
         wanted = self._wanted
         module = _plain(self._sessions[wanted.meshes[0]])._as_xla(keep_ports=True)[0]
         seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
-        return bounds.least(module, self._alone, wanted.meshes, wanted.limit, seconds)
+        return bounds.least(
+            module, self._alone, wanted.meshes, wanted.limit, seconds, wanted.seconds
+        )
 
     def _given(self) -> Trial | None:
         """What the annotations that the program came with lead to; ``None`` if it has none."""

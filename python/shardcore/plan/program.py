@@ -25,6 +25,10 @@ class Program:
     """The results that are not to be annotated."""
     wrap: Callable[[Result, Mesh], Any] | None
     """What a result over a mesh is made into."""
+    source: Any
+    """What the user gave."""
+    keeps_values: bool
+    """Whether constraints of values are kept."""
 
     @property
     def mesh(self) -> Mesh | None:
@@ -95,4 +99,5 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
         frozenset(port.index for port in ports if (port.label or port.name) in stays)
         for ports in (bare.arguments(), bare.results())
     )
-    return Program(session, bare, kept, kept_results, wrap)
+    names = {port.label or port.name for port in (*bare.arguments(), *bare.results())}
+    return Program(session, bare, kept, kept_results, wrap, given, not stays <= names)

@@ -32,8 +32,14 @@ MOST_AXES = 3
 """The physical axes of a torus of which the number is not known, at most."""
 _MOST_ENTRIES = 12_000_000
 """The pairs of degrees that are looked at; links beyond them are left out."""
+_ENTRIES_A_SECOND = 60_000
+"""Those for each second of the plan: about a fifth of it, mostly in the solver."""
+_PAIRS_A_SECOND = 20_000
+"""The pairs of degrees that are compared for each second: about a tenth of it."""
 _MOST_CHOICES = 512
 """The degrees of one product or argument; there is no relaxation if it has more."""
+_CHOICES_A_SECOND = 30
+"""Those for each second of the plan: the solver compares them two by two."""
 _ROUNDS = 2
 _SCALE = 1e9
 """Costs are of the size of the solver's; this is the sum that they are scaled to."""
@@ -64,7 +70,12 @@ def seconds_of(chip: Hardware, options: Mapping[str, Any]) -> Prices:
 
 
 def least_extra(
-    found: Products, ports: Sequence[Port], devices: int, limit: float, prices: Prices
+    found: Products,
+    ports: Sequence[Port],
+    devices: int,
+    limit: float,
+    prices: Prices,
+    seconds: float,
 ) -> float:
     """Return what every plan costs at least besides its share of all products.
 
@@ -74,8 +85,9 @@ def least_extra(
         devices: the number of devices.
         limit: the bytes that a device has.
         prices: what is counted.
+        seconds: the time of the plan; in a short one fewer links are looked at.
     """
-    problem = _Problem(found, ports, devices, limit, prices)
+    problem = _Problem(found, ports, devices, limit, prices, seconds)
     return problem.bound() if problem.is_small else 0.0
 
 
@@ -89,8 +101,11 @@ class _Problem:
         devices: int,
         limit: float,
         prices: Prices,
+        seconds: float,
     ) -> None:
         self._found, self._ports, self._devices = found, ports, devices
+        self._most_entries = min(int(seconds * _ENTRIES_A_SECOND), _MOST_ENTRIES)
+        self._most_pairs = int(seconds * _PAIRS_A_SECOND)
         self._limit, self._prices = limit, prices
         self._choices: dict[tuple[int, ...], list[Degrees]] = {}
         self._tables: dict[tuple[object, ...], list[float]] = {}
@@ -104,7 +119,7 @@ class _Problem:
         self._scale = _SCALE / self._sum if self._sum else 0.0
         self.is_small = bool(found.products) and all(
             math.comb(_num_primes(devices) + sum(size > 1 for size in each), _num_primes(devices))
-            <= _MOST_CHOICES
+            <= min(_MOST_CHOICES, seconds * _CHOICES_A_SECOND)
             for each in dict.fromkeys(sizes)
         )
         """Whether there are few enough degrees to choose from."""
@@ -169,14 +184,24 @@ class _Problem:
             source = places.get(link.source) if link.is_argument else link.source
             if source is None or source == link.target:
                 continue
-            table = self._table(link)
-            entries += len(table)
-            if entries > _MOST_ENTRIES:
+            choices = self._of(self._sizes(link))
+            entries += len(choices) * len(self._of(self._found.products[link.target].sizes))
+            if entries > self._most_entries:
                 return
+            table = self._table(link)
+            if table is None:
+                continue
             yield (source, link.target), table
 
-    def _table(self, link: Link) -> list[float]:
-        """What is received for each pair of degrees of the source and of the target of ``link``."""
+    def _sizes(self, link: Link) -> tuple[int, ...]:
+        """The sizes of the groups of what ``link`` comes from."""
+        if link.is_argument:
+            return _shape(self._ports[link.source])
+        return self._found.products[link.source].sizes
+
+    def _table(self, link: Link) -> list[float] | None:
+        """What is received for each pair of degrees of the source and of the target of ``link``;
+        ``None`` if that is not looked at."""
         target = self._found.products[link.target]
         if link.is_argument:
             shape = _shape(self._ports[link.source])
@@ -189,6 +214,9 @@ class _Problem:
         order = link.order
         key = (made, taken, order, shape, sizes, target.sizes, link.is_argument, weight)
         if key not in self._tables:
+            self._most_pairs -= len(self._of(sizes)) * len(self._of(target.sizes))
+            if self._most_pairs < 0:
+                return None
             parts = _parts(shape, made, taken, order, self._devices)
             self._tables[key] = [
                 weight * _received(parts, one, other, link.is_argument)

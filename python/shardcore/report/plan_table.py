@@ -10,6 +10,7 @@ from shardcore.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     from shardcore.plan.answer import Plan
+    from shardcore.plan.stated import Constraint
     from shardcore.report.console import Part
 
 COLUMNS = ("kind", "mesh", ">step", ">compute", ">collectives", ">peak", "why not")
@@ -24,6 +25,9 @@ _ENDS = {
 
 def plan_parts(plan: Plan) -> list[Part]:
     """The parts of the report."""
+    # The calculus is not imported with the package.
+    from shardcore.plan.stated import spec_text
+
     cost = plan.cost
     lines = [
         f"{plan.kind} over {_mesh(plan.mesh.shape)}, on {cost.hardware.name}, policy {cost.policy}",
@@ -36,15 +40,20 @@ def plan_parts(plan: Plan) -> list[Part]:
     ]
     parts: list[Part] = [paragraph("\n".join(lines))]
     count = plural(len(plan.specs), "annotation")
+    made = {each.target: _made(each) for each in plan.constraints if each.location}
     rows = [
-        (_shown(target), plan.specs[target], str(sharding), plan.places.get(target, ""))
+        (made.get(target) or _shown(target), plan.specs[target], str(sharding))
         for target, sharding in plan.annotations.items()
     ]
     parts.append(paragraph(f"\n{count}", is_title=True))
     if rows:
-        columns = ("target", "JAX", "sdy", *(["source"] if plan.places else []))
-        cells = [row[: len(columns)] for row in rows]
-        parts.append(table(columns, cells, wrapped=columns[:3]))
+        columns = ("target", "JAX", "sdy")
+        parts.append(table(columns, rows, wrapped=columns))
+    parts.append(paragraph("\nrules for all arguments", is_title=True))
+    parts.append(table(("path", "JAX"), [(rule, spec_text(s)) for rule, s in plan.rules.items()]))
+    if plan.constraints:
+        parts.append(paragraph("\nlines to add", is_title=True))
+        parts.append(paragraph("\n".join(f"  {each}" for each in plan.constraints)))
     if plan.alternatives:
         parts.append(paragraph("\nothers", is_title=True))
         parts.append(table(COLUMNS, _alternatives(plan), wrapped=COLUMNS[-1:]))
@@ -57,6 +66,12 @@ def _shown(target: str) -> str:
     if len(names) <= _MOST_NAMES:
         return target
     return f"{', '.join(names[: _MOST_NAMES - 1])}, ... {len(names) - _MOST_NAMES + 1} more"
+
+
+def _made(constraint: Constraint) -> str:
+    """The name of a value in the user's file, or its op, with the line."""
+    known = constraint.site is not None and constraint.site.name
+    return f"{known or constraint.primitive or constraint.op} at {constraint.place}"
 
 
 def _bound(plan: Plan) -> str:

@@ -1,0 +1,84 @@
+"""A plan as a change of the user's files, shown as a unified diff; no file is written."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from shardcore import files
+from shardcore.plan.code import IMPORTS, definitions
+from shardcore.plan.stated import Constraint
+
+if TYPE_CHECKING:
+    from shardcore.plan.answer import Plan
+
+
+def patch(plan: Plan, file: str | None = None) -> str:
+    """Return the change that applies ``plan``: constraints where their values are made, and at the
+    end of ``file`` the mesh, the rules and the shardings of arguments by them.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    by_file: dict[str, list[Constraint]] = defaultdict(list)
+    for each in plan.constraints:
+        if each.site is not None:
+            by_file[each.site.file].append(each)
+    if file is not None:
+        by_file.setdefault(file, [])
+    found: list[str] = []
+    for path, constraints in by_file.items():
+        text = files.read(path).decode("utf-8")
+        new = _constrained(text, constraints)
+        if path == file:
+            new = f"{new.rstrip()}\n\n\n{definitions(plan)}"
+        new = _with_imports(new)
+        lines = (text.splitlines(keepends=True), new.splitlines(keepends=True))
+        found += difflib.unified_diff(*lines, fromfile=path, tofile=path)
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in found)
+
+
+def _constrained(text: str, constraints: Iterable[Constraint]) -> str:
+    """``text`` with ``constraints``, from the last to the first, so that places stay."""
+    lines = text.splitlines(keepends=True)
+    placed = [(each.site, each) for each in constraints if each.site is not None]
+    for site, each in sorted(placed, key=lambda pair: pair[0].start, reverse=True):
+        (first, start), (last, end) = site.start, site.end
+        if site.name is not None and site.is_alone:
+            lines.insert(last, f"{site.indent}{each.line}\n")
+            continue
+        before = lines[first - 1].encode()[:start].decode()
+        after = lines[last - 1].encode()[end:].decode()
+        lines[first - 1 : last] = [f"{before}{each.wrapped}{after}"]
+    return "".join(lines)
+
+
+def _with_imports(text: str) -> str:
+    """``text`` with the imports that the code of a plan needs and ``text`` does not have."""
+    tree = ast.parse(text)
+    known = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    missing = [line for name, line in IMPORTS.items() if name in used and name not in known]
+    lines = text.splitlines(keepends=True)
+    lines[_first(tree) : _first(tree)] = [f"{line}\n" for line in missing]
+    return "".join(lines)
+
+
+def _first(tree: ast.Module) -> int:
+    """The lines before which imports may not be: docstring and ``__future__``."""
+    last = 0
+    for node in tree.body:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not is_text and not is_future:
+            break
+        last = node.end_lineno or node.lineno
+    return last

@@ -1,0 +1,125 @@
+"""Where in a user's file a value is made: the expression, and what to write there.
+
+A location says where an expression begins. Several expressions may begin there, ``h``, ``h @ w``
+and ``(h @ w).reshape(...)``; the op that makes the value decides, and of several the longest is
+taken, which is the one that is assigned to a name.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+from dataclasses import dataclass
+
+_INDEXED = ("gather", "dynamic_slice", "dynamic_gather", "slice")
+"""Ops that are written as ``x[index]``."""
+_OPERATORS = ("add", "subtract", "multiply", "divide", "dot_general", "power", "remainder")
+"""Ops that may be written as operators."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """An expression in a user's file."""
+
+    file: str
+    line: int
+    """Counted from 1."""
+    name: str | None
+    """The variable that the expression is assigned to, where it is the whole right side."""
+    text: str
+    """The expression."""
+    start: tuple[int, int]
+    """Line and column, the latter in bytes from 0, where the expression begins."""
+    end: tuple[int, int]
+    """Line and column where the expression ends."""
+    indent: str
+    """The white space before the statement that the expression is in."""
+    is_alone: bool
+    """Whether nothing else is on the lines of that statement."""
+
+
+def parts(location: str) -> tuple[str, int, int] | None:
+    """Return file, line and column of ``location``, ``file:line:column``; ``None`` if it is
+    another text."""
+    file, _, rest = location.rpartition(":")
+    file, _, line = file.rpartition(":")
+    if not file or not line.isascii() or not line.isdigit() or not rest.isdigit():
+        return None
+    return file, int(line), int(rest)
+
+
+def site(location: str, op: str) -> Site | None:
+    """Return the expression that begins at ``location`` and ends with the op called ``op``;
+    ``None`` where the file cannot be read, or nothing begins there."""
+    known = parts(location)
+    if known is None:
+        return None
+    file, line, column = known
+    text, tree = _read(file)
+    if tree is None:
+        return None
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr) and (node.lineno, node.col_offset) == (line, column)
+    ]
+    found.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
+    wanted = [node for node in found if isinstance(node, _kind(op))] or found
+    if not wanted:
+        return None
+    return _site(file, text, tree, wanted[-1])
+
+
+def _kind(op: str) -> type[ast.expr] | tuple[type[ast.expr], ...]:
+    """The expressions by which Python writes an op."""
+    name = op.rpartition(".")[2]
+    if name in _INDEXED:
+        return ast.Subscript, ast.Call
+    return (ast.BinOp, ast.Call) if name in _OPERATORS else ast.Call
+
+
+def _site(file: str, text: str, tree: ast.AST, node: ast.expr) -> Site:
+    statements = (each for each in ast.walk(tree) if isinstance(each, ast.stmt))
+    inside = [each for each in statements if _holds(each, node)]
+    statement = max(inside, key=lambda each: (each.lineno, each.col_offset))
+    name = None
+    if isinstance(statement, ast.Assign) and statement.value is node:
+        [*others, target] = statement.targets
+        name = target.id if isinstance(target, ast.Name) and not others else None
+    lines = text.splitlines()
+    before = lines[statement.lineno - 1].encode()[: statement.col_offset].decode(errors="replace")
+    last = lines[(statement.end_lineno or statement.lineno) - 1].encode()
+    after = last[statement.end_col_offset or 0 :].decode(errors="replace").partition("#")[0]
+    return Site(
+        file,
+        node.lineno,
+        name,
+        ast.get_source_segment(text, node) or "",
+        (node.lineno, node.col_offset),
+        (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset),
+        before if not before.strip() else "",
+        not before.strip() and not after.strip(),
+    )
+
+
+def _holds(statement: ast.stmt, node: ast.expr) -> bool:
+    return any(each is node for each in ast.walk(statement))
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(file: str, changed: int) -> tuple[str, ast.Module | None]:
+    """The text of a file, last changed at ``changed``, and its tree."""
+    try:
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read()
+        return text, ast.parse(text)
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError):
+        return "", None
+
+
+def _read(file: str) -> tuple[str, ast.Module | None]:
+    try:
+        return _parsed(file, os.stat(file).st_mtime_ns)
+    except (OSError, ValueError):
+        return "", None
