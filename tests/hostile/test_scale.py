@@ -122,7 +122,7 @@ def test_a_table_of_very_many_rows() -> None:
         assert time.process_time() - started < 4
         lines = printed.getvalue().splitlines()
         assert lines[0].split() == ["value", *HEAD]
-        last = f"%{count - 1} 8xf32 8 32 B m.py:{count - 1}:1"
+        last = f"%{count - 1} 8xf32 replicated 8 32 B m.py:{count - 1}:1"
         assert lines[count + 1].split() == last.split()
 
 

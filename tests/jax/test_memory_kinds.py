@@ -124,8 +124,9 @@ def test_weights_that_a_scan_takes_from_the_host() -> None:
     assert (cost.argument_bytes, cost.output_bytes) == (rows, rows)
     assert (cost.host.argument_bytes, cost.host_memory_peak_bytes) == (weights, weights)
     assert transfers(cost) == [("to_device", weights // 4, 4)]
-    # One layer of weights, and the rows before and after it, with those of the argument.
-    assert cost.peak_bytes <= weights // 4 + 4 * rows
+    # One layer of weights, and the rows before and after it, with those of the argument; XLA for
+    # GPUs computes so small a product in eight parts.
+    assert cost.peak_bytes <= weights // 4 + 4 * rows + 8 * rows
 
 
 def test_what_the_host_computes() -> None:

@@ -27,8 +27,8 @@ def bounds(module: Module, mesh: Mapping[str, int], limit: float) -> tuple[float
     alone = session.cost(CHIP)
     over = [shardcore.Mesh(dict(mesh))]
     in_xla = session.result._as_xla(True)[0]
-    seconds = least(in_xla, alone, over, limit, seconds_of(hardware(CHIP), {}))
-    return seconds, least(in_xla, alone, over, limit, None)
+    seconds = least(in_xla, alone, over, limit, seconds_of(hardware(CHIP), {}), 30)
+    return seconds, least(in_xla, alone, over, limit, None, 30)
 
 
 def random_program(draw: random.Random) -> Module:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.costs.figures import WorkKind
-from shardcore.costs.rates import Rates
 
 if TYPE_CHECKING:
     from shardcore._core import Figures
+    from shardcore.costs.rates import Rates
 
 
 @dataclass(frozen=True)

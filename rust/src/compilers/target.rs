@@ -41,6 +41,10 @@ impl Compiler {
     pub const fn orders_for_memory(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
+    /// Whether collectives start as early as they can and are awaited as late, so that what they read stays until then.
+    pub const fn starts_collectives_early(self) -> bool {
+        matches!(self, Self::XlaGpu)
+    }
     /// Whether an all-reduce of which each device keeps a slice becomes one reduce-scatter (`ReduceScatterCreator`).
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)

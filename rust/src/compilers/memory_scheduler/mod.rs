@@ -6,6 +6,7 @@
 //!
 //! Source: XLA's `DefaultMemoryScheduler`.
 
+pub mod async_collectives;
 mod depth_first;
 mod list_scheduler;
 

@@ -150,7 +150,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
     fn entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
         let num_arguments = self.builder.program.block_args(body).len();
         let (graph, donated) = self.entry_graph(body, donated);
-        let liveness = Liveness::of_entry(&graph, &donated, self.builder.layouts.compiler());
+        let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
+        let liveness = Liveness::of_entry(program, &graph, &donated, compiler);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
@@ -225,7 +226,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         if self.is_loop(block) {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
-        let liveness = Liveness::inside(&graph, &carried, &always, self.builder.layouts.compiler());
+        let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
+        let liveness = Liveness::inside(program, &graph, &carried, &always, compiler);
         (graph, liveness)
     }
     /// The peak of a block, with those of the blocks inside its ops; adds the bytes at each position to `taken`.

@@ -58,15 +58,20 @@ struct Run<'g> {
 
 impl Liveness {
     /// Of `graph`, whose kernels run in `order`. The result of each of `donated` may take the memory of an argument. Other results of the
-    /// entry function have memory of their own; what the kernels in `always` make is there throughout.
+    /// entry function have memory of their own; what the kernels in `always` make is there throughout, and items that are `held` until
+    /// a position, at least.
     pub(super) fn new(
         graph: &Graph,
-        order: Vec<u32>,
+        (order, held): (Vec<u32>, &[(u32, u32)]),
         donated: &[(usize, u32)],
         is_entry: bool,
         always: &[bool],
     ) -> Self {
         let mut run = Run::new(graph, &order, donated);
+        for &(item, until) in held {
+            let last = &mut run.last[item as usize];
+            *last = until.max(*last);
+        }
         let mut position_of = vec![0_u32; graph.kernels.len()];
         for (&kernel, at) in order.iter().zip(0..) {
             position_of[kernel as usize] = at;

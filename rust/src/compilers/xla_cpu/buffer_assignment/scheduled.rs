@@ -2,44 +2,63 @@
 //!
 //! Source: XLA's `BFScheduler` and `DefaultMemoryScheduler`.
 
+use crate::compilers::memory_scheduler::async_collectives::{early_kernels, with_early_starts};
 use crate::compilers::memory_scheduler::candidates;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::ir::Program;
 
 impl Liveness {
     /// Of `graph`, that of the entry function, where the result of each of `donated` may take the memory of an argument, and
     /// other results have memory of their own, outside of what is counted. Kernels run as `compiler` orders them.
-    pub fn of_entry(graph: &Graph, donated: &[(usize, u32)], compiler: Compiler) -> Self {
-        let live = |order| Self::new(graph, order, donated, true, &[]);
-        Self::scheduled(graph, donated, compiler, live)
+    pub fn of_entry(
+        program: &Program,
+        graph: &Graph,
+        donated: &[(usize, u32)],
+        compiler: Compiler,
+    ) -> Self {
+        let live = |order, held: &[(u32, u32)]| Self::new(graph, (order, held), donated, true, &[]);
+        Self::scheduled((program, graph), donated, compiler, live)
     }
     /// Of `graph`, that of another block, where what is `carried` to the next trip is written over the argument. What the kernels
     /// in `always` make is there throughout.
     pub fn inside(
+        program: &Program,
         graph: &Graph,
         carried: &[(usize, u32)],
         always: &[bool],
         compiler: Compiler,
     ) -> Self {
-        let live = |order| Self::new(graph, order, carried, false, always);
-        Self::scheduled(graph, carried, compiler, live)
+        let live =
+            |order, held: &[(u32, u32)]| Self::new(graph, (order, held), carried, false, always);
+        Self::scheduled((program, graph), carried, compiler, live)
     }
-    /// What is `live` in the order in which `compiler` runs the kernels of `graph`.
+    /// What is `live` in the order in which `compiler` runs the kernels of `graph`, a block of `program`.
     fn scheduled(
-        graph: &Graph,
+        (program, graph): (&Program, &Graph),
         donated: &[(usize, u32)],
         compiler: Compiler,
-        live: impl Fn(Vec<u32>) -> Self,
+        live: impl Fn(Vec<u32>, &[(u32, u32)]) -> Self,
     ) -> Self {
         if !compiler.orders_for_memory() {
-            return live(breadth_first(graph).to_vec());
+            return live(breadth_first(graph).to_vec(), &[]);
         }
-        let [first, others @ ..] = candidates(graph, donated).map(live);
+        let [first, others @ ..] = candidates(graph, donated).map(|order| live(order, &[]));
         let most = |one: &Self| one.taken.iter().copied().max();
-        others
-            .into_iter()
-            .fold(first, |best, one| if most(&one) < most(&best) { one } else { best })
+        let best =
+            others
+                .into_iter()
+                .fold(first, |best, one| if most(&one) < most(&best) { one } else { best });
+        if !compiler.starts_collectives_early() {
+            return best;
+        }
+        let is_early = early_kernels(program, graph);
+        if !is_early.contains(&true) {
+            return best;
+        }
+        let (order, held) = with_early_starts(graph, &best.order, &is_early);
+        live(order, &held)
     }
 }

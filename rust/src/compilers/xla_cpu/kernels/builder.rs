@@ -199,7 +199,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             conditional_simplifier::alike(program, op, |value| self.storage.equal.first(value));
         for (index, value) in program.op_results(op).enumerate() {
             let other = match alike.get(index) {
-                None | Some(None) => NONE,
+                None | Some(None) => self.behind_barrier(op, index),
                 Some(&Some(Alike::Outside(value))) => self.item(value),
                 Some(&Some(Alike::Result(other))) => self.item(program.result(op, other)),
             };
@@ -269,6 +269,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let kernel = self.kernel(op, false, false);
         self.reads.push((kernel, Read::whole(first)));
         self.make(value, bytes, kernel);
+    }
+    /// The item that result `index` of `op` is another name of, if that is a barrier: it computes nothing. [`NONE`] of others.
+    fn behind_barrier(&self, op: OpId, index: usize) -> u32 {
+        let is_barrier = self.program.kind(op) == OpKind::OptimizationBarrier
+            && self.layouts.compiler().fuses_by_priority();
+        let operand = self.program.operands(op).nth(index).filter(|_| is_barrier);
+        operand.map_or(NONE, |value| self.item(value))
     }
     /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
     pub(in crate::compilers::xla_cpu) fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
