@@ -468,3 +468,22 @@ func.func @main(%a: {ty} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}
     # 0.3 s; where what each of them sends is looked for among all operands 5.
     assert seconds_of(lambda: cost.collectives) < 2
     assert len(cost.collectives) > count // 4
+
+
+def test_a_value_that_very_many_kernels_read() -> None:
+    count, of = 32_000, "tensor<64x64xf32>"
+    lines, last = [f"%y = stablehlo.tanh %a : {of}"], "%y"
+    for at in range(count):
+        lines += [
+            f"%s{at} = stablehlo.add {last}, %y : {of}",
+            f"%n{at} = stablehlo.negate %s{at} : {of}",
+            f"%d{at} = stablehlo.dot %n{at}, %a : ({of}, {of}) -> {of}",
+        ]
+        last = f"%d{at}"
+    body = "\n".join(lines)
+    text = f"func.func @main(%a: {of}) -> {of} {{\n{body}\nreturn {last} : {of}\n}}"
+    cost = Module.parse(text).propagate().cost("h100")
+    started = time.process_time()
+    assert cost.peak_bytes > 0
+    # 3.7 s unoptimised; 16 s, optimised, where each change looks at all readers.
+    assert time.process_time() - started < 8

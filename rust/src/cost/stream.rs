@@ -2,26 +2,9 @@
 //! in program order that is ready.
 
 use super::priority_queue::PriorityQueue;
+use crate::work::seconds::Seconds;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// A time in seconds, which is never NaN.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Seconds(pub f64);
-
-impl Eq for Seconds {}
-
-impl PartialOrd for Seconds {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Seconds {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
 
 /// Tasks that wait for one stream.
 #[derive(Default)]

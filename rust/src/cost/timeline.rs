@@ -17,7 +17,8 @@
 //! Takes `n log n` time for n ops, once for each block.
 
 use super::dataflow::{Dataflow, Task, TaskBlock};
-use super::stream::{Seconds, Stream};
+use super::stream::Stream;
+use crate::work::seconds::Seconds;
 
 /// How long one run of some ops takes.
 #[derive(Clone, Copy, Debug)]

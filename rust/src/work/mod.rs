@@ -8,6 +8,7 @@
 pub mod cached;
 pub mod execution;
 pub mod ops;
+pub(crate) mod seconds;
 pub mod spaces;
 pub mod tensors;
 pub mod trips;

@@ -7,11 +7,11 @@ use super::hero::Hero;
 use super::nodes::{Kind, Node};
 
 /// The most operands and results of a kernel.
-const MAX_OPERANDS: usize = 96;
+pub const MAX_OPERANDS: usize = 96;
 /// Bytes of shared memory of a block of threads.
-const SHARED_BYTES: f64 = 49_152.0;
+pub const SHARED_BYTES: f64 = 49_152.0;
 /// The most reductions that one kernel emits.
-const MAX_REDUCTIONS: u32 = 8;
+pub const MAX_REDUCTIONS: u32 = 8;
 /// The most ops that are emitted for one kernel.
 const MAX_SIZE: f64 = 10_000.0;
 

@@ -26,6 +26,7 @@ use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::Program;
 use crate::work::cached::Works;
+use crate::work::seconds::Seconds;
 use std::collections::BTreeSet;
 
 /// What is fused in a program.
@@ -86,30 +87,12 @@ impl Fused {
     }
 }
 
-/// A priority, in the order of its seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Priority(f64);
-
-impl Eq for Priority {}
-
-impl PartialOrd for Priority {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Priority {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-/// Producers by priority.
+/// Producers by priority: the seconds that fusing them saves.
 struct Queue {
     nodes: Vec<Node>,
-    queued: BTreeSet<(Priority, u32)>,
+    queued: BTreeSet<(Seconds, u32)>,
     /// The priority with which each node is in the queue.
-    priorities: Vec<Option<Priority>>,
+    priorities: Vec<Option<Seconds>>,
 }
 
 impl Queue {
@@ -122,6 +105,11 @@ impl Queue {
             if queue.nodes[at as usize].kind == Kind::Fusible {
                 queue.nodes[at as usize].seconds = seconds(&queue.nodes, &queue.nodes[at as usize]);
             }
+        }
+        for at in 0..count {
+            let is_name = |&&user: &&u32| queue.nodes[user as usize].kind == Kind::Bitcast;
+            let num_names = queue.nodes[at as usize].users.iter().filter(is_name).count();
+            queue.nodes[at as usize].num_names = num_names;
         }
         (0..count).for_each(|at| queue.compare_operands(at));
         (0..count).for_each(|at| queue.enqueue(at));
@@ -185,7 +173,7 @@ impl Queue {
         }
     }
     /// The seconds that fusing node `at` into its users saves; `None` if it is not.
-    fn priority(&self, at: u32) -> Option<Priority> {
+    fn priority(&self, at: u32) -> Option<Seconds> {
         let node = &self.nodes[at as usize];
         if node.is_gone || node.users.is_empty() {
             return None;
@@ -193,15 +181,13 @@ impl Queue {
         match node.kind {
             Kind::Bitcast => {
                 let takes = |&user: &u32| can_fuse(at, node, &self.nodes[user as usize]);
-                node.users.iter().any(takes).then_some(Priority(f64::INFINITY))
+                node.users.iter().any(takes).then_some(Seconds(f64::INFINITY))
             }
             Kind::Fusible => {
-                let is_name = |&&user: &&u32| self.nodes[user as usize].kind == Kind::Bitcast;
-                let names = node.users.iter().filter(is_name).count();
-                let takes_all =
-                    node.num_taking > 0 && node.num_taking as usize + names == node.users.len();
+                let takes_all = node.num_taking > 0
+                    && node.num_taking as usize + node.num_names == node.users.len();
                 let priority = node.seconds + LAUNCH + node.saved;
-                (takes_all && priority >= 0.0).then_some(Priority(priority))
+                (takes_all && priority >= 0.0).then_some(Seconds(priority))
             }
             Kind::Outside | Kind::Apart => None,
         }
@@ -209,12 +195,10 @@ impl Queue {
     /// Fuses node `at` into its users.
     fn fuse(&mut self, at: u32) {
         let users = std::mem::take(&mut self.nodes[at as usize].users);
-        let (mut taking, mut left) = (Vec::new(), Vec::new());
-        for user in users {
-            let takes = can_fuse(at, &self.nodes[at as usize], &self.nodes[user as usize]);
-            if takes { &mut taking } else { &mut left }.push(user);
-        }
-        self.nodes[at as usize].users = left;
+        let takes =
+            |&user: &u32| can_fuse(at, &self.nodes[at as usize], &self.nodes[user as usize]);
+        let (taking, left): (Vec<u32>, Vec<u32>) = users.into_iter().partition(takes);
+        self.nodes[at as usize].users = left.into_iter().collect();
         let producer = self.nodes[at as usize].expression.clone();
         for &user in &taking {
             for index in 0..self.nodes[user as usize].expression.uses.len() {
@@ -239,11 +223,13 @@ impl Queue {
             for index in 0..operands.len() {
                 self.forget(at, index);
             }
+            let is_name = self.nodes[at as usize].kind == Kind::Bitcast;
             for operand in operands {
-                self.nodes[operand as usize].users.retain(|&user| user != at);
-                if !taking.is_empty() {
-                    self.enqueue(operand);
+                let used = &mut self.nodes[operand as usize];
+                if used.users.remove(&at) {
+                    used.num_names -= usize::from(is_name);
                 }
+                self.enqueue(operand);
             }
         }
         self.update(&taking);

@@ -3,17 +3,13 @@
 //!
 //! Source: XLA's `MultiOutputFusion`.
 
+use super::can_fuse::{MAX_OPERANDS, MAX_REDUCTIONS, SHARED_BYTES};
 use super::expression::NONE;
 use super::hero::Hero;
 use super::nodes::{Kind, Node};
 use super::performance_model::{fused_seconds, side_output_seconds, LAUNCH};
 use super::topological_order::TopologicalOrder;
 
-/// The most operands and results of a kernel, and the most reductions in it.
-const MAX_OPERANDS: usize = 96;
-const MAX_REDUCTIONS: u32 = 8;
-/// Bytes of shared memory of a block of threads.
-const SHARED_BYTES: f64 = 49_152.0;
 /// The most users of a value that are compared with each other.
 const MAX_SIBLINGS: usize = 64;
 

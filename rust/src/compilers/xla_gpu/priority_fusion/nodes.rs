@@ -8,6 +8,7 @@ use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// What may be done with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +38,9 @@ pub struct Node {
     /// Elements that it loops over: of a reduction those that it reads.
     pub looped: f64,
     pub expression: Expression,
-    /// The nodes that use it, each once.
-    pub users: Vec<u32>,
+    /// The nodes that use it, and how many of them only give it another name.
+    pub users: BTreeSet<u32>,
+    pub num_names: usize,
     /// Whether some user has it fused.
     pub is_fused: bool,
     /// Whether all that used it have it fused.
@@ -54,7 +56,7 @@ impl Node {
     /// Notes a user, if the node may be fused into it.
     pub fn add_user(&mut self, user: u32) {
         if matches!(self.kind, Kind::Bitcast | Kind::Fusible) {
-            self.users.push(user);
+            self.users.insert(user);
         }
     }
 }
@@ -112,7 +114,8 @@ impl Nodes<'_, '_, '_> {
             launched: elements,
             looped: elements,
             expression,
-            users: Vec::new(),
+            users: BTreeSet::new(),
+            num_names: 0,
             is_fused: false,
             is_gone: false,
             seconds: 0.0,

@@ -186,7 +186,7 @@ impl Nodes<'_, '_, '_> {
             }
             if at == root || self.nodes[at as usize].is_gone {
                 for used in uses {
-                    self.nodes[used as usize].users.retain(|&user| user != at);
+                    self.nodes[used as usize].users.remove(&at);
                 }
                 self.nodes[at as usize].expression.uses.clear();
             }
