@@ -218,6 +218,9 @@ impl Finder<'_> {
         if is_constant {
             return fact.with(Fact::OF_NOTHING, is_splat(program, op));
         }
+        if layouts.swaps_product(program, op) {
+            return fact.with(Fact::NAME, true).with(Fact::PLACE_BY_PLACE, true);
+        }
         if program.num_regions(op) == 0 {
             return fact;
         }

@@ -49,9 +49,13 @@ pub enum Reading {
 pub type Readers = BySignature<Option<Reader>>;
 
 impl Reader {
-    /// The order in which the op reads operand `index`, which has `sizes`.
-    pub fn reads(&self, index: usize, sizes: &[i64]) -> Reading {
+    /// The order in which the op reads operand `index`, which has `sizes`; `has_strides` says of products whether they read matrices
+    /// whose rows, or columns, lie anywhere at equal distances.
+    pub fn reads(&self, index: usize, sizes: &[i64], has_strides: bool) -> Reading {
         let (order, as_is): (Option<DimOrder>, Reading) = match (self, index) {
+            (Self::Dot(dims), _) if has_strides && is_strided_matrix(dims, index, sizes.len()) => {
+                (None, Reading::AsIs)
+            }
             (Self::Dot(dims), _) => (of_product(dims, index, sizes.len()), Reading::Reshaped),
             (Self::Convolution { dims, .. }, 0) => {
                 let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
@@ -123,6 +127,20 @@ pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder>
     let is_matrix = contracting.len() == 1 && rank <= batch + 2;
     let is_first = order[..batch].iter().copied().eq(0..batch);
     (!is_matrix || !is_first).then_some(order)
+}
+
+/// Whether operand `index` of a product, of this rank, is a batch of matrices with two strides: the dims of the batch, of rows and of
+/// columns each lie side by side, and those of the batch are not last.
+///
+/// Source: XLA's `MatrixLayout::For`.
+fn is_strided_matrix(dims: &DotDims, index: usize, rank: usize) -> bool {
+    let (batch, order) = order_of_product(dims, index, rank);
+    let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
+    let split = if index == 0 { rank - contracting.len() } else { batch + contracting.len() };
+    let groups = [&order[..batch], &order[batch..split], &order[split..]];
+    let is_one = |dims: &[usize]| dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let last = groups[0].last().map(|&dim| dim + 1);
+    groups.iter().all(|group| is_one(group)) && (last != Some(rank) || rank == batch)
 }
 
 /// The number of dims of the batch of operand `index` of a product, and the order of all of its `rank` dims: first those.

@@ -4,3 +4,4 @@
 
 pub mod dim_orders;
 pub mod operand_copies;
+mod transposes;

@@ -199,26 +199,6 @@ impl Layouts {
         let rows = rank(program.operand(op, 0))?.checked_sub(batch + rows)?;
         (rank(program.result(op, 0))? > batch + 2).then_some((batch as u32, rows as u32))
     }
-    /// Whether `op` is a transpose that leaves all elements where they are, or a broadcast that only adds dims of size one.
-    pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
-        if !matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.broadcast_in_dim") {
-            return false;
-        }
-        let (operand, result) = (program.operand(op, 0), program.result(op, 0));
-        match self.reader(program, op) {
-            Some(Reader::Transpose(turned)) => {
-                let sizes = works.tensors.of(operand).dims.as_deref();
-                sizes.is_some_and(|sizes| !is_moved(turned, sizes))
-            }
-            Some(Reader::Broadcast(places)) => {
-                let elements = works.tensors.of(operand).elements;
-                let sizes = works.tensors.of(result).dims.as_deref();
-                sizes.is_some_and(|sizes| !is_moved(places, sizes))
-                    && works.tensors.of(result).elements == elements
-            }
-            _ => false,
-        }
-    }
     /// Whether a library computes `op`, a product or a convolution, so that a reduction may take it in. It reads the matrix on
     /// the left by rows, and images of two dims without holes.
     pub fn is_of_library(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
@@ -276,7 +256,7 @@ impl Layouts {
         }
     }
     /// The orders of dims in which `op` reads its operands.
-    fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
+    pub(super) fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
         reader_of(&mut self.readers, program, op)
     }
     /// The order in which `op` reads operand `index`, if that is not the one that it has.
@@ -326,8 +306,10 @@ impl Layouts {
         let at = at.unwrap_or_else(|| {
             let sizes = works.tensors.row(ty.index() as u32).dims.as_deref();
             let reader = reader_of(&mut self.readers, program, op).zip(sizes);
-            let reading =
-                reader.map_or(Reading::AsIs, |(reader, sizes)| reader.reads(index, sizes));
+            let has_strides = self.compiler.fuses_by_priority();
+            let reads =
+                |(reader, sizes): (&Reader, &[i64])| reader.reads(index, sizes, has_strides);
+            let reading = reader.map_or(Reading::AsIs, reads);
             known.push((index, ty, reading));
             known.len() - 1
         });

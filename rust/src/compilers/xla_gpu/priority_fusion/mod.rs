@@ -30,7 +30,7 @@ use crate::work::seconds::Seconds;
 use std::collections::BTreeSet;
 
 /// What is fused in a program.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Fused {
     /// The values that may be fused.
     pub stored: Vec<Stored>,
@@ -200,12 +200,19 @@ impl Queue {
         let (taking, left): (Vec<u32>, Vec<u32>) = users.into_iter().partition(takes);
         self.nodes[at as usize].users = left.into_iter().collect();
         let producer = self.nodes[at as usize].expression.clone();
+        let is_name = self.nodes[at as usize].kind == Kind::Bitcast;
         for &user in &taking {
             for index in 0..self.nodes[user as usize].expression.uses.len() {
                 self.forget(user, index);
             }
             let before = &self.nodes[user as usize].expression;
-            let fused = before.with(at, &producer);
+            let mut fused = before.with(at, &producer);
+            if let (true, true, Some(named)) =
+                (is_name, before.updated == at, producer.uses.first())
+            {
+                // What is updated in place is updated under its other name.
+                fused.updated = named.node;
+            }
             let new: Vec<u32> = (fused.uses.iter().map(|it| it.node))
                 .filter(|&node| before.use_of(node).is_none())
                 .collect();
@@ -223,7 +230,6 @@ impl Queue {
             for index in 0..operands.len() {
                 self.forget(at, index);
             }
-            let is_name = self.nodes[at as usize].kind == Kind::Bitcast;
             for operand in operands {
                 let used = &mut self.nodes[operand as usize];
                 if used.users.remove(&at) {

@@ -85,6 +85,8 @@ pub fn seconds(nodes: &[Node], node: &Node) -> f64 {
     let read: f64 = made
         .uses
         .iter()
+        // What is updated in place is not read.
+        .filter(|it| it.node != made.updated)
         .map(|it| {
             let from = &nodes[it.node as usize];
             let total = from.bytes * made.utilization(it);

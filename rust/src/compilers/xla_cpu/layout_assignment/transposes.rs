@@ -1,0 +1,55 @@
+//! Transposes that move nothing.
+//!
+//! Source: XLA's `AlgebraicSimplifier`, `ReshapeDecomposer`.
+
+use super::dim_orders::{is_moved, Reader};
+use super::operand_copies::Layouts;
+use crate::index::OpId;
+use crate::ir::Program;
+use crate::work::cached::Works;
+
+impl Layouts {
+    /// Whether `op` is a transpose that leaves all elements where they are, or a broadcast that only adds dims of size one.
+    pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        if !matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.broadcast_in_dim") {
+            return false;
+        }
+        let (operand, result) = (program.operand(op, 0), program.result(op, 0));
+        match self.reader(program, op) {
+            Some(Reader::Transpose(turned)) => {
+                let sizes = works.tensors.of(operand).dims.as_deref();
+                sizes.is_some_and(|sizes| !is_moved(turned, sizes))
+            }
+            Some(Reader::Broadcast(places)) => {
+                let elements = works.tensors.of(operand).elements;
+                let sizes = works.tensors.of(result).dims.as_deref();
+                sizes.is_some_and(|sizes| !is_moved(places, sizes))
+                    && works.tensors.of(result).elements == elements
+            }
+            _ => false,
+        }
+    }
+    /// Whether `op` is a transpose of a product for GPUs, that swaps what is left of the dims of both operands: it is the product
+    /// of these the other way around.
+    pub fn swaps_product(&mut self, program: &Program, op: OpId) -> bool {
+        if !self.compiler().fuses_by_priority() || program.op_name(op) != "stablehlo.transpose" {
+            return false;
+        }
+        let product = program.operand(op, 0);
+        let made_by = program.defining_op(product).filter(|_| program.has_one_use(product));
+        let Some(made_by) = made_by else { return false };
+        let rank = program.value_type(program.operand(made_by, 0)).rank();
+        let (batch, left) = match (self.reader(program, made_by), rank) {
+            (Some(Reader::Dot(dims)), Some(rank)) => {
+                let batch = dims.lhs_batching.len();
+                (batch, rank.saturating_sub(batch + dims.lhs_contracting.len()))
+            }
+            _ => return false,
+        };
+        let Some(turned) = self.permuted(program, op) else { return false };
+        let (first, last) = turned.split_at(batch.min(turned.len()));
+        let right = last.len().saturating_sub(left);
+        let swapped = (batch + left..batch + left + right).chain(batch..batch + left);
+        first.iter().all(|&dim| dim < batch) && last.iter().copied().eq(swapped)
+    }
+}
