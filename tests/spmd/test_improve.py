@@ -108,6 +108,40 @@ CASES = {
         program(SMALL, TWO_GATHERS, "e", WHOLE),
         {"all_gather": 2},
     ),
+    "reassociate": (
+        "all-reduce-reassociate",
+        program(WHOLE, reduce("a", "x", 1) + reduce("b", "x", 2) + reduce("c", "x", 3)
+                + f"    %d = stablehlo.add %a, %b : {WHOLE}\n"
+                + f"    %e = stablehlo.add %d, %c : {WHOLE}\n", "e", WHOLE),
+        {"all_reduce": 1},
+    ),
+    "reassociate_reshaped": (
+        "all-reduce-reassociate",
+        program(WHOLE, reduce("a", "x", 1) + reduce("b", "x", 2)
+                + f"    %c = stablehlo.reshape %a : ({WHOLE}) -> tensor<24xf32>\n"
+                + f"    %d = stablehlo.reshape %b : ({WHOLE}) -> tensor<24xf32>\n"
+                + "    %e = stablehlo.add %c, %d : tensor<24xf32>\n", "e", "tensor<24xf32>"),
+        {"all_reduce": 1},
+    ),
+    "reassociate_not_what_is_used": (
+        "all-reduce-reassociate",
+        program(WHOLE, reduce("a", "x", 1) + reduce("b", "x", 2)
+                + f"    %d = stablehlo.add %a, %b : {WHOLE}\n"
+                + f"    %e = stablehlo.multiply %d, %b : {WHOLE}\n", "e", WHOLE),
+        {"all_reduce": 2},
+    ),
+    "reassociate_not_other_ops": (
+        "all-reduce-reassociate",
+        program(WHOLE, reduce("a", "x", 1) + reduce("b", "x", 2)
+                + f"    %d = stablehlo.maximum %a, %b : {WHOLE}\n", "d", WHOLE),
+        {"all_reduce": 2},
+    ),
+    "reassociate_not_over_other_groups": (
+        "all-reduce-reassociate",
+        program(WHOLE, reduce("a", "x", 1) + reduce("b", "x", 2, MIXED)
+                + f"    %d = stablehlo.add %a, %b : {WHOLE}\n", "d", WHOLE),
+        {"all_reduce": 2},
+    ),
     "keep_other_groups": (
         "merge-equal-collectives",
         program(SMALL, gather("a", "x", 1) + gather("b", "x", 2, MIXED)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shardcore.partition.partitioned import Partitioned
 
 PASSES = (
+    "all-reduce-reassociate",
     "all-reduce-to-reduce-scatter",
     "fuse-reshards",
     "hoist-loop-invariant-collectives",

@@ -267,6 +267,7 @@ passes! {
     ).since(Version::V0_12);
     FUSE_RESHARDS = module("fuse-reshards", &[], |p, c, _| collective_optimizer::fuse_reshards::run(p, c));
     ALL_REDUCE_TO_REDUCE_SCATTER = module("all-reduce-to-reduce-scatter", &[], |p, c, _| collective_optimizer::all_reduce_to_reduce_scatter::run(p, c));
+    ALL_REDUCE_REASSOCIATE = module("all-reduce-reassociate", &[], |p, c, _| collective_optimizer::all_reduce_reassociate::run(p, c));
     MERGE_EQUAL_COLLECTIVES = module("merge-equal-collectives", &[], |p, c, _| collective_optimizer::merge_equal_collectives::run(p, c));
     HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
         collective_optimizer::hoist_loop_invariant_collectives::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(collective_optimizer::hoist_loop_invariant_collectives::MAX_BYTES))

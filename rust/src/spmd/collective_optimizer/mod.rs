@@ -6,7 +6,10 @@
 //! 3. [`all_reduce_to_reduce_scatter`]: turns an all-reduce of which each device keeps a slice into a reduce-scatter.
 //! 4. [`merge_equal_collectives`]: merges equal collectives.
 //! 5. [`hoist_loop_invariant_collectives`]: moves collectives with loop-invariant operands out of loops.
+//! 6. [`all_reduce_reassociate`]: combines partial values before they are reduced. It changes the order of sums, so that
+//!    [`run`] leaves it out.
 
+pub mod all_reduce_reassociate;
 pub mod all_reduce_to_reduce_scatter;
 pub mod fuse_reshards;
 pub mod hoist_loop_invariant_collectives;
