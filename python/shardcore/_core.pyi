@@ -1673,12 +1673,17 @@ def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
     """
 
 def program_figures(
-    module: Module, origin: Origin, estimates: list[tuple[int, int, int, int | None]]
+    module: Module,
+    origin: Origin,
+    estimates: list[tuple[int, int, int, int | None]],
+    compiler: str,
+    cache_bytes: int,
 ) -> Figures:
     """Return the figures of ``module``, the program of one device, made from ``origin``.
 
     ``estimates`` has signature, flops, transcendentals and bytes of custom calls whose cost a user
-    registered.
+    registered. Times and traffic are those of the kernels of ``compiler`` where these are known, on
+    a chip with a cache of ``cache_bytes``.
     """
 
 def values_on_host(values: list[Value]) -> list[bool]:
@@ -1721,11 +1726,7 @@ class Figures:
         ``bf16`` and back.
         """
 
-    def work(
-        self,
-    ) -> list[
-        tuple[str | None, str, tuple[int, int, int, int] | None, int, int, int, int, bool, int]
-    ]:
+    def work(self) -> list[tuple[Any, ...]]:
         """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""
 
     def traffic(

@@ -7,6 +7,7 @@ from typing import Any
 
 import shardcore
 
+from tests.measured.steps import spread
 from tests.published import attention
 from tests.published.decoder import lowered
 from tests.published.runs import Run, runs
@@ -22,11 +23,13 @@ def cost_of(run: Run, **options: Any) -> shardcore.Cost:
 def main(names: list[str]) -> None:
     """Print a row for each run whose name has one of ``names`` in it."""
     print(f"{'run':24} {'published':>9} {'lower':>6} {'point':>6} {'upper':>6} {'exposed':>7}")
+    misses: dict[str, list[float]] = {}
     for run in runs():
         if names and not any(name in run.name for name in names):
             continue
         cost = cost_of(run)
         took = run.step_seconds
+        misses.setdefault(run.chip, []).append(took / cost.step_seconds)
         lower, point, upper = (
             seconds / took
             for seconds in (cost.step_seconds_lower, cost.step_seconds, cost.step_seconds_upper)
@@ -36,6 +39,8 @@ def main(names: list[str]) -> None:
             f"{cost.exposed_seconds / cost.step_seconds:7.1%}",
             flush=True,
         )
+    for chip, ratios in misses.items():
+        print(f"{chip}: {len(ratios)} runs, spread {spread(ratios):.3f}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from shardcore import AxisRef, CalculusError, Cost, CostEstimate, Mesh, Partitio
 from shardcore.calculus.achieved import Achieved
 from shardcore.calculus.collective_time import TimeOptions, rates_of
 from shardcore.calculus.hardware import hardware, hardware_names
+from shardcore.calculus.measured import ASSUMED_SPREAD, Measured
 from shardcore.calculus.topology import Topology
 from shardcore.cli import main
 from shardcore.rules import Signature, unregister_cost_rule
@@ -65,6 +66,23 @@ def product(out: str, a: str, b: str) -> str:
     return PRODUCT.format(out=out, a=a, b=b)
 
 
+def test_an_interval_of_a_chip_that_nobody_measured_says_so(ideal: Path) -> None:
+    body = product("%0", "%x", "%x") + "  return %0 : tensor<1024x1024xbf16>"
+    cost = cost_of(program(body), hardware_file=ideal)
+    factor = math.exp(1.645 * ASSUMED_SPREAD)
+    assert cost.confidence.runs == 0
+    assert cost.step_seconds_upper == pytest.approx(factor * cost.step_seconds)
+    # No step is below the bound, which this one reaches.
+    assert cost.confidence.low == cost.step_seconds_lower == pytest.approx(cost.step_seconds)
+    assert "no step on many chips of ideal is known" in str(cost)
+
+
+def test_more_runs_make_an_interval_narrower() -> None:
+    factors = [Measured(runs, 0.1, "").factor for runs in (1, 2, 5, 9, 40)]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[-1] == pytest.approx(math.exp(1.645 * 0.1 * math.sqrt(41 / 40)))
+
+
 def test_a_collective_overlaps_with_what_does_not_need_it(ideal: Path) -> None:
     body = product("%0", "%x", "%x") + GATHERED + product("%1", "%0", "%g")
     cost = cost_of(program(body + "  return %1 : tensor<1024x1024xbf16>"), hardware_file=ideal)
@@ -72,7 +90,6 @@ def test_a_collective_overlaps_with_what_does_not_need_it(ideal: Path) -> None:
     assert cost.step_seconds == pytest.approx(2 * FLOPS_SECONDS)
     assert cost.exposed_seconds == 0
     assert cost.step_seconds_lower == pytest.approx(2 * FLOPS_SECONDS)
-    assert cost.step_seconds_upper == pytest.approx(2 * FLOPS_SECONDS + GATHER_SECONDS)
 
 
 def test_a_collective_that_is_needed_at_once_is_exposed(ideal: Path) -> None:

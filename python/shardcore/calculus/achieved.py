@@ -7,18 +7,31 @@ a user's file overrides single ones, and ``shardcore calibrate`` writes such a f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from shardcore.calculus.dtypes import canonical_dtype, is_dtype
+from shardcore.calculus.dtypes import canonical_dtype, element_bytes, is_dtype
 
-SHARES = ("kernels", "memory", "scattered", "links", "network", "slowest")
+ALIGNMENT = 16
+"""Bytes that GPUs load at a time."""
+
+SPLIT_TILES = 8
+"""The fewest tiles of depth in each part of a product that is split along what it sums over."""
+
+SHARES = (
+    "kernels",
+    "memory",
+    "scattered",
+    "links",
+    "network",
+    "misaligned",
+    "convolutions",
+)
 """The figures that are shares of others, above 0 and at most 1."""
 
-_POSITIVE = ("vector_flops", "message_bytes")
 _TIMES = ("op_seconds", "collective_seconds", "step_seconds")
 
 
@@ -32,10 +45,21 @@ class Achieved:
     """Rows, columns and depth of the block that a matrix unit computes; parts count as whole."""
     units: int = 1
     """Matrix units, which take one tile each at a time."""
+    depth_overhead: float = 0.0
+    """What starting and ending a tile takes, as a part of the depth of a product."""
+    misaligned: float = 1.0
+    """The share of that which products reach whose rows do not begin at multiples of
+    :data:`ALIGNMENT` bytes."""
+    convolutions: float = 1.0
+    """The share of that which convolutions reach."""
     kernels: float = 1.0
     """The share of FLOP/s that custom calls reach, such as those of attention."""
     vector_flops: float = math.inf
     """FLOP/s of ops other than products."""
+    transcendental_flops: float = 1.0
+    """The FLOPs that a transcendental takes of these."""
+    sort_flops: float = math.inf
+    """Comparisons per second of sorts."""
     memory: float = 1.0
     """The share of the memory's bandwidth for data in order."""
     scattered: float = 1.0
@@ -61,8 +85,6 @@ class Achieved:
     """What it takes to start a step."""
     splits_collectives: bool = False
     """Whether compilers overlap a collective with the product next to it, chunk by chunk."""
-    slowest: float = 1.0
-    """The share of all of these rates that the slowest run reaches; the upper bound counts it."""
 
     def __hash__(self) -> int:
         return hash((self.tile, self.units, self.kernels, self.memory, self.links))
@@ -91,9 +113,17 @@ class Achieved:
                 for size, count, tile in zip(across, counts, self.tile, strict=True)
             )
             tiles = max(batch, 1) * counts[0] * counts[1]
+            # What is summed over is split where too few tiles are there for all units.
+            tiles *= max(1, min(self.units // tiles, counts[2] // SPLIT_TILES))
             waves = -(-tiles // self.units)
             best = max(best, filled * tiles / (waves * self.units))
-        return best
+        return best * sizes[2] / (sizes[2] + self.depth_overhead)
+
+    def aligned_share(self, widths: Iterable[int], dtype: str) -> float:
+        """Return the share that a product reaches whose rows have ``widths`` elements."""
+        size = element_bytes(dtype)
+        aligned = all(width * size % ALIGNMENT == 0 for width in widths)
+        return 1.0 if aligned else self.misaligned
 
     def message_share(self, num_bytes: float) -> float:
         """Return the share of the reached bandwidth for a message of ``num_bytes``.

@@ -20,6 +20,7 @@ from shardcore import files
 from shardcore.bounded import shown
 from shardcore.calculus.achieved import Achieved, read_achieved
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
+from shardcore.calculus.measured import Measured, read_measured
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError
 
@@ -37,8 +38,10 @@ _FIGURES = {
     "dcn_bytes_per_second",
     "host_bytes_per_second",
     "combine_bytes",
+    "cache_bytes",
+    "cache_bytes_per_second",
 }
-_MAY_BE_ZERO = {"hop_seconds", "combine_bytes"}
+_MAY_BE_ZERO = {"hop_seconds", "combine_bytes", "cache_bytes"}
 _REQUIRED = {
     "torus": ("flops", "link_bytes_per_second"),
     "switched": ("flops", "link_bytes_per_second", "node_size", "node_bytes_per_second"),
@@ -80,8 +83,13 @@ class Hardware:
     """In one direction, between a chip and its host; ``None`` where it is not known."""
     combine_bytes: float = 0.0
     """How large a message compilers combine collectives of one kind to; 0 if they do not."""
+    cache_bytes: float = 0.0
+    """The memory between a chip's units and its HBM: the L2 cache of a GPU, the VMEM of a TPU."""
+    cache_bytes_per_second: float = float("inf")
     achieved: Achieved = field(default_factory=Achieved)
     """What programs achieve of these figures."""
+    measured: Mapping[str, Measured] = field(default_factory=lambda: MappingProxyType({}))
+    """How far measured steps were from the estimates of them, by kind."""
     source: Mapping[str, str] = field(default_factory=dict)
     """The source of each figure; ``"default"`` is that of all others."""
 
@@ -90,7 +98,8 @@ class Hardware:
 
     def __reduce__(self) -> tuple[Any, ...]:
         figures = {each.name: getattr(self, each.name) for each in fields(self)}
-        return _made, ({**figures, "flops": dict(self.flops), "source": dict(self.source)},)
+        maps = {key: dict(figures[key]) for key in ("flops", "source", "measured")}
+        return _made, ({**figures, **maps},)
 
     def __repr__(self) -> str:
         return (
@@ -126,7 +135,8 @@ class Hardware:
 
 def _made(figures: dict[str, Any]) -> Hardware:
     """Unpickle a chip from its figures."""
-    return Hardware(**{**figures, "flops": MappingProxyType(figures["flops"])})
+    maps = {key: MappingProxyType(figures[key]) for key in ("flops", "measured")}
+    return Hardware(**{**figures, **maps})
 
 
 def hardware_names(extra: str | Path | None = None) -> list[str]:
@@ -341,6 +351,10 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
     values["achieved"] = read_achieved(
         values.get("achieved", {}),
         lambda problem, hint, key: wrong(f"achieved of {name} {problem}", hint, key),
+    )
+    values["measured"] = read_measured(
+        values.get("measured", {}),
+        lambda problem, hint: wrong(f"measured of {name} {problem}", hint, "measured"),
     )
     source = values.get("source", {})
     if not isinstance(source, dict) or not all(isinstance(text, str) for text in source.values()):

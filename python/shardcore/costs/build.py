@@ -13,15 +13,16 @@ from shardcore._core import Figures
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
+from shardcore.calculus.measured import Estimate, confidence
 from shardcore.calculus.slices import networked
 from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.compilers import compiler_of
-from shardcore.costs.figures import TrafficKind, traffic_kinds, work_kinds
+from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
 from shardcore.costs.host import HostCost, achieved_seconds, host_cost, untimed, with_exposed
 from shardcore.costs.improve import improved
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
-from shardcore.costs.rates import Rates
+from shardcore.costs.rates import MATRIX_UNITS, Rates, Times
 from shardcore.costs.records import LoopTrips, UncountedOp
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
@@ -84,19 +85,20 @@ def timed(
     most bytes of collectives that run as one, by kind; memory is that of the compiler.
     """
     limits, compiler = limits_and_compiler
-    figures = local.figures
+    figures = local.figures(compiler, int(chip.cache_bytes))
     rates = Rates(chip)
     kinds = work_kinds(figures)
     times = [rates.times(kind) for kind in kinds]
-    work = [(kind, *at[:2]) for kind, at in zip(kinds, times, strict=True)]
+    work = list(zip(kinds, times, strict=True))
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.run.bytes) for row in sent]
     runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
-    compute_seconds = sum([max(compute, memory) * kind.count for kind, compute, memory in work])
     counts = [kind.count for kind in kinds]
-    computation = _Computation(compute_seconds, [achieved for *_, achieved in times], counts)
+    compute_seconds = sum(map(mul, [at.peak for at in times], counts))
+    least = [sum(map(mul, column, counts)) for column in _least_columns(times)]
+    computation = _Computation(max(least), [at.achieved for at in times])
     host = host_cost(figures, chip)
-    step = _step(figures, computation, sent, runs, (rates.chip, host))
+    step = _step(figures, computation, runs, (rates.chip, host))
     arguments, outputs, aliased = figures.memory(False)
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
     rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest, compiler, rates)
@@ -119,7 +121,12 @@ def timed(
         comm_seconds=step.communication,
         step_seconds=step.seconds,
         step_seconds_lower=step.lower,
-        step_seconds_upper=step.upper,
+        confidence=confidence(
+            chip.measured,
+            chip.name,
+            local.num_devices,
+            Estimate(step.seconds, step.lower, _in_products(kinds, times)),
+        ),
         exposed_seconds=sum(step.exposed),
         host=with_exposed(host, step.host_exposed),
         rows=rows,
@@ -169,12 +176,10 @@ def _over_slowest(sent: Iterable[_Sent], links: Links) -> int:
 class _Computation:
     """What the ops of a program take."""
 
-    peak: float
-    """Seconds of all of them at the peak of the chip."""
+    least: float
+    """Seconds that all of them take at least."""
     achieved: list[float]
     """Seconds of one run of each kind of ops."""
-    counts: list[int]
-    """The number of runs of each kind."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +190,6 @@ class _Step:
     """Seconds of all collectives at the full bandwidth."""
     lower: float
     seconds: float
-    upper: float
     exposed: list[float]
     """Exposed seconds of each row of collectives, over all their runs."""
     host_exposed: list[float]
@@ -195,13 +199,10 @@ class _Step:
 def _step(
     figures: Figures,
     computation: _Computation,
-    sent: Sequence[_Sent],
     runs: Runs,
     chip_and_host: tuple[Hardware, HostCost],
 ) -> _Step:
-    """Schedule the program and bound its time from both sides; from above as if no collectives ran
-    as one.
-    """
+    """Schedule the program, and bound its time from below."""
     chip, host = chip_and_host
     shares = chip.achieved
     copies = achieved_seconds(host, chip)
@@ -211,16 +212,26 @@ def _step(
     point, exposed, host_exposed = figures.timeline(
         computation.achieved, transfers, runs.of_rows, shares.contention, copies
     )
-    busy = [computation.peak, host.busy_seconds]
+    busy = [computation.least, host.busy_seconds]
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
-    serial = sum(map(mul, computation.achieved, computation.counts))
-    moved = sum(row.run.achieved * row.kind.count for row in sent)
-    serial += moved * (1 + shares.contention)
-    serial += sum(map(mul, copies, [row.count for row in host.transfers]))
-    start = shares.step_seconds
+    seconds = shares.step_seconds + point
     communication = runs.total(lambda run: run.seconds)
-    upper = start + serial / shares.slowest
-    return _Step(communication, max(busy), start + point, upper, exposed, host_exposed)
+    # A schedule at lower rates takes no less; what rounding says otherwise is not said.
+    return _Step(communication, min(max(busy), seconds), seconds, exposed, host_exposed)
+
+
+def _least_columns(times: Sequence[Times]) -> tuple[list[float], list[float]]:
+    """Seconds of computation, and of the traffic that cannot be avoided."""
+    return [at.compute for at in times], [at.least_memory for at in times]
+
+
+def _in_products(kinds: Iterable[WorkKind], times: Iterable[Times]) -> float:
+    """Seconds in products and custom calls."""
+    return sum(
+        at.achieved * kind.count
+        for kind, at in zip(kinds, times, strict=True)
+        if kind.unit in (*MATRIX_UNITS, "kernel")
+    )
 
 
 def _fastest_on(stream: int, run: Transfer) -> float:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from shardcore.calculus.achieved import Achieved
 from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.measured import KINDS, Measured
 from shardcore.calculus.mistakes import mistake
 from shardcore.costs.measurements import Measurement
 from shardcore.costs.program import Cost
@@ -23,8 +25,8 @@ _ROUNDS = 4
 _STIFFNESS = 0.02
 """How much a share resists being moved from what it was, against the errors of the runs."""
 _LOWEST, _HIGHEST = 0.05, 1.0
-_MARGIN = 0.95
-"""By how much the upper bound lies above the slowest run."""
+_LEAST_SPREAD = 0.02
+"""By so much measurements of one step differ themselves."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,13 @@ class Calibration:
         products = ", ".join(f"{name} = {share:.4g}" for name, share in shares.products.items())
         chip = _key(self.chip.name)
         lines = [f"[{chip}.achieved]", f"products = {{ {products} }}"]
-        lines += [f"{name} = {getattr(shares, name):.4g}" for name in (*FITTED[1:], "slowest")]
+        lines += [f"{name} = {getattr(shares, name):.4g}" for name in FITTED[1:]]
         names = ", ".join(row.name for row, *_ in self.rows if not row.held_out)
         source = _quoted(f"calibrated on {names}")
+        lines += ["", f"[{chip}.measured]"]
+        for kind, it in self.chip.measured.items():
+            row = f"runs = {it.runs}, spread = {it.spread:.4g}, source = {_quoted(it.source)}"
+            lines.append(f"{kind} = {{ {row} }}")
         return "\n".join([*lines, "", f"[{chip}.source]", f"achieved = {source}", ""])
 
     def record(self) -> dict[str, Any]:
@@ -55,7 +61,7 @@ class Calibration:
             "hardware": self.chip.name,
             "achieved": {
                 "products": dict(shares.products),
-                **{name: getattr(shares, name) for name in (*FITTED[1:], "slowest")},
+                **{name: getattr(shares, name) for name in FITTED[1:]},
             },
             "runs": [
                 {
@@ -108,15 +114,25 @@ def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
     for _ in range(_ROUNDS):
         for name in fitted:
             best = _least(best, name, error)
-    slowest = min(
-        (cost.step_seconds_upper * best.achieved.slowest / run.step_seconds)
-        for run in used
-        for cost in (run.cost(best),)
-    )
-    least = min(chip.achieved.slowest, max(slowest * _MARGIN, 1e-9))
-    shares = replace(best.achieved, slowest=least)
-    found = replace(best, achieved=shares)
+    found = replace(best, measured=_measured(used, best, len(fitted)))
     return Calibration(found, chip, tuple((run, run.cost(chip), run.cost(found)) for run in runs))
+
+
+def _measured(
+    runs: Sequence[Measurement], chip: Hardware, num_fitted: int
+) -> Mapping[str, Measured]:
+    """What is left of the errors of ``runs`` on ``chip``, of which as many shares were fitted."""
+    found = {}
+    for kind in KINDS:
+        own = [run for run in runs if KINDS[run.program.num_devices > 1] == kind]
+        misses = [math.log(run.step_seconds / run.cost(chip).step_seconds) for run in own]
+        if misses:
+            # Each share that is fitted takes one run's worth of error away.
+            freedom = max(1, len(misses) - num_fitted)
+            spread = math.sqrt(sum(miss * miss for miss in misses) / freedom)
+            names = ", ".join(run.name for run in own)
+            found[kind] = Measured(freedom, max(spread, _LEAST_SPREAD), f"calibrated on {names}")
+    return MappingProxyType({**chip.measured, **found})
 
 
 def _share(shares: Achieved, name: str) -> float:

@@ -10,14 +10,36 @@ from typing import NamedTuple
 from shardcore._core import AxisRef, Figures, Mesh
 
 
+class KernelKind(NamedTuple):
+    """Kernels that take equally long. All figures are of one run of one of them."""
+
+    dtype: str | None
+    """The element type that they compute in, as MLIR writes it."""
+    unit: str
+    """What computes them: see :class:`WorkKind`."""
+    sizes: tuple[int, int, int, int] | None
+    """Of a product: batch, rows, columns, and the size that is summed over."""
+    flops: int
+    transcendentals: int
+    read_bytes: int
+    cached_bytes: int
+    """Of the bytes that are read those that the cache has."""
+    written_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that they read and write."""
+        return self.read_bytes + self.written_bytes
+
+
 class WorkKind(NamedTuple):
     """Ops that take equally long. All figures are of one run of one of them."""
 
     dtype: str | None
     """The element type that they compute in, as MLIR writes it."""
     unit: str
-    """What computes them: ``product``, ``kernel``, ``vector``, or ``scattered`` for those that read
-    or write out of order."""
+    """What computes them: ``product``, ``convolution``, ``kernel``, ``vector``, ``sort``, or
+    ``scattered`` for those that read or write out of order."""
     sizes: tuple[int, int, int, int] | None
     """Of a product: batch, rows, columns, and the size that is summed over."""
     flops: int
@@ -27,6 +49,9 @@ class WorkKind(NamedTuple):
     bytes: int
     """Bytes read from and written to memory, with ops fused."""
     is_collective: bool
+    kernels: tuple[KernelKind, ...] | None
+    """The kernels that start with such an op; ``None`` where those of the compiler are not known,
+    and it is a kernel by itself."""
     count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such ops."""
 
@@ -48,7 +73,11 @@ class TrafficKind(NamedTuple):
 
 def work_kinds(figures: Figures) -> list[WorkKind]:
     """Return the ops of ``figures``, those that take equally long as one."""
-    return list(map(WorkKind._make, figures.work()))
+    found = []
+    for *row, kernels, count in figures.work():
+        known = None if kernels is None else tuple(map(KernelKind._make, kernels))
+        found.append(WorkKind._make((*row, known, count)))
+    return found
 
 
 def traffic_kinds(figures: Figures) -> list[TrafficKind]:

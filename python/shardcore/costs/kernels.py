@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardcore.costs.figures import WorkKind
+from shardcore.costs.figures import KernelKind
 
 if TYPE_CHECKING:
     from shardcore._core import Figures
@@ -61,17 +61,24 @@ def kernels_of(
     """
     found = []
     for row in figures.kernels(compiler):
-        unit, sizes, dtype = row.pop("unit"), row.pop("sizes"), row.pop("dtype")
-        values = row.pop("values")
+        work, values = KernelKind._make(row.pop("work")), row.pop("values")
         if row["is_collective"]:
             seconds = max((collectives.get(value, 0.0) for value in values), default=0.0)
         else:
-            moved = row["read_bytes"] + row["written_bytes"]
-            work = row["flops"], row["transcendentals"]
-            seconds = rates.achieved(WorkKind(dtype, unit, sizes, *work, 0, moved, False, 1))
+            seconds = rates.kernel(work).achieved
         ops = tuple(row.pop("ops"))
         name, location = ops[0]
         value = values[0] if values else None
         fields = {"name": name, "location": location, "value": value, "ops": ops}
-        found.append(Kernel(seconds=seconds, **fields, **row))
+        found.append(
+            Kernel(
+                flops=work.flops,
+                transcendentals=work.transcendentals,
+                read_bytes=work.read_bytes,
+                written_bytes=work.written_bytes,
+                seconds=seconds,
+                **fields,
+                **row,
+            )
+        )
     return tuple(found)

@@ -26,6 +26,7 @@ from shardcore.costs.usage import Usage, usage
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
+    from shardcore.calculus.measured import Confidence
     from shardcore.costs.kernels import Kernel
     from shardcore.costs.rows import Rows
 
@@ -65,8 +66,9 @@ class Cost:
     achieve."""
     step_seconds_lower: float
     """Seconds that no step goes below: the chip at its peak, communication overlapped entirely."""
-    step_seconds_upper: float
-    """Seconds that no step goes above: nothing overlapped, at the rates of the slowest run."""
+    confidence: Confidence
+    """The interval around :attr:`step_seconds` that 9 of 10 measured steps are in, and what it
+    rests on."""
     exposed_seconds: float
     """The part of :attr:`step_seconds` in which nothing is computed, but a collective awaited."""
     rows: Rows
@@ -84,6 +86,11 @@ class Cost:
     is_saturated: bool = False
     """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
+
+    @property
+    def step_seconds_upper(self) -> float:
+        """Seconds: the end of the interval of :attr:`confidence`."""
+        return self.confidence.high
 
     @property
     def flops_counting_loops_once(self) -> int:
@@ -259,6 +266,7 @@ class Cost:
             "step_seconds": self.step_seconds,
             "step_seconds_lower": self.step_seconds_lower,
             "step_seconds_upper": self.step_seconds_upper,
+            "confidence": self.confidence.record(),
             "usage": self.usage.record(),
             "not_in_step": asdict(self.not_in_step),
             "by_kind": {kind: asdict(sums) for kind, sums in self.by_kind().items()},
@@ -292,7 +300,7 @@ class Cost:
             f"<shardcore.Cost on {self.hardware.name}, policy {self.policy}: "
             f"{self.flops:.4g} flops, "
             f"{self.peak_bytes} bytes at the peak, {self.step_seconds:.4g} s, "
-            f"{self.step_seconds_lower:.4g} to {self.step_seconds_upper:.4g}>"
+            f"{self.confidence.low:.4g} to {self.confidence.high:.4g}>"
         )
 
     def _repr_html_(self) -> str:

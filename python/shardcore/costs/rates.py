@@ -1,24 +1,43 @@
-"""How long ops take on a chip: at its peak, and at what programs achieve of it."""
+"""How long ops take on a chip: at its peak, at least, and at what programs achieve of it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple
 
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
-from shardcore.costs.figures import WorkKind
-
-_Times: TypeAlias = "dict[tuple[Hashable, ...], tuple[float, float, float]]"
-"""What :meth:`Rates.times` returns, by the figures of one run."""
+from shardcore.costs.figures import KernelKind, WorkKind
 
 _MOST_TIMES = 1 << 14
 """The most times that are kept for other programs."""
 
+MATRIX_UNITS = ("product", "convolution")
+"""What the matrix units of a chip compute."""
+
+
+class Times(NamedTuple):
+    """Seconds of one run of an op."""
+
+    compute: float = 0.0
+    """Of computation, at the peak of the chip."""
+    memory: float = 0.0
+    """Of memory traffic, likewise."""
+    least_memory: float = 0.0
+    """Of the traffic that no cache or fusion can avoid."""
+    peak: float = 0.0
+    """At the peak, if each kernel takes the longer of computation and traffic."""
+    achieved: float = 0.0
+    """At the rates that programs achieve; never less than at the peak."""
+
+    def plus(self, other: Times) -> Times:
+        """Return the sums of both."""
+        return Times(*map(float.__add__, self, other))
+
 
 @lru_cache(maxsize=16)
-def _known_times(_: Hardware) -> _Times:
+def _known_times(_: Hardware) -> dict[tuple[Hashable, ...], Times]:
     """The times that are known for a chip."""
     return {}
 
@@ -31,49 +50,91 @@ class Rates:
         self._known: dict[str | None, tuple[float, float]] = {}
         self._times = _known_times(chip)
 
-    def times(self, kind: WorkKind) -> tuple[float, float, float]:
-        """What :meth:`peak` and :meth:`achieved` return; each distinct kind is computed once."""
+    def times(self, kind: WorkKind) -> Times:
+        """The times of one run of ``kind``; each distinct one is computed once."""
         # All but the count.
         run = kind[:-1]
         found = self._times.get(run)
         if found is None:
             if len(self._times) >= _MOST_TIMES:
                 self._times.clear()
-            found = self._times[run] = (*self.peak(kind), self.achieved(kind))
+            found = self._times[run] = self._of_op(kind)
         return found
 
-    def peak(self, kind: WorkKind) -> tuple[float, float]:
-        """Seconds of computation and of memory traffic of one run at the peak; none for
-        collectives.
-        """
+    def _of_op(self, kind: WorkKind) -> Times:
         if kind.is_collective:
-            return 0.0, 0.0
-        compute = (kind.flops + kind.transcendentals) / self._flops(kind)[0]
-        return compute, kind.bytes / self.chip.hbm_bytes_per_second
+            return Times()
+        if kind.kernels is None:
+            return self._fused(kind)
+        total = Times()
+        for kernel in kind.kernels:
+            total = total.plus(self.kernel(kernel))
+        return total
 
-    def achieved(self, kind: WorkKind) -> float:
-        """Seconds of one run at the rates that programs achieve; never less than at the peak."""
-        if kind.is_collective:
-            return 0.0
-        compute, memory = self.peak(kind)
+    def _fused(self, kind: WorkKind) -> Times:
+        """The times of an op where the kernels of the compiler are not known."""
+        compute, memory = self._peak(kind, kind.bytes)
+        # What computes nothing but elements may be fused into what makes or reads them.
+        least = 0 if kind.unit == "vector" else max(0, kind.bytes - self.chip.cache_bytes)
+        peak = max(compute, memory)
         shares = self.chip.achieved
-        if kind.unit == "product":
-            filled = 1.0 if kind.sizes is None else shares.shape_share(*kind.sizes)
-            compute /= self._flops(kind)[1] * filled
-        elif kind.unit == "kernel":
-            compute /= shares.kernels
-        else:
-            work = kind.flops + kind.transcendentals
-            compute = max(compute, work / shares.vector_flops)
-        memory /= shares.scattered if kind.unit == "scattered" else shares.memory
+        in_order = kind.unit not in ("scattered", "sort")
+        at = memory / (shares.memory if in_order else shares.scattered)
+        achieved = max(self._compute(kind, compute), at)
         # Ops without traffic are fused into others, and start with them.
-        return max(compute, memory) + (shares.op_seconds if kind.bytes else 0.0)
+        achieved += shares.op_seconds if kind.bytes else 0.0
+        return Times(compute, memory, least / self.chip.hbm_bytes_per_second, peak, achieved)
 
-    def _flops(self, kind: WorkKind) -> tuple[float, float]:
-        """FLOP/s for the element type of ``kind``, and the share that large products reach."""
-        if kind.dtype not in self._known:
-            known = kind.dtype is not None and is_dtype(kind.dtype)
-            dtype = kind.dtype if known and kind.dtype else "bf16"
-            share = self.chip.achieved.products_of(dtype)
-            self._known[kind.dtype] = (self.chip.flops_per_second(dtype), share)
-        return self._known[kind.dtype]
+    def kernel(self, kind: KernelKind) -> Times:
+        """The times of one run of a kernel."""
+        chip, shares = self.chip, self.chip.achieved
+        compute, memory = self._peak(kind, kind.bytes)
+        # What is written may stay in the cache until it is overwritten.
+        least = kind.read_bytes - kind.cached_bytes + max(0, kind.written_bytes - chip.cache_bytes)
+        in_order = kind.unit in ("vector", "kernel")
+        moved = (kind.bytes - kind.cached_bytes) / chip.hbm_bytes_per_second
+        at = moved / (shares.memory if in_order else shares.scattered)
+        if kind.cached_bytes:
+            at += kind.cached_bytes / chip.cache_bytes_per_second
+        peak = max(compute, memory)
+        achieved = max(self._compute(kind, compute), at) + shares.op_seconds
+        return Times(compute, memory, least / chip.hbm_bytes_per_second, peak, achieved)
+
+    def _peak(self, kind: WorkKind | KernelKind, moved: int) -> tuple[float, float]:
+        """Seconds of computation and of ``moved`` bytes of memory traffic at the peak."""
+        compute = (kind.flops + kind.transcendentals) / self._flops(kind.dtype)[0]
+        return compute, moved / self.chip.hbm_bytes_per_second
+
+    def _compute(self, kind: WorkKind | KernelKind, peak: float) -> float:
+        """Seconds of computation at the rates that programs achieve; ``peak`` are those at the
+        peak.
+        """
+        shares = self.chip.achieved
+        if kind.unit in MATRIX_UNITS:
+            share = self._flops(kind.dtype)[1]
+            if kind.sizes is not None:
+                share *= shares.shape_share(*kind.sizes)
+            if kind.unit == "convolution":
+                return peak / (share * shares.convolutions)
+            if kind.sizes is not None:
+                share *= shares.aligned_share(kind.sizes[2:], dtype_of(kind.dtype))
+            return peak / share
+        if kind.unit == "kernel":
+            return peak / shares.kernels
+        work = kind.flops + shares.transcendental_flops * kind.transcendentals
+        if kind.unit == "sort":
+            return max(peak, work / min(shares.sort_flops, shares.vector_flops))
+        return max(peak, work / shares.vector_flops)
+
+    def _flops(self, dtype: str | None) -> tuple[float, float]:
+        """FLOP/s for elements of type ``dtype``, and the share that large products reach."""
+        if dtype not in self._known:
+            known = dtype_of(dtype)
+            share = self.chip.achieved.products_of(known)
+            self._known[dtype] = (self.chip.flops_per_second(known), share)
+        return self._known[dtype]
+
+
+def dtype_of(name: str | None) -> str:
+    """Return ``name`` if it is an element type that chips have figures of, else ``"bf16"``."""
+    return name if name is not None and is_dtype(name) else "bf16"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore.cached_property import cached_property
 from shardcore.costs.kernels import Kernel, kernels_of
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
+from shardcore.costs.rates import MATRIX_UNITS
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
 from shardcore.costs.usage import ProductFlops
@@ -18,23 +19,23 @@ if TYPE_CHECKING:
     from shardcore._core import Figures
     from shardcore.costs.combine import Runs
     from shardcore.costs.figures import TrafficKind, WorkKind
-    from shardcore.costs.rates import Rates
+    from shardcore.costs.rates import Rates, Times
     from shardcore.why.trial import Trial
 
 
 class Rows:
     """The rows of a cost, which are equal if all of them are.
 
-    ``work`` has the time of one run of each kind of op, seconds of computation and of memory
-    traffic; ``traffic`` the bytes that a device sends in one run of each kind of collective.
-    ``trial`` is what collectives ask why they are there; ``exposed`` has their exposed seconds and
-    ``runs`` the time of one run, row by row. ``compiler`` is the one whose kernels are in memory.
+    ``work`` has the times of one run of each kind of op, ``traffic`` the bytes that a device sends
+    in one run of each kind of collective. ``trial`` is what collectives ask why they are there;
+    ``exposed`` has their exposed seconds and ``runs`` the time of one run, row by row. ``compiler``
+    is the one whose kernels are in memory.
     """
 
     def __init__(
         self,
         figures: Figures,
-        work: Sequence[tuple[WorkKind, float, float]],
+        work: Sequence[tuple[WorkKind, Times]],
         traffic: Sequence[tuple[TrafficKind, int]],
         trial: Trial | None = None,
         exposed: Sequence[float] = (),
@@ -91,8 +92,8 @@ class Rows:
         """The ops by name and place, the longest first."""
         sums: dict[tuple[str, str | None], _OpSums] = defaultdict(_OpSums)
         for row in self._figures.ops():
-            kind, compute, memory = self._work[row["kind"]]
-            sums[row["name"], row["location"]].add(kind, row["count"], compute, memory)
+            kind, times = self._work[row["kind"]]
+            sums[row["name"], row["location"]].add(kind, row["count"], times)
         found = [OpCost(name, place, **vars(total)) for (name, place), total in sums.items()]
         return tuple(sorted(found, key=lambda row: -row.seconds))
 
@@ -151,7 +152,7 @@ class Rows:
     def flops_counting_loops_once(self) -> int:
         """The operations that XLA counts on hosts."""
         runs, conversions = self._figures.once()
-        kinds = (kind for kind, *_ in self._work)
+        kinds = (kind for kind, _ in self._work)
         each = (
             (kind.flops + kind.host_flops) * count for kind, count in zip(kinds, runs, strict=True)
         )
@@ -163,7 +164,7 @@ class Rows:
         found = []
         for row in self._figures.steps(self._compiler):
             work, traffic = row.pop("work"), row.pop("traffic")
-            seconds = 0.0 if work is None else max(self._work[work][1:])
+            seconds = 0.0 if work is None else self._work[work][1].peak
             link = None
             if traffic is not None:
                 kind, _ = self._traffic[traffic]
@@ -186,9 +187,9 @@ class Rows:
 
         stacks, required = self._figures.name_stacks()
         for stack, row in zip(stacks, self._figures.ops(), strict=True):
-            kind, compute, memory = self._work[row["kind"]]
+            kind, times = self._work[row["kind"]]
             count = row["count"]
-            seconds = max(compute, memory) * count
+            seconds = times.peak * count
             add(stack, flops=kind.flops * count, bytes=kind.bytes * count, compute_seconds=seconds)
         for stack, collective in zip(required, self.collectives, strict=True):
             add(
@@ -208,9 +209,9 @@ class Rows:
         meshes = self._trial.local.source.meshes.values() if self._trial else ()
         wholes = self._figures.whole_ops(max([mesh.num_devices for mesh in meshes], default=1))
         for stack, row, whole in zip(stacks, self._figures.ops(), wholes, strict=True):
-            kind, *_ = self._work[row["kind"]]
+            kind, _ = self._work[row["kind"]]
             flops, count = kind.flops * row["count"], row["count"]
-            if kind.unit not in ("product", "kernel"):
+            if kind.unit not in (*MATRIX_UNITS, "kernel"):
                 other += flops
                 continue
             if scope_of(stack)[1] == "recomputed":
@@ -280,12 +281,12 @@ class _OpSums:
     compute_seconds: float = 0.0
     memory_seconds: float = 0.0
 
-    def add(self, kind: WorkKind, count: int, compute: float, memory: float) -> None:
-        """Add ``count`` runs of ops of ``kind``, one of which takes these seconds."""
+    def add(self, kind: WorkKind, count: int, times: Times) -> None:
+        """Add ``count`` runs of ops of ``kind``, one of which takes these times."""
         self.flops += kind.flops * count
         self.transcendentals += kind.transcendentals * count
         self.bytes += kind.bytes * count
         self.count += count
-        self.seconds += max(compute, memory) * count
-        self.compute_seconds += compute * count
-        self.memory_seconds += memory * count
+        self.seconds += times.peak * count
+        self.compute_seconds += times.compute * count
+        self.memory_seconds += times.memory * count

@@ -23,9 +23,9 @@ def collectives(local: Partitioned) -> tuple[CollectiveCost, ...]:
 
     kinds = [
         (row, wire_bytes(OPS[row.kind], row.bytes, row.devices) if row.kind in OPS else 0)
-        for row in traffic_kinds(local.figures)
+        for row in traffic_kinds(local.figures())
     ]
-    return Rows(local.figures, (), kinds, Trial(local, _default_cost)).collectives
+    return Rows(local.figures(), (), kinds, Trial(local, _default_cost)).collectives
 
 
 def _default_cost(local: Partitioned) -> Cost:

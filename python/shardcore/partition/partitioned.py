@@ -105,7 +105,7 @@ class Partitioned:
         """Where the ops of the per-device program come from, as the engine has it."""
         self.keeps_ports = True
         """Whether arguments and results are sharded as those of the result."""
-        self._figures: tuple[object, Figures] | None = None
+        self._figures: tuple[object, dict[tuple[str, int], Figures]] = (None, {})
         self._outcomes: tuple[Outcome, ...] | None = None
         self._whole: frozenset[int | None] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
@@ -133,14 +133,21 @@ class Partitioned:
             self._outcomes = tuple(Outcome(*row) for row in self.origin.outcomes())
         return self._outcomes
 
-    @property
-    def figures(self) -> Figures:
-        """The figures that costs are computed from, by the cost rules that are registered now."""
+    def figures(self, compiler: str = "none", cache_bytes: int = 0) -> Figures:
+        """Return the figures that costs are computed from, by the cost rules that are registered
+        now; times and traffic are those of the kernels of ``compiler`` where these are known, on a
+        chip with a cache of ``cache_bytes``.
+        """
         rules = registered_cost_rules()
-        if self._figures is None or self._figures[0] != rules:
-            found = program_figures(self.module, self.origin, cost_estimates(self.module))
-            self._figures = rules, found
-        return self._figures[1]
+        if self._figures[0] != rules:
+            self._figures = rules, {}
+        known = self._figures[1]
+        # Only for GPUs kernels are followed.
+        target = (compiler, cache_bytes) if compiler == "xla-gpu" else ("none", 0)
+        if target not in known:
+            estimates = cost_estimates(self.module)
+            known[target] = program_figures(self.module, self.origin, estimates, *target)
+        return known[target]
 
     @property
     def collectives(self) -> tuple[CollectiveCost, ...]:

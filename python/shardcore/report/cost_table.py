@@ -99,9 +99,10 @@ def _overview(cost: Cost) -> str:
         [
             fit_text(cost.peak_bytes, cost.hardware.name, cost.hardware.hbm_bytes),
             f"per device, on {cost.hardware.name}, policy {cost.policy}",
-            f"  step         {format_seconds(cost.step_seconds)}, between "
-            f"{format_seconds(cost.step_seconds_lower)} and "
-            f"{format_seconds(cost.step_seconds_upper)}",
+            f"  step         {format_seconds(cost.step_seconds)}, at least "
+            f"{format_seconds(cost.step_seconds_lower)}",
+            f"  90% of steps {format_seconds(cost.confidence.low)} to "
+            f"{format_seconds(cost.confidence.high)} ({cost.confidence})",
             *_usage(cost.usage),
             f"  compute      {format_seconds(cost.compute_seconds)} at the peak, for "
             f"{_flops(cost.flops)} and {format_bytes(cost.hbm_bytes)} moved",

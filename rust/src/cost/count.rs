@@ -5,12 +5,14 @@ use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
 use super::groups::KnownGroups;
 use super::host::copies;
+use super::kernels::{Chip, FusedOnce, KernelsOfOps};
 use super::local::Local;
 use super::memory::{Liveness, Memory};
 use super::steps::{Order, RowsOfOp};
 use super::{OpRow, ProgramCost, Sequence, Uncounted, WorkKind};
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
+use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::compiled_order;
 use crate::error::Span;
@@ -36,6 +38,9 @@ const MISSING_CALLEE: &str = "what it calls is not there";
 /// The key of a row: ops with the same name, location and kind share one.
 type RowKey<'a> = (StrId, &'a str, u32);
 
+/// The bytes that an op reads and writes, and the kernels that start with it; see [`WorkKind::kernels`].
+type Traffic = (u128, Option<u32>);
+
 /// What is the same for all ops of a signature whose values have its types, but for ops with regions, custom calls and aliases.
 #[derive(Clone, Copy)]
 struct Alike {
@@ -52,6 +57,8 @@ pub(crate) struct Count<'a> {
     works: Works<'a>,
     execution: Execution,
     fusion: Fusion,
+    /// The kernels of ops, where those of the compiler are followed.
+    kernels: Option<KernelsOfOps>,
     groups: KnownGroups<'a>,
     /// The ops that are like others, by signature, as places in `alikes`.
     alike_of: IdVec<SignatureId, u32>,
@@ -60,17 +67,22 @@ pub(crate) struct Count<'a> {
     /// The places of kinds in `ProgramCost::kinds`.
     kinds: FxHashMap<WorkKind, u32>,
     /// The kinds of ops that are alike, by their place in `alikes` and their traffic.
-    kinds_of_alike: FxHashMap<(u32, u128), u32>,
+    kinds_of_alike: FxHashMap<(u32, Traffic), u32>,
     /// The rows of ops that are alike, by signature, location and traffic.
-    rows_of_alike: FxHashMap<(SignatureId, Span, u128), usize>,
+    rows_of_alike: FxHashMap<(SignatureId, Span, Traffic), usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
     cost: ProgramCost,
 }
 
 impl<'a> Count<'a> {
     /// The cost of `inlined`, which is the program of `local`.
-    pub fn of(local: Local<'a>, inlined: &'a Inlined<'a>, estimates: &Estimates) -> ProgramCost {
-        let count = Self::new(local, inlined, estimates);
+    pub fn of(
+        local: Local<'a>,
+        inlined: &'a Inlined<'a>,
+        estimates: &Estimates,
+        chip: Chip,
+    ) -> ProgramCost {
+        let count = Self::new(local, inlined, estimates, Some(chip));
         count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry))
     }
     /// The figures that depend on the order in which ops run.
@@ -80,7 +92,7 @@ impl<'a> Count<'a> {
         estimates: &Estimates,
         compiler: Compiler,
     ) -> Sequence {
-        let count = Self::new(local, inlined, estimates);
+        let count = Self::new(local, inlined, estimates, None);
         count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry, compiler))
     }
     /// The sums over all ops, and the entry function, if there is one.
@@ -88,6 +100,7 @@ impl<'a> Count<'a> {
         local: Local<'a>,
         inlined: &'a Inlined<'a>,
         estimates: &Estimates,
+        chip: Option<Chip>,
     ) -> Option<(Self, FuncId)> {
         let program = &*inlined.program;
         let entry = program.entry_function()?;
@@ -96,6 +109,10 @@ impl<'a> Count<'a> {
         let mut functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let fusion = Fusion::new(program, &mut works, &functions);
+        let fused = FusedOnce::new();
+        let kernels = chip.filter(|chip| chip.0.fuses_by_priority());
+        let kernels = kernels
+            .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &fused));
         let mut count = Self {
             local,
             inlined,
@@ -103,6 +120,7 @@ impl<'a> Count<'a> {
             works,
             execution,
             fusion,
+            kernels,
             groups: KnownGroups::default(),
             alike_of: IdVec::filled(NOT_ALIKE, program.signatures().len()),
             alikes: Vec::new(),
@@ -113,6 +131,7 @@ impl<'a> Count<'a> {
             uncounted: FxHashMap::default(),
             cost: ProgramCost {
                 rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
+                fused,
                 ..ProgramCost::default()
             },
         };
@@ -129,7 +148,9 @@ impl<'a> Count<'a> {
                     block = program.parent_block(op);
                     is_run = count.execution.times_once(block) > 0;
                 }
-                if is_run && !program.has_traits(op, OpTraits::TERMINATOR) {
+                if is_run && program.has_traits(op, OpTraits::TERMINATOR) {
+                    count.add_copies(op);
+                } else if is_run {
                     count.add(op);
                 }
             }
@@ -161,11 +182,17 @@ impl<'a> Count<'a> {
                 if is_call && self.execution.callee(program, op).is_none() {
                     self.note(op, MISSING_CALLEE);
                 }
-                return;
+                return self.add_copies(op);
             }
             Outcome::Unknown(reason) => self.note(op, reason),
         }
         self.add_row(op, &outcome);
+    }
+    /// Adds the copies that are made for `op`, which has no work of its own.
+    fn add_copies(&mut self, op: OpId) {
+        if self.kernels.as_ref().is_some_and(|kernels| kernels.of(op) != 0) {
+            self.add_row(op, &Outcome::Inside);
+        }
     }
     /// Adds one op for which the chip does nothing.
     fn add_off_chip(&mut self, op: OpId) {
@@ -203,8 +230,8 @@ impl<'a> Count<'a> {
             self.add_collective(op);
         }
         let program = self.program;
-        let traffic = self.fusion.traffic(program, &mut self.works, op);
-        if !has_work && traffic == 0 {
+        let traffic = self.traffic(op);
+        if !has_work && traffic.0 == 0 {
             return;
         }
         let key = (program.signature(op), program.loc(op), traffic);
@@ -247,8 +274,8 @@ impl<'a> Count<'a> {
         let program = self.program;
         let estimate = self.works.estimate(op);
         let traffic = match estimate.and_then(|known| known.bytes) {
-            Some(bytes) => bytes,
-            None => self.fusion.traffic(program, &mut self.works, op),
+            Some(bytes) => (bytes, None),
+            None => self.traffic(op),
         };
         if self.works.movement(op) == Movement::Alias {
             return;
@@ -259,7 +286,7 @@ impl<'a> Count<'a> {
             self.alike_of[program.signature(op)] = self.alikes.len() as u32;
             self.alikes.push(own);
         }
-        if !has_work && traffic == 0 {
+        if !has_work && traffic.0 == 0 {
             return;
         }
         let kind = self.kind(op, own, traffic);
@@ -273,10 +300,19 @@ impl<'a> Count<'a> {
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
     }
-    /// The kind of `op`, which reads and writes `traffic` bytes.
-    fn kind(&mut self, op: OpId, alike: Alike, traffic: u128) -> u32 {
+    /// What `op` reads and writes.
+    fn traffic(&mut self, op: OpId) -> Traffic {
+        if let Some(kernels) = &self.kernels {
+            let set = kernels.of(op);
+            return (kernels.traffic(set), Some(set));
+        }
+        (self.fusion.traffic(self.program, &mut self.works, op), None)
+    }
+    /// The kind of `op`.
+    fn kind(&mut self, op: OpId, alike: Alike, (traffic, kernels): Traffic) -> u32 {
         let Alike { work, is_collective, .. } = alike;
-        let kind = (self.works.element_of(op), self.works.unit(op), work, traffic, is_collective);
+        let (element, unit) = (self.works.element_of(op), self.works.unit(op));
+        let kind = WorkKind { element, unit, work, traffic, is_collective, kernels };
         let kinds = &mut self.cost.kinds;
         *self.kinds.entry(kind).or_insert_with(|| {
             kinds.push(kind);
@@ -288,7 +324,8 @@ impl<'a> Count<'a> {
         let program = self.program;
         let loc = program.loc(op);
         let key = (program.op_name_id(op), program.text().get(loc), kind);
-        let (element, unit, work, traffic, is_collective) = self.cost.kinds[kind as usize];
+        let WorkKind { element, unit, work, traffic, is_collective, .. } =
+            self.cost.kinds[kind as usize];
         let ops = &mut self.cost.ops;
         *self.rows.entry(key).or_insert_with(|| {
             let count = 0;
@@ -322,6 +359,7 @@ impl<'a> Count<'a> {
     }
     /// What depends on the order of the ops. Of the order of the program and the depth-first one that counts which needs less.
     fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Sequence {
+        let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry);
         let memory = Memory::of_ports(program, &mut self.works, entry, &[], Space::Device);
@@ -334,7 +372,7 @@ impl<'a> Count<'a> {
             Liveness::new(program, works, fusion, &self.execution, &schedule).peak(entry, &donated)
         });
         let (works, execution) = (&mut self.works, &self.execution);
-        let live = compiled_order(program, works, execution, entry, &donated, compiler);
+        let live = compiled_order(program, works, execution, entry, &donated, target);
         let (execution, rows) = (&self.execution, &*self.cost.rows_of);
         let order = Order { program, execution, rows, originals: &self.inlined.originals };
         let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));
@@ -354,6 +392,7 @@ impl<'a> Count<'a> {
         self.cost.is_saturated =
             self.works.tensors.are_saturated() || figures.any(|figure| figure == u128::MAX);
         self.cost.execution = self.execution;
+        self.cost.kernels = self.kernels.map(|kernels| kernels.sets).unwrap_or_default();
         self.cost
     }
 }

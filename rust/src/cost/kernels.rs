@@ -1,17 +1,47 @@
-//! The kernels of a per-device program, with their work.
+//! The kernels of a per-device program, with their work; and of each op those that start with it.
 
 use super::donation::donated_of_entry;
 use super::host::inlined;
 use super::local::Local;
+use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::kernel_rows::kernel_rows;
+use crate::compilers::xla_gpu::priority_fusion::Fused;
 use crate::error::Span;
-use crate::index::{OpId, StrId};
+use crate::index::{FuncId, Id, OpId, StrId};
+use crate::ir::Program;
 use crate::work::cached::{Outcome, Works};
 use crate::work::execution::Execution;
 use crate::work::ops::estimate::Estimates;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::{Measure, Work};
+use crate::work::spaces::Space;
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+
+/// What kernels that take equally long have in common. All figures are of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KernelKind {
+    /// The element type that it computes in.
+    pub element: StrId,
+    /// What computes it.
+    pub unit: Unit,
+    /// The work.
+    pub work: Work,
+    /// Bytes that it reads.
+    pub read: u128,
+    /// Of these the bytes that the cache of the chip has.
+    pub cached: u128,
+    /// Bytes that it writes.
+    pub written: u128,
+}
+
+impl KernelKind {
+    /// Bytes that it reads and writes.
+    pub const fn traffic(&self) -> u128 {
+        self.read.saturating_add(self.written)
+    }
+}
 
 /// A kernel: ops that are started as one.
 #[derive(Clone, Debug)]
@@ -22,46 +52,78 @@ pub struct Kernel {
     pub is_copy: bool,
     /// Whether it is a collective.
     pub is_collective: bool,
-    /// The work of one run.
-    pub work: Work,
-    /// The element type that it computes in.
-    pub element: StrId,
-    /// What computes it.
-    pub unit: Unit,
-    /// Bytes that one run reads.
-    pub read: u128,
-    /// Bytes that one run writes.
-    pub written: u128,
+    /// What one run does.
+    pub kind: KernelKind,
     /// The number of runs.
     pub runs: u128,
 }
 
-/// The kernels of the program of `local` as `compiler` has them.
-pub fn local_kernels(local: Local<'_>, estimates: &Estimates, compiler: Compiler) -> Vec<Kernel> {
+/// A compiler, and the bytes of the cache that its chip has before the memory.
+pub type Chip = (Compiler, u128);
+
+/// What a compiler fuses of a program, once that was asked for.
+pub type FusedOnce = OnceLock<Fused>;
+
+/// The kernels of the program of `local` as the compiler of `chip` has them. Ops are those of the program, or, where calls were
+/// inlined, the originals of the clones.
+pub fn local_kernels(
+    local: Local<'_>,
+    estimates: &Estimates,
+    chip: Chip,
+    fused: &FusedOnce,
+) -> Vec<Kernel> {
     let inlined = inlined(local.program);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Vec::new() };
     let mut works = Works::with_estimates(program, estimates);
     let execution = Execution::new(program, &mut works);
-    let donated = donated_of_entry(program, &mut works, entry);
-    let rows = kernel_rows(program, &mut works, &execution, entry, &donated, compiler);
+    let mut kernels = kernels(program, &mut works, (&execution, entry), chip, fused);
+    for (op, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.ops) {
+        *op = inlined.originals.op(*op);
+    }
+    kernels
+}
+
+/// The kernels of `program`, in which calls are inlined.
+fn kernels(
+    program: &Program,
+    works: &mut Works<'_>,
+    (execution, entry): (&Execution, FuncId),
+    (compiler, cache_bytes): Chip,
+    fused: &FusedOnce,
+) -> Vec<Kernel> {
+    let donated = donated_of_entry(program, works, entry);
+    let target = (Target { compiler, space: Some(Space::Device), fused }, cache_bytes);
+    let rows = kernel_rows(program, works, execution, entry, &donated, target);
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {
-        let computed: &[OpId] = if row.is_copy { &[] } else { &[row.op] };
-        let work = computed.iter().chain(&row.fused);
-        let work = work.fold(Work::default(), |sum, &op| sum.plus(work_of(&mut works, op)));
         let family = works.family(row.op);
         let is_collective = family.is_some_and(|it| matches!(it.measure, Measure::Collective));
+        let mut work = Work::default();
+        let mut unit = Unit::default();
+        let computed: &[OpId] = if row.is_copy { &[] } else { &[row.op] };
+        for (at, &op) in computed.iter().chain(&row.fused).enumerate() {
+            work = work.plus(work_of(works, op));
+            let other = works.unit(op);
+            // A product takes in what it reads, or what is done to its result.
+            let is_hardest = unit.product().is_none() && unit != Unit::Kernel;
+            if is_hardest && (at == 0 || !matches!(other, Unit::Vector | Unit::Scattered)) {
+                unit = other;
+            }
+        }
         let ops = std::iter::once(row.op).chain(row.fused);
         kernels.push(Kernel {
-            element: works.element_of(row.op),
-            unit: if row.is_copy { Unit::default() } else { works.unit(row.op) },
-            ops: ops.map(|op| (inlined.originals.op(op), program.loc(op))).collect(),
+            kind: KernelKind {
+                element: works.element_of(row.op),
+                unit,
+                work,
+                read: row.read,
+                cached: row.cached,
+                written: row.written,
+            },
+            ops: ops.map(|op| (op, program.loc(op))).collect(),
             is_copy: row.is_copy,
             is_collective: is_collective && !row.is_copy,
-            work,
-            read: row.read,
-            written: row.written,
             runs: row.runs,
         });
     }
@@ -73,5 +135,52 @@ fn work_of(works: &mut Works<'_>, op: OpId) -> Work {
     match works.of(op) {
         Outcome::Counted(work) | Outcome::Collective(work) => work,
         Outcome::Inside | Outcome::Unknown(_) => Work::default(),
+    }
+}
+
+/// The kernels that start with each op of a program: its own, and copies that are made for it; none for an op that is computed in
+/// the kernels of others.
+#[derive(Default)]
+pub struct KernelsOfOps {
+    /// Sets of kernels, each once; the first is empty.
+    pub sets: Vec<Box<[KernelKind]>>,
+    /// For each op the place of its set.
+    of_op: Vec<u32>,
+}
+
+impl KernelsOfOps {
+    /// The kernels of the ops of `program`, in which calls are inlined.
+    pub fn new(
+        program: &Program,
+        works: &mut Works<'_>,
+        (execution, entry): (&Execution, FuncId),
+        chip: Chip,
+        fused: &FusedOnce,
+    ) -> Self {
+        let mut kinds: FxHashMap<OpId, Vec<KernelKind>> = FxHashMap::default();
+        for kernel in kernels(program, works, (execution, entry), chip, fused) {
+            if let Some(&(op, _)) = kernel.ops.first() {
+                kinds.entry(op).or_default().push(kernel.kind);
+            }
+        }
+        let mut places: FxHashMap<Box<[KernelKind]>, u32> = FxHashMap::default();
+        let mut this = Self { sets: vec![Box::default()], of_op: vec![0; program.num_op_ids()] };
+        for (place, op) in this.of_op.iter_mut().zip(program.op_ids()) {
+            let Some(set) = kinds.remove(&op).map(Vec::into_boxed_slice) else { continue };
+            *place = *places.entry(set).or_insert_with_key(|set| {
+                this.sets.push(set.clone());
+                this.sets.len() as u32 - 1
+            });
+        }
+        this
+    }
+    /// The place of the set of `op`.
+    pub fn of(&self, op: OpId) -> u32 {
+        self.of_op[op.index()]
+    }
+    /// The bytes that the kernels of the set at `place` read and write.
+    pub fn traffic(&self, place: u32) -> u128 {
+        let set = self.sets[place as usize].iter();
+        set.map(KernelKind::traffic).fold(0, u128::saturating_add)
     }
 }

@@ -6,7 +6,7 @@
 //! 1. [`tensors`](mod@crate::work::tensors): bytes of each value.
 //! 2. [`ops`](mod@crate::work::ops): flops of each op, by family; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
 //! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, [`trips`](mod@crate::work::trips) of loops, and branches.
-//! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are written to memory.
+//! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are written to memory, where kernels are not known.
 //! 5. [`host`]: what is copied to and from the memory of the host, and what that computes.
 //! 6. [`memory`]: live values and the peak, in the better of two orders ([`schedule`](mod@crate::compilers::accelerator::schedule)).
 //! 7. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
@@ -15,6 +15,8 @@
 //! 10. [`combine`]: the collectives that run as one, given how large a message may be.
 //!
 //! [`whole_ops`] finds what ops of the source compute that ops of a device are a part of.
+//!
+//! [`kernels`] has the kernels of a compiler, which times and traffic are those of where they are known.
 //!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
@@ -44,6 +46,7 @@ pub mod whole_ops;
 #[cfg(test)]
 mod tests;
 
+use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
 use crate::compilers::xla_cpu::compiled_peak;
@@ -63,13 +66,27 @@ use count::Count;
 use dataflow::Dataflow;
 use donation::donated_of_entry;
 use host::{inlined, Hosted};
+use kernels::{Chip, FusedOnce, KernelKind};
 use local::Local;
 use memory::{Memory, Peak};
 use steps::{RowsOfOp, Step};
 
-/// What ops that take equally long have in common: element type, what computes them, work and traffic of one run, whether they
-/// are collectives.
-pub type WorkKind = (StrId, Unit, Work, u128, bool);
+/// What ops that take equally long have in common. All figures are of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WorkKind {
+    /// The element type of the first operand, or of the result if there is no tensor operand.
+    pub element: StrId,
+    /// What computes them.
+    pub unit: Unit,
+    /// Their own work.
+    pub work: Work,
+    /// Bytes that are read and written.
+    pub traffic: u128,
+    /// Whether they are collectives.
+    pub is_collective: bool,
+    /// The kernels that start with them, as a place in [`ProgramCost::kernels`]; `None` where the compiler's are not followed.
+    pub kernels: Option<u32>,
+}
 
 /// Ops with equal costs: same name, location, element type and figures.
 #[derive(Clone, Debug)]
@@ -118,6 +135,8 @@ pub struct ProgramCost {
     pub ops: Vec<OpRow>,
     /// The kinds of these rows, in order of first appearance.
     pub kinds: Vec<WorkKind>,
+    /// The sets of kernels that start with an op.
+    pub kernels: Vec<Box<[KernelKind]>>,
     /// The collectives, in program order.
     pub collectives: Vec<Collective>,
     /// Ops that are not counted, in order of first appearance.
@@ -134,6 +153,8 @@ pub struct ProgramCost {
     pub execution: Execution,
     /// Pairs of the index of a result of the entry function and the donated argument whose memory it takes.
     pub donated: Vec<(usize, ValueId)>,
+    /// What the compiler whose kernels are followed fuses.
+    pub fused: FusedOnce,
     /// Which ops need which, for schedules.
     pub flow: Dataflow,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
@@ -141,9 +162,10 @@ pub struct ProgramCost {
 }
 
 /// The cost of the program of `local`, whose ops have signatures, on one device. Ops and values are those of that program, or,
-/// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered.
-pub fn local_cost(local: Local<'_>, estimates: &Estimates) -> ProgramCost {
-    inlined_cost(local, &inlined(local.program), estimates)
+/// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered. Times
+/// and traffic are those of kernels where the compiler's are known.
+pub fn local_cost(local: Local<'_>, estimates: &Estimates, chip: Chip) -> ProgramCost {
+    inlined_cost(local, &inlined(local.program), estimates, chip)
 }
 
 /// What XLA's analysis of costs on hosts counts of the program of `local`, given its cost. It is not a part of the cost because it
@@ -170,8 +192,13 @@ pub fn sequence(local: Local<'_>, estimates: &Estimates, compiler: Compiler) -> 
     Count::sequence(local, &inlined(local.program), estimates, compiler)
 }
 
-fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>, estimates: &Estimates) -> ProgramCost {
-    let mut cost = Count::of(local, inlined, estimates);
+fn inlined_cost(
+    local: Local<'_>,
+    inlined: &Inlined<'_>,
+    estimates: &Estimates,
+    chip: Chip,
+) -> ProgramCost {
+    let mut cost = Count::of(local, inlined, estimates, chip);
     let originals = &inlined.originals;
     for row in &mut cost.ops {
         row.op = originals.op(row.op);
@@ -203,7 +230,9 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, target: (Compiler, Sp
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let most = compiled_peak(program, &mut works, &cost.execution, entry, &cost.donated, target);
+    let (compiler, space) = target;
+    let given = Target { compiler, space: Some(space), fused: &cost.fused };
+    let most = compiled_peak(program, &mut works, &cost.execution, entry, &cost.donated, given);
     let mut live = most.live;
     for live in &mut live {
         live.value = originals.value(live.value);
@@ -236,7 +265,8 @@ pub fn local_lifetimes(local: Local<'_>, compiler: Compiler) -> Lifetimes {
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
     let donated = donated_of_entry(program, &mut works, entry);
-    let mut found = lifetimes(program, &mut works, &execution, entry, &donated, compiler);
+    let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
+    let mut found = lifetimes(program, &mut works, &execution, entry, &donated, target);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);
     }

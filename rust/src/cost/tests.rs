@@ -7,6 +7,9 @@ use crate::mlir::parse;
 use crate::rules::Registry;
 use std::fmt::Write;
 
+/// Kernels of no compiler are followed.
+const CHIP: Chip = (Compiler::None, 0);
+
 fn program(text: &str) -> Program {
     parse(text.into()).unwrap()
 }
@@ -22,7 +25,7 @@ fn local(program: &Program) -> Local<'_> {
 }
 
 fn cost_of(text: &str) -> ProgramCost {
-    local_cost(local(&signed(text)), &Estimates::default())
+    local_cost(local(&signed(text)), &Estimates::default(), CHIP)
 }
 
 fn flops(cost: &ProgramCost) -> u128 {
@@ -72,7 +75,7 @@ fn calls_cost_the_same_inlined_or_not() {
     let program = signed(&doubling(6));
     for limit in [0, 10, 100, usize::MAX] {
         let inlined = Inlined::with_limit(&program, limit);
-        let cost = inlined_cost(local(&program), &inlined, &Estimates::default());
+        let cost = inlined_cost(local(&program), &inlined, &Estimates::default(), CHIP);
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
         let peak = inlined_peak(&inlined, &cost, (Compiler::None, Space::Device));
@@ -81,7 +84,7 @@ fn calls_cost_the_same_inlined_or_not() {
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
         assert!(peak.live.iter().all(|live| live.value.index() < program.num_value_ids()));
     }
-    let inlined = local_cost(local(&program), &Estimates::default());
+    let inlined = local_cost(local(&program), &Estimates::default(), CHIP);
     assert_eq!(local_peak(local(&program), &inlined, (Compiler::None, Space::Device)).bytes, 64);
 }
 
@@ -116,7 +119,7 @@ fn axes(mesh: &str, groups: &str, columns: usize) -> Vec<String> {
         8 / columns
     );
     let program = signed(&text);
-    let [row] = &local_cost(local(&program), &Estimates::default()).collectives[..] else {
+    let [row] = &local_cost(local(&program), &Estimates::default(), CHIP).collectives[..] else {
         panic!("one collective")
     };
     let mesh = program.mesh(row.mesh);

@@ -4,7 +4,6 @@ use super::local::Local;
 use super::OpRow;
 use crate::index::{Id, OpId};
 use crate::work::cached::{Outcome, Works};
-use crate::work::ops::unit::Unit;
 
 /// The FLOPs of an op of the source, and the devices that compute it together: those that differ in no manual axis around it.
 pub type WholeOp = (u128, u128);
@@ -14,9 +13,7 @@ pub type WholeOp = (u128, u128);
 pub fn whole_ops(local: Local<'_>, rows: &[OpRow], num_devices: u128) -> Vec<Option<WholeOp>> {
     let mut works = Works::new(local.source);
     let mut of = |row: &OpRow| {
-        if !matches!(row.unit, Unit::Product(_)) {
-            return None;
-        }
+        row.unit.product()?;
         let op = source_op(local, row.op)?;
         match works.of(op) {
             Outcome::Counted(work) => Some((work.flops, num_devices / manual(local, op).max(1))),

@@ -1,7 +1,7 @@
 //! The figures of a program that depend on its compiler, computed when they are asked for.
 
 use crate::compilers::target::Compiler;
-use crate::cost::kernels::{local_kernels, Kernel};
+use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::{local_peak, sequence, ProgramCost, Sequence};
@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 /// By compiler.
 #[derive(Default)]
 pub(super) struct Compiled {
+    /// The bytes of the cache of the chip.
+    cache_bytes: u128,
     /// In the memory of the device, and in that of its host.
     peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
     sequences: [OnceLock<Sequence>; Compiler::ALL.len()],
@@ -19,6 +21,10 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// The figures of a program on a chip with a cache of `cache_bytes`.
+    pub(super) fn new(cache_bytes: u128) -> Self {
+        Self { cache_bytes, ..Self::default() }
+    }
     /// The peak of the program of `local`, given its `cost`.
     pub(super) fn peak(
         &self,
@@ -44,10 +50,12 @@ impl Compiled {
     pub(super) fn kernels(
         &self,
         (local, estimates): (Local<'_>, &Estimates),
+        fused: &FusedOnce,
         compiler: &str,
     ) -> &[Kernel] {
         let compiler = compiler_named(compiler);
-        self.kernels[compiler as usize].get_or_init(|| local_kernels(local, estimates, compiler))
+        let make = || local_kernels(local, estimates, (compiler, self.cache_bytes), fused);
+        self.kernels[compiler as usize].get_or_init(make)
     }
 }
 

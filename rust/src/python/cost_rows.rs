@@ -2,6 +2,7 @@
 
 use super::axis::PyAxisRef;
 use super::origin::Origin;
+use super::work_rows::kernel_row;
 use crate::attribute::print_sharding;
 use crate::axis::AxisRef;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetime;
@@ -22,7 +23,6 @@ use crate::sharding::TensorSharding;
 use crate::spmd::custom_partitioning::called;
 use crate::spmd::reshard_steps::Steps;
 use crate::work::execution::Loop;
-use crate::work::ops::unit::Unit;
 use crate::work::spaces::Space;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -42,17 +42,6 @@ pub(super) struct Tables<'a, 'py> {
     /// Of ops of the source that required collectives: their operands, by what these are before reshards.
     operands: FxHashMap<OpId, FxHashMap<ValueId, ValueId>>,
     entry: Option<FuncId>,
-}
-
-/// Batch, rows, columns and what is summed, of what a product computes.
-pub(super) fn product_sizes(unit: Unit) -> Option<(u128, u128, u128, u128)> {
-    match unit {
-        Unit::Product(sizes) => {
-            let [batch, rows, columns, summed] = sizes.as_array();
-            Some((batch, rows, columns, summed))
-        }
-        _ => None,
-    }
 }
 
 /// A dictionary of these keys and values.
@@ -226,13 +215,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             ops: ops,
             is_copy: row.is_copy,
             is_collective: row.is_collective,
-            dtype: row.element.get().map(|id| self.local.program.str(id)),
-            unit: row.unit.as_str(),
-            sizes: product_sizes(row.unit),
-            flops: row.work.flops,
-            transcendentals: row.work.transcendentals,
-            read_bytes: row.read,
-            written_bytes: row.written,
+            work: kernel_row(self.local.program, &row.kind),
             count: row.runs,
         })
     }

@@ -4,15 +4,17 @@
 use super::axis::PyAxisRef;
 use super::combined_collectives::{together, Combined};
 use super::compiled::{compiler_named, Compiled};
-use super::cost_rows::{axis_refs, product_sizes, Tables};
+use super::cost_rows::{axis_refs, Tables};
 use super::host;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
 use super::partition::signed;
 use super::room::room;
+use super::work_rows::{work_row, WorkRow};
 use crate::axis::AxisRef;
 use crate::cost::collectives::{Collective, CollectiveKind};
+use crate::cost::kernels::Chip;
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
@@ -22,7 +24,6 @@ use crate::cost::{ProgramCost, Sequence, WorkKind};
 use crate::index::{Id, MeshId, SignatureId};
 use crate::ir::{Program, Type};
 use crate::work::ops::estimate::{Estimate, Estimates};
-use crate::work::ops::unit::Unit;
 use crate::work::ops::Work;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,19 +37,6 @@ const MAX_STREAMS: usize = 16;
 
 /// The memory that the figures of an op take.
 const BYTES_PER_OP: usize = 1 << 11;
-
-/// What ops that take equally long have in common, as Python has it, and how often they run.
-type WorkRow<'a> = (
-    Option<&'a str>,
-    &'static str,
-    Option<(u128, u128, u128, u128)>,
-    u128,
-    u128,
-    u128,
-    u128,
-    bool,
-    u128,
-);
 
 /// What one run of the custom calls of a signature costs: the number of the signature, flops, transcendentals, bytes.
 type GivenEstimate = (usize, u128, u128, Option<u128>);
@@ -114,8 +102,9 @@ impl PyFigures {
         program: Arc<Program>,
         (origin, source): (Arc<Origin>, Arc<Program>),
         estimates: Estimates,
+        chip: Chip,
     ) -> Self {
-        let cost = local_cost(origin.local(&program, &source), &estimates);
+        let cost = local_cost(origin.local(&program, &source), &estimates, chip);
         let of_rows = cost.ops.iter().map(|row| row.kind as usize).collect();
         let work = Kinds { keys: cost.kinds.clone(), of_rows };
         let collectives = cost.collectives.iter();
@@ -124,7 +113,7 @@ impl PyFigures {
             (kind, mesh, axes.map(<[AxisRef]>::to_vec), devices, bytes)
         });
         let traffic = Kinds { keys: keys.collect(), of_rows };
-        let compiled = Compiled::default();
+        let compiled = Compiled::new(chip.1);
         Self { program, origin, source, estimates, cost, compiled, work, traffic }
     }
     /// The program of one device, beside its source.
@@ -145,13 +134,16 @@ impl PyFigures {
 }
 
 /// The figures of `module`, a per-device program, which was made from `origin`; `estimates` are those of custom calls that a
-/// user registered.
+/// user registered. Times and traffic are those of the kernels of `compiler` where these are known, on a chip with a cache of
+/// `cache_bytes`.
 #[pyfunction]
 pub(super) fn program_figures(
     py: Python<'_>,
     module: &Bound<'_, PyModule>,
     origin: &Bound<'_, PyOrigin>,
     estimates: Vec<GivenEstimate>,
+    compiler: &str,
+    cache_bytes: u128,
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
@@ -162,7 +154,8 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates)))
+    let chip = (compiler_named(compiler), cache_bytes);
+    Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates, chip)))
 }
 
 #[pymethods]
@@ -196,7 +189,7 @@ impl PyFigures {
     /// The fields of the kernels as a compiler has them, block by block.
     fn kernels<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
         let given = (self.local(), &self.estimates);
-        let rows = py.detach(|| self.compiled.kernels(given, compiler));
+        let rows = py.detach(|| self.compiled.kernels(given, &self.cost.fused, compiler));
         self.tables(py).list(rows.iter(), Tables::kernel)
     }
     /// What XLA counts on hosts: how often ops run that take equally long, by their place in `work()`, and the elements that are
@@ -211,19 +204,12 @@ impl PyFigures {
         self.cost.is_saturated
     }
     /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, flops of
-    /// hosts alone, bytes, whether they are collectives, and how often they run.
+    /// hosts alone, bytes, whether they are collectives, the kernels that start with them, and how often they run.
     fn work(&self) -> Vec<WorkRow<'_>> {
         let counts = self.cost.ops.iter().map(|row| [row.count]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
-        let row =
-            |(&(element, unit, work, bytes, is_collective), [count]): (&WorkKind, [u128; 1])| {
-                let dtype = element.get().map(|id| self.program.strings().get(id));
-                let sizes = product_sizes(unit);
-                let Work { flops, transcendentals, only_on_hosts } = work;
-                let (name, hosts) = (unit.as_str(), only_on_hosts);
-                (dtype, name, sizes, flops, transcendentals, hosts, bytes, is_collective, count)
-            };
-        keys.map(row).collect()
+        let sets = &self.cost.kernels;
+        keys.map(|(kind, [count])| work_row(&self.program, sets, kind, count)).collect()
     }
     /// For collectives that take equally long: kind, mesh, axes, how many devices talk to each other, bytes, and how often they
     /// run.
@@ -286,7 +272,7 @@ impl PyFigures {
         }
         let computation = |&kind: &usize| Computation {
             seconds: work[kind],
-            is_product: matches!(self.work.keys[kind].1, Unit::Product(_)),
+            is_product: self.work.keys[kind].unit.product().is_some(),
         };
         let transfer = |&(seconds, stream, chunks): &(f64, usize, f64)| Transfer {
             seconds,

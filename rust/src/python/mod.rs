@@ -101,6 +101,7 @@ mod user_code;
 mod value;
 mod why;
 mod work;
+mod work_rows;
 mod xla_form;
 
 use crate::error::Code;

@@ -1,6 +1,6 @@
 //! The kernels of a program as rows: the ops of each, and the bytes that it reads and writes.
 
-use crate::compilers::target::Compiler;
+use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, NONE};
 use crate::compilers::xla_cpu::Blocks;
@@ -9,7 +9,6 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
-use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// A kernel, or one that is started as often as it runs.
@@ -23,22 +22,57 @@ pub struct KernelRow {
     pub is_copy: bool,
     /// Bytes that each run reads.
     pub read: u128,
+    /// Of these the bytes that were read or written shortly before, so that a cache has them.
+    pub cached: u128,
     /// Bytes that each run writes.
     pub written: u128,
     /// The number of runs.
     pub runs: u128,
 }
 
-/// The kernels of `program` as `compiler` has them, block by block; arguments are those of [`super::compiled_peak`].
+/// What a cache of some size holds, if it drops what was not used for longest.
+struct Cache {
+    size: u128,
+    /// The bytes that were read and written so far.
+    clock: u128,
+    /// When each item was read or written last.
+    used: FxHashMap<u32, u128>,
+}
+
+impl Cache {
+    /// A cache of `size` bytes, which is empty.
+    fn new(size: u128) -> Self {
+        Self { size, clock: 0, used: FxHashMap::default() }
+    }
+    /// What it holds when the next trip of a loop begins that returns `returned`, one for each of the first items.
+    fn next_trip(&mut self, returned: impl Iterator<Item = Option<u32>>) {
+        let last = |item: Option<u32>| self.used.get(&item?).copied();
+        let carried: Vec<Option<u128>> = returned.map(last).collect();
+        for (argument, used) in (0..).zip(carried) {
+            if let Some(used) = used {
+                self.used.insert(argument, used);
+            }
+        }
+    }
+    /// Notes that `bytes` of `item` are read or written now; returns whether the cache has them.
+    fn touch(&mut self, item: u32, bytes: u128) -> bool {
+        let last = self.used.insert(item, self.clock.saturating_add(bytes));
+        let since = last.map(|last| self.clock.saturating_sub(last).saturating_add(bytes));
+        self.clock = self.clock.saturating_add(bytes);
+        since.is_some_and(|since| since <= self.size)
+    }
+}
+
+/// The kernels of `program` as the compiler of `target` has them, block by block; arguments are those of [`super::compiled_peak`]. The chip has a
+/// cache of `cache_bytes`.
 pub fn kernel_rows(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
-    compiler: Compiler,
+    (target, cache_bytes): (Target<'_>, u128),
 ) -> Vec<KernelRow> {
-    let target = (compiler, Some(Space::Device));
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     blocks.builder.fused = Some(Vec::new());
     let mut rows = Vec::new();
@@ -54,7 +88,7 @@ pub fn kernel_rows(
             } else {
                 blocks.graph_of(block).0
             };
-            blocks.add_rows(block, &graph, &mut rows);
+            blocks.add_rows(block, &graph, Cache::new(cache_bytes), &mut rows);
             for op in program.block_ops(block) {
                 if blocks.builder.works.movement(op) == Movement::Inside {
                     let regions = program.op_regions(op);
@@ -68,21 +102,37 @@ pub fn kernel_rows(
 
 impl Blocks<'_, '_, '_> {
     /// Adds the kernels of `graph`, that of `block`.
-    fn add_rows(&mut self, block: BlockId, graph: &Graph, rows: &mut Vec<KernelRow>) {
+    fn add_rows(
+        &mut self,
+        block: BlockId,
+        graph: &Graph,
+        mut cache: Cache,
+        rows: &mut Vec<KernelRow>,
+    ) {
         let fused = self.builder.fused.as_mut().map(std::mem::take).unwrap_or_default();
         let mut fused_into: FxHashMap<u32, Vec<OpId>> = FxHashMap::default();
         for (kernel, op) in fused {
             fused_into.entry(kernel).or_default().push(op);
         }
         let runs = self.execution.times(block);
-        for (kernel, at) in graph.kernels.iter().zip(0..) {
+        let numbered = || graph.kernels.iter().zip(0..);
+        if runs > 1 && self.is_loop(block) {
+            for (kernel, at) in numbered() {
+                if self.runs(graph, kernel, at) {
+                    self.traffic(graph, (kernel, at), &mut cache);
+                }
+            }
+            let stored = |&item: &u32| (item != NONE).then(|| graph.stored_as(item));
+            cache.next_trip(graph.returned.iter().map(stored));
+        }
+        for (kernel, at) in numbered() {
             if !self.runs(graph, kernel, at) {
                 continue;
             }
-            let (read, written) = self.traffic(graph, kernel, at);
+            let Traffic { read, cached, written } = self.traffic(graph, (kernel, at), &mut cache);
             let fused = fused_into.remove(&kernel.built).unwrap_or_default();
             let is_copy = !kernel.is_op;
-            rows.push(KernelRow { op: kernel.op, fused, is_copy, read, written, runs });
+            rows.push(KernelRow { op: kernel.op, fused, is_copy, read, cached, written, runs });
         }
     }
     /// Whether `kernel`, number `at`, is one that runs: not a name, a loop, a branch or a call, whose kernels are those inside.
@@ -102,7 +152,12 @@ impl Blocks<'_, '_, '_> {
         !(has_inside || is_name || is_known || kernel.is_name)
     }
     /// The bytes that `kernel`, number `at`, reads and writes. What is updated in place is read and written only where the update is.
-    fn traffic(&mut self, graph: &Graph, kernel: &Kernel, at: u32) -> (u128, u128) {
+    fn traffic(
+        &mut self,
+        graph: &Graph,
+        (kernel, at): (&Kernel, u32),
+        cache: &mut Cache,
+    ) -> Traffic {
         let program = self.builder.program;
         let is_update = kernel.is_op && self.builder.works.movement(kernel.op) == Movement::Update;
         let over = graph.makes(at).iter().map(|&item| graph.items[item as usize].over);
@@ -113,15 +168,41 @@ impl Blocks<'_, '_, '_> {
         reads.sort_unstable_by_key(|&(item, bytes)| (item, std::cmp::Reverse(bytes)));
         reads.dedup_by_key(|one| one.0);
         let is_updated = |item| over.iter().any(|&other| graph.stored_as(other) == item);
-        let read = reads.into_iter().filter(|&(item, _)| !is_updated(item));
-        let read = read.map(|(item, bytes)| graph.items[item as usize].bytes.min(bytes.into()));
-        let read = read.fold(0, u128::saturating_add);
-        let update = program.operands(kernel.op).nth(1).filter(|_| !over.is_empty());
-        let made = graph.makes(at).iter().map(|&item| graph.items[item as usize].bytes);
-        let written = update.map_or_else(
-            || made.fold(0, u128::saturating_add),
-            |update| self.builder.works.tensors.bytes(update),
-        );
-        (read, written)
+        let mut traffic = Traffic::default();
+        for (item, bytes) in reads.into_iter().filter(|&(item, _)| !is_updated(item)) {
+            let whole = graph.items[item as usize].bytes;
+            let bytes = whole.min(bytes.into());
+            traffic.read = traffic.read.saturating_add(bytes);
+            // Of what is sliced or gathered it may be another part each time.
+            if cache.touch(item, bytes) && bytes == whole {
+                traffic.cached = traffic.cached.saturating_add(bytes);
+            }
+        }
+        // Indices are between what is updated and the updates.
+        let is_scatter = program.op_name(kernel.op) == "stablehlo.scatter";
+        let updates = if is_scatter { program.num_operands(kernel.op) / 2 + 1 } else { 1 };
+        let count = if is_scatter { updates - 1 } else { 1 };
+        let updates = program.operands(kernel.op).skip(updates).take(count);
+        let tensors = &mut self.builder.works.tensors;
+        let updated: u128 = updates.map(|update| tensors.bytes(update)).sum();
+        let update = (!over.is_empty()).then_some(updated);
+        if is_scatter {
+            // What is there is combined with the updates.
+            traffic.read = traffic.read.saturating_add(update.unwrap_or_default());
+        }
+        for &item in graph.makes(at) {
+            let bytes = update.unwrap_or(graph.items[item as usize].bytes);
+            cache.touch(graph.stored_as(item), bytes);
+            traffic.written = update.unwrap_or_else(|| traffic.written.saturating_add(bytes));
+        }
+        traffic
     }
+}
+
+/// The bytes that a kernel reads, those of them that a cache has, and those that it writes.
+#[derive(Clone, Copy, Default)]
+struct Traffic {
+    read: u128,
+    cached: u128,
+    written: u128,
 }

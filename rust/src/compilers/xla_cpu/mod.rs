@@ -22,7 +22,7 @@ pub(crate) mod layout_assignment;
 pub mod passes;
 pub(crate) mod ragged_rows;
 
-use crate::compilers::target::Compiler;
+use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -34,7 +34,6 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
-use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// The most memory that a program takes at once.
@@ -65,18 +64,18 @@ struct Blocks<'p, 'w, 'a> {
     peaks: FxHashMap<BlockId, Peak>,
 }
 
-/// The peak of `program`, whose entry function is `entry`, in the memory `space`. `donated` has pairs of the index of a result and
-/// the argument whose memory it takes. Kernels are those of `compiler`.
+/// The peak of `program`, whose entry function is `entry`, in the memory of `target`. `donated` has pairs of the index of a result
+/// and the argument whose memory it takes.
 pub fn compiled_peak(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
-    (compiler, space): (Compiler, Space),
+    target: Target<'_>,
 ) -> CompiledPeak {
     let Some(body) = program.func_body(entry).get() else { return CompiledPeak::default() };
-    Blocks::new(program, works, execution, entry, (compiler, Some(space))).of_entry(body, donated).0
+    Blocks::new(program, works, execution, entry, target).of_entry(body, donated).0
 }
 
 /// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
@@ -87,10 +86,10 @@ pub fn compiled_order(
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
-    compiler: Compiler,
+    target: Target<'_>,
 ) -> Vec<(OpId, u128)> {
     let Some(body) = program.func_body(entry).get() else { return Vec::new() };
-    let mut blocks = Blocks::new(program, works, execution, entry, (compiler, Some(Space::Device)));
+    let mut blocks = Blocks::new(program, works, execution, entry, target);
     let (_, entry, taken) = blocks.of_entry(body, donated);
     blocks.over_time(body, &entry, &taken)
 }
@@ -111,7 +110,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         works: &'w mut Works<'a>,
         execution: &'w Execution,
         entry: FuncId,
-        target: (Compiler, Option<Space>),
+        target: Target<'_>,
     ) -> Self {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();

@@ -12,10 +12,14 @@ pub enum Unit {
     /// The units for vectors: elementwise ops, reductions, and what moves data in order.
     #[default]
     Vector,
-    /// As above, on data that is read or written out of order: gathers, scatters, transposes, sorts.
+    /// As above, on data that is read or written out of order: gathers, scatters, transposes.
     Scattered,
+    /// As above, over and over again.
+    Sort,
     /// The matrix unit, for a product of these sizes.
     Product(Product),
+    /// The matrix unit, for a convolution that is a product of these sizes.
+    Convolution(Product),
     /// A custom call.
     Kernel,
 }
@@ -26,8 +30,17 @@ impl Unit {
         match self {
             Self::Vector => "vector",
             Self::Scattered => "scattered",
+            Self::Sort => "sort",
             Self::Product(_) => "product",
+            Self::Convolution(_) => "convolution",
             Self::Kernel => "kernel",
+        }
+    }
+    /// The sizes of the product that the matrix unit computes; `None` where it does not.
+    pub const fn product(self) -> Option<Product> {
+        match self {
+            Self::Product(sizes) | Self::Convolution(sizes) => Some(sizes),
+            Self::Vector | Self::Scattered | Self::Sort | Self::Kernel => None,
         }
     }
     /// Whether what computes `op` depends on its shapes.
@@ -39,16 +52,16 @@ impl Unit {
     }
     /// What computes `op`; `view` are its signature and local shapes, where they are known.
     pub fn of(program: &Program, op: OpId, view: Option<&SignatureView<'_>>) -> Self {
-        let product = |read: fn(&SignatureView<'_>) -> Option<Product>| {
-            view.and_then(read).map_or(Self::Vector, Self::Product)
+        let of = |unit: fn(Product) -> Self, read: fn(&SignatureView<'_>) -> Option<Product>| {
+            view.and_then(read).map_or(Self::Vector, unit)
         };
         match program.op_name(op) {
-            "stablehlo.dot_general" => product(contract::dot_sizes),
-            "stablehlo.convolution" => product(contract::convolution_sizes),
-            "chlo.ragged_dot" => product(contract::ragged_sizes),
+            "stablehlo.dot_general" => of(Self::Product, contract::dot_sizes),
+            "stablehlo.convolution" => of(Self::Convolution, contract::convolution_sizes),
+            "chlo.ragged_dot" => of(Self::Product, contract::ragged_sizes),
+            "stablehlo.sort" => Self::Sort,
             "stablehlo.gather"
             | "stablehlo.scatter"
-            | "stablehlo.sort"
             | "stablehlo.transpose"
             | "stablehlo.reverse"
             | "stablehlo.select_and_scatter" => Self::Scattered,

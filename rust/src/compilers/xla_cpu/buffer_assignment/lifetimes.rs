@@ -4,6 +4,7 @@
 //! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
 //! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
 
+use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
@@ -17,8 +18,8 @@ use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
-use crate::work::spaces::Space;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::OnceLock;
 
 /// What a buffer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,10 +72,10 @@ pub fn lifetimes(
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
-    compiler: Compiler,
+    target: Target<'_>,
 ) -> Lifetimes {
     let Some(body) = program.func_body(entry).get() else { return Lifetimes::default() };
-    let mut blocks = Blocks::new(program, works, execution, entry, (compiler, Some(Space::Device)));
+    let mut blocks = Blocks::new(program, works, execution, entry, target);
     let Entry { graph, liveness, num_arguments, outputs } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
     let Open { graph, late, .. } = walk.unroll(&mut blocks, graph, liveness);
@@ -111,7 +112,8 @@ pub fn allocated(
     donated: &[(usize, ValueId)],
 ) -> u128 {
     let Some(body) = program.func_body(entry).get() else { return 0 };
-    let mut blocks = Blocks::new(program, works, execution, entry, (Compiler::XlaCpu, None));
+    let target = Target { compiler: Compiler::XlaCpu, space: None, fused: &OnceLock::new() };
+    let mut blocks = Blocks::new(program, works, execution, entry, target);
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);
     let open = walk.unroll(&mut blocks, graph, liveness);

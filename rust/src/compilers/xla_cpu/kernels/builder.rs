@@ -1,7 +1,7 @@
 //! Builds the kernel graph of a block from its ops.
 
 use crate::compilers::accelerator::fusion::is_only_read;
-use crate::compilers::target::Compiler;
+use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
@@ -11,7 +11,7 @@ use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
-use crate::compilers::xla_gpu::priority_fusion::fused;
+use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
@@ -64,24 +64,25 @@ pub struct Builder<'p, 'w, 'a> {
 }
 
 impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
-    /// For the blocks of `functions`, given by their ops, as `compiler` has them, and the memory `space` of a device and its host.
-    /// Hosts themselves have one memory: [`None`].
+    /// For the blocks of `functions`, given by their ops, as the compiler of `target` has them.
     pub fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        (compiler, space): (Compiler, Option<Space>),
+        Target { compiler, space, fused }: Target<'_>,
     ) -> Self {
         let mut layouts = Layouts::new(program, compiler);
         let mut storage = Storage::new(program, works, &mut layouts, functions);
         let mut joined = FxHashMap::default();
         if compiler.fuses_by_priority() {
-            let fused = fused(program, works, &mut layouts, &storage, functions);
-            for it in fused.stored {
+            let fused =
+                fused.get_or_init(|| find_fused(program, works, &mut layouts, &storage, functions));
+            for it in &fused.stored {
                 storage.store(it.value, it.is_written, it.is_fused);
             }
-            let of_set = |(set, values): (u32, Vec<_>)| values.into_iter().map(move |it| (it, set));
-            joined.extend((0..).zip(fused.joined).flat_map(of_set));
+            for (set, values) in (0..).zip(&fused.joined) {
+                joined.extend(values.iter().map(|&value| (value, set)));
+            }
         }
         let count = program.num_value_ids();
         Self {

@@ -1,0 +1,80 @@
+//! What ops and kernels that take equally long have in common, as Python has it.
+
+use crate::cost::kernels::KernelKind;
+use crate::cost::WorkKind;
+use crate::index::StrId;
+use crate::ir::Program;
+use crate::work::ops::unit::Unit;
+use crate::work::ops::Work;
+
+/// The sizes of a product: batch, rows, columns, and what is summed over.
+type Sizes = (u128, u128, u128, u128);
+
+/// Of a kernel: element type, what computes it, the sizes of a product, flops, transcendentals, bytes read, of these those that the
+/// cache has, and bytes written.
+pub(super) type KernelKindRow<'a> =
+    (Option<&'a str>, &'static str, Option<Sizes>, u128, u128, u128, u128, u128);
+
+/// Of ops: element type, what computes them, the sizes of a product, flops, transcendentals, flops of hosts alone, bytes, whether
+/// they are collectives, the kernels that start with them if those of the compiler are followed, and how often they run.
+pub(super) type WorkRow<'a> = (
+    Option<&'a str>,
+    &'static str,
+    Option<Sizes>,
+    u128,
+    u128,
+    u128,
+    u128,
+    bool,
+    Option<Vec<KernelKindRow<'a>>>,
+    u128,
+);
+
+/// The sizes of a product; `None` for what is none.
+fn product_sizes(unit: Unit) -> Option<Sizes> {
+    let [batch, rows, columns, summed] = unit.product()?.as_array();
+    Some((batch, rows, columns, summed))
+}
+
+/// The row of ops of `kind`, which run `count` times; `sets` are [`crate::cost::ProgramCost::kernels`].
+pub(super) fn work_row<'a>(
+    program: &'a Program,
+    sets: &[Box<[KernelKind]>],
+    kind: &WorkKind,
+    count: u128,
+) -> WorkRow<'a> {
+    let Work { flops, transcendentals, only_on_hosts } = kind.work;
+    let kernels = kind
+        .kernels
+        .map(|set| sets[set as usize].iter().map(|kernel| kernel_row(program, kernel)).collect());
+    (
+        dtype(program, kind.element),
+        kind.unit.as_str(),
+        product_sizes(kind.unit),
+        flops,
+        transcendentals,
+        only_on_hosts,
+        kind.traffic,
+        kind.is_collective,
+        kernels,
+        count,
+    )
+}
+
+/// The row of a kernel.
+pub(super) fn kernel_row<'a>(program: &'a Program, kernel: &KernelKind) -> KernelKindRow<'a> {
+    (
+        dtype(program, kernel.element),
+        kernel.unit.as_str(),
+        product_sizes(kernel.unit),
+        kernel.work.flops,
+        kernel.work.transcendentals,
+        kernel.read,
+        kernel.cached,
+        kernel.written,
+    )
+}
+
+fn dtype(program: &Program, element: StrId) -> Option<&str> {
+    element.get().map(|id| program.strings().get(id))
+}
