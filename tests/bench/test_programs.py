@@ -12,6 +12,7 @@ from shardcore.bench.by_hand import stage_layers, ticks
 from shardcore.bench.experts import mixture
 from shardcore.bench.kernels import seen, work
 from shardcore.bench.models import MODELS, Experts, Layers, Model
+from shardcore.bench.parameters import shapes
 from shardcore.bench.products import products
 from shardcore.bench.step import lower
 from shardcore.bench.training import Remat, Training
@@ -170,3 +171,44 @@ def test_what_is_kept_is_not_recomputed() -> None:
     tokens = 2048
     assert everything - attention == pytest.approx(2 * tokens * 32 * 41.9e6, rel=0.05)
     assert everything - network == pytest.approx(2 * tokens * 32 * 117.4e6, rel=0.05)
+
+
+@pytest.mark.parametrize("sequence_parallel", [True, False])
+def test_by_hand_and_by_constraints_compute_the_same(sequence_parallel: bool) -> None:
+    model = Model("tiny", "llama", 16, 32, (Layers(2, 4, 2, 8, 32),))
+    run = Training(
+        model,
+        {"data": 1, "fsdp": 1, "tensor": 1},
+        4,
+        8,
+        Remat(),
+        "cuda",
+        flash=False,
+        iota=False,
+    )
+    same = dataclasses.replace(
+        run,
+        sizes={"data": 2, "tensor": 2},
+        by_hand=True,
+        microbatches=2,
+        sequence_parallel=sequence_parallel,
+    )
+    rng = np.random.default_rng(0)
+    params = {
+        name: rng.normal(scale=0.3, size=each.shape).astype(np.float32)
+        for name, each in shapes(model).items()
+    }
+    zeros = jax.tree.map(np.zeros_like, params)
+    tokens = rng.integers(0, model.vocab, (4, 8)).astype(np.int32)
+
+    def losses_and_gradients(run: Training, tokens: np.ndarray) -> tuple[float, list[np.ndarray]]:
+        arguments = jax.tree.leaves((params, zeros, zeros, np.int32(0)))
+        found = lower(run).propagate().partition().simulate(*arguments, tokens)
+        # The first moments are the gradients but for a factor.
+        return float(found[-1]), found[len(params) : 2 * len(params)]
+
+    loss, gradients = losses_and_gradients(run, tokens)
+    ours, own = losses_and_gradients(same, tokens.reshape(2, 2, 8))
+    assert ours == pytest.approx(loss, rel=2e-3)
+    for mine, other in zip(own, gradients, strict=True):
+        assert np.linalg.norm(mine - other) < 0.05 * np.linalg.norm(other)

@@ -30,7 +30,7 @@ from shardcore.bench.decoder import (
     with_positions,
 )
 from shardcore.bench.parameters import PRODUCTS, Parameter, named, shapes
-from shardcore.bench.placement import ByHand, Weights, gather, summed
+from shardcore.bench.placement import ByHand, Weights, gather, spread, summed
 from shardcore.bench.products import NARROW, scaled
 from shardcore.bench.step import adam
 from shardcore.bench.training import Training
@@ -84,7 +84,7 @@ def lower(run: Training) -> shardcore.jax.Lowered:
 
     def step(state: Any, tokens: jax.Array) -> Any:
         value, gradient = jax.value_and_grad(_loss)(state[0], tokens, run, specs)
-        return adam(state, gradient), value
+        return adam(state, gradient), jax.lax.psum(value, _parts(run))
 
     local = jax.shard_map(
         step, mesh=mesh, in_specs=(states, rows), out_specs=(states, P()), check_vma=False
@@ -100,15 +100,17 @@ def lower(run: Training) -> shardcore.jax.Lowered:
     )
 
 
+def _parts(run: Training) -> tuple[str, ...]:
+    """The axes whose devices have each a part of the loss."""
+    return tuple(axis for axis in run.sizes if axis != "tensor")
+
+
 def _repeated(parameter: Parameter, depth: int) -> Parameter:
     return replace(parameter, shape=(depth, *parameter.shape[1:]))
 
 
 def _loss(params: Weights, tokens: jax.Array, run: Training, specs: dict[str, P]) -> jax.Array:
-    whole = {
-        name: gather(p.astype(jnp.bfloat16), specs[name], run.gathered(name))
-        for name, p in params.items()
-    }
+    whole = {name: _whole(p, specs[name], run, name) for name, p in params.items()}
     whole |= _narrow(whole, run)
     how = ByHand(run)
     depths, has_logits = stage_layers(run)
@@ -133,6 +135,14 @@ def _loss(params: Weights, tokens: jax.Array, run: Training, specs: dict[str, P]
     if has_logits:
         return jnp.mean(losses)
     return _cross_entropy(last, first, whole, how)
+
+
+def _whole(weight: jax.Array, spec: P, run: Training, name: str) -> jax.Array:
+    """A parameter as a device of ``tensor`` needs it, in bfloat16."""
+    found = gather(weight.astype(jnp.bfloat16), spec, run.gathered(name))
+    # What is not divided over ``tensor`` is used by each device for its part of a sequence.
+    is_whole = "tensor" in run.sizes and "tensor" not in str(spec)
+    return spread(found, ("tensor",)) if is_whole and run.sequence_parallel else found
 
 
 def _narrow(whole: Weights, run: Training) -> Weights:
@@ -178,4 +188,5 @@ def _cross_entropy(x: jax.Array, tokens: jax.Array, params: Weights, how: ByHand
 
     y = how.enter(fused(how, norm, x, params["norm"]))
     found = fused(how, losses, y @ logits_weight(params))
-    return jnp.mean(found) / math.prod(how.run.sizes.values())
+    # Devices of ``tensor`` have the same loss, and gradients of their part of it.
+    return jnp.mean(found) / math.prod(how.run.sizes[axis] for axis in _parts(how.run))

@@ -113,6 +113,9 @@ flash_attention.defvjp(_forward, _backward)
 
 def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     """Causal attention whose scores are in memory, as before there were kernels."""
+    groups = q.shape[2] // k.shape[2]
+    if groups > 1:
+        k, v = jnp.repeat(k, groups, axis=2), jnp.repeat(v, groups, axis=2)
     scores = jnp.einsum("bthd,bshd->bhts", q, k) / np.sqrt(q.shape[3])
     mask = jnp.arange(q.shape[1])[:, None] >= jnp.arange(k.shape[1])
     weights = jax.nn.softmax(jnp.where(mask, scores, -1e4).astype(jnp.float32), axis=-1)

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardcore.bench.rows import Row
 from shardcore.errors import Diagnostic, LoweringError
+
+if TYPE_CHECKING:
+    from shardcore.bench.training import Training
+    from shardcore.costs import Cost
 
 CHIPS_FILE = Path(__file__).with_name("chips.toml")
 """Chips that ``hardware.toml`` does not have."""
@@ -140,31 +144,27 @@ def costed(
         LoweringError: jax is not installed (``lowering``).
     """
     check_jax()
+    # Rows that differ only in what was measured have one program.
+    known: dict[str, Cost] = {}
     for place, row in enumerate(rows):
         if progress is not None:
             progress(row.name, place / len(rows))
-        yield _line(row)
+        yield _line(row, known)
 
 
-def _line(row: Row) -> Line:
+def _line(row: Row, known: dict[str, Cost]) -> Line:
     from shardcore.bench.rebuilt import NotBuiltError, training_of
-    from shardcore.bench.step import lower
 
     measured = measured_seconds(row)
     try:
         run = training_of(row)
     except NotBuiltError as refused:
         return Line(row, measured, reason=str(refused))
-    cost = (
-        lower(run)
-        .propagate()
-        .cost(
-            row.chip,
-            hardware_file=CHIPS_FILE,
-            topology=row.columns["topology"] or None,
-            slices=row.number_of("slices") if run.platform == "tpu" else None,
-        )
-    )
+    placed = (row.chip, row.columns["topology"], row.columns["slices"])
+    key = repr((run, placed))
+    cost = known.get(key)
+    if cost is None:
+        cost = known[key] = cost_of(row, run)
     assumed = [] if row.columns["remat"] else ["nothing is recomputed"]
     if any(kind.experts for kind in run.model.kinds):
         assumed.append("experts get equally many tokens")
@@ -178,6 +178,21 @@ def _line(row: Row) -> Line:
         cost.exposed_seconds,
         assumptions=(*row.assumed, *assumed),
         uncounted=tuple(f"{each.name}: {each.reason}" for each in cost.uncounted),
+    )
+
+
+def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
+    """Return the cost of the program of ``run`` on the chips of ``row``."""
+    from shardcore.bench.step import lower
+
+    result = lower(run).propagate()
+    topology, slices = row.columns["topology"] or None, row.columns["slices"]
+    is_torus = row.chip.startswith("tpu")
+    return result.cost(
+        row.chip,
+        hardware_file=hardware_file,
+        topology=topology,
+        slices=int(slices or 1) if is_torus else None,
     )
 
 

@@ -46,6 +46,7 @@ def training_of(row: Row) -> Training:
     """
     model, column = model_of(row), row.columns
     by_hand = not column["fsdp"] or row.number_of("pp") > 1
+    is_tpu = row.chip.startswith("tpu")
     if row.dtype not in (*NARROW, "bf16", "fp16"):
         raise NotBuiltError(f"products of {row.dtype} are not modelled")
     remat = _remat(column["remat"])
@@ -60,9 +61,11 @@ def training_of(row: Row) -> Training:
         batch,
         row.number_of("seq"),
         remat,
-        "tpu" if row.chip.startswith("tpu") else "cuda",
+        "tpu" if is_tpu else "cuda",
         row.dtype,
-        iota=row.chip.startswith("tpu"),
+        # A scan in that of ticks copies what is kept from one to the other, which no run does.
+        scan=remat is not None,
+        iota=is_tpu,
         flash="arXiv 2205.05198" not in column["source"],
         by_hand=by_hand,
         sequence_parallel=column["remat"] != "full" or "2205.05198" not in column["source"],
