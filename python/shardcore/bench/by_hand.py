@@ -30,7 +30,7 @@ from shardcore.bench.decoder import (
     with_positions,
 )
 from shardcore.bench.parameters import PRODUCTS, Parameter, named, shapes
-from shardcore.bench.placement import ByHand, Weights, gather, spread, summed
+from shardcore.bench.placement import ByHand, Weights, entries, gather, spread, summed
 from shardcore.bench.products import NARROW, scaled
 from shardcore.bench.step import adam
 from shardcore.bench.training import Training
@@ -141,7 +141,7 @@ def _whole(weight: jax.Array, spec: P, run: Training, name: str) -> jax.Array:
     """A parameter as a device of ``tensor`` needs it, in bfloat16."""
     found = gather(weight.astype(jnp.bfloat16), spec, run.gathered(name))
     # What is not divided over ``tensor`` is used by each device for its part of a sequence.
-    is_whole = "tensor" in run.sizes and "tensor" not in str(spec)
+    is_whole = "tensor" in run.sizes and not any("tensor" in axes for axes in entries(spec))
     return spread(found, ("tensor",)) if is_whole and run.sequence_parallel else found
 
 
@@ -149,9 +149,10 @@ def _narrow(whole: Weights, run: Training) -> Weights:
     """The weights of products in the narrow type of ``run``, which are made once a step."""
     if run.dtype not in NARROW:
         return {}
-    plain = {name: jax.lax.stop_gradient(p) for name, p in whole.items()}
     return {
-        named(narrow(name.split(".")[0]), each.kind): scaled(plain[name], run.dtype)
+        named(narrow(name.split(".")[0]), each.kind): scaled(
+            jax.lax.stop_gradient(whole[name]), run.dtype
+        )
         for name, each in shapes(run.model).items()
         if each.kind is not None and name in whole and name.split(".")[0] in PRODUCTS
     }

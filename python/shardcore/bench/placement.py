@@ -127,10 +127,16 @@ class ByHand:
         return route(y, p)
 
 
+def entries(spec: P) -> list[tuple[str, ...]]:
+    """The axes along each dim of ``spec``."""
+    return [
+        () if entry is None else entry if isinstance(entry, tuple) else (entry,) for entry in spec
+    ]
+
+
 def gather(weight: jax.Array, spec: P, axes: tuple[str, ...]) -> jax.Array:
     """Gather ``weight`` along ``axes``; where no dim is divided over them, sum its gradient."""
-    for dim, entry in enumerate(spec):
-        found = entry if isinstance(entry, tuple) else (entry,)
+    for dim, found in enumerate(entries(spec)):
         if axes and found == axes:
             return jax.lax.all_gather(weight, axes, axis=dim, tiled=True)
     return spread(weight, axes) if axes else weight

@@ -27,9 +27,9 @@ class Remat:
 
     saved: tuple[str, ...] = ()
     """Of ``query``, ``key``, ``value``, ``context`` (what attention computes), ``out``, ``gate``,
-    ``up``, ``down``."""
+    ``up``, ``down``: products, by the names of their weights."""
     offloaded: tuple[str, ...] = ()
-    """Those that the host keeps, besides ``layer_input``."""
+    """Those that the host keeps; of these and ``layer_input``, which is always kept."""
     products: bool = False
     """Whether all products without batch dims are kept."""
 
