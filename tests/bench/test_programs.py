@@ -182,7 +182,6 @@ def test_by_hand_and_by_constraints_compute_the_same(sequence_parallel: bool) ->
         4,
         8,
         Remat(),
-        "cuda",
         flash=False,
         iota=False,
     )

@@ -46,7 +46,7 @@ def test_half_of_the_rows_are_held_out() -> None:
 
 
 @needs_jax
-@pytest.mark.parametrize("number", [8, 13, 16, 19, 23, 29, 36, 47, 53, 102, 111, 112])
+@pytest.mark.parametrize("number", [8, 13, 17, 19, 23, 29, 36, 53, 92, 111])
 def test_rows_are_costed(number: int) -> None:
     [line] = costed([ROWS[number - 1]])
     assert line.reason is None

@@ -169,7 +169,7 @@ def layers(how: Placement, x: jax.Array, params: Weights, depths: dict[int, int]
 
         body: Any = layer
         if run.remat is not None:
-            body = jax.checkpoint(layer, policy=run.remat.policy(), prevent_cse=False)
+            body = jax.checkpoint(layer, policy=run.remat.policy(), prevent_cse=not run.scan)
         unroll = 1 if run.scan else depths[place]
         x, _ = jax.lax.scan(body, x, stacked, unroll=unroll)
     return x

@@ -7,6 +7,7 @@ On TPUs it is a Pallas kernel with a cost estimate; on GPUs a call of a library,
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,9 @@ from shardcore.rules import Signature
 
 FORWARD, BACKWARD = "flash_attention_forward", "flash_attention_backward"
 """The targets of the calls on GPUs."""
+
+SOFTMAX = "masked_softmax_forward", "masked_softmax_backward"
+"""Those of the softmax of scores that are in memory."""
 
 
 class Kernel(NamedTuple):
@@ -111,15 +115,44 @@ def _backward(kernel: Kernel, kept: Any, gradient: jax.Array) -> Any:
 flash_attention.defvjp(_forward, _backward)
 
 
-def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Causal attention whose scores are in memory, as before there were kernels."""
+def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array, platform: str) -> jax.Array:
+    """Causal attention whose scores are in memory, as before there were kernels.
+
+    On GPUs scaling, mask and softmax are a call of a library, as in Megatron-LM, which reads and
+    writes scores once.
+    """
     groups = q.shape[2] // k.shape[2]
     if groups > 1:
         k, v = jnp.repeat(k, groups, axis=2), jnp.repeat(v, groups, axis=2)
-    scores = jnp.einsum("bthd,bshd->bhts", q, k) / np.sqrt(q.shape[3])
-    mask = jnp.arange(q.shape[1])[:, None] >= jnp.arange(k.shape[1])
-    weights = jax.nn.softmax(jnp.where(mask, scores, -1e4).astype(jnp.float32), axis=-1)
-    return jnp.einsum("bhts,bshd->bthd", weights.astype(q.dtype), v)
+    scores = jnp.einsum("bthd,bshd->bhts", q, k)
+    weights = _library_softmax(scores) if platform == "cuda" else _softmax(scores, q.shape[3])
+    return jnp.einsum("bhts,bshd->bthd", weights, v)
+
+
+def _softmax(scores: jax.Array, head: int) -> jax.Array:
+    time, keys = scores.shape[-2:]
+    mask = jnp.arange(time)[:, None] >= jnp.arange(keys)
+    wide = jnp.where(mask, scores.astype(jnp.float32) / np.sqrt(head), -1e4)
+    return jax.nn.softmax(wide, axis=-1).astype(scores.dtype)
+
+
+@jax.custom_vjp
+def _library_softmax(scores: jax.Array) -> jax.Array:
+    return _softmax_forward(scores)[0]
+
+
+def _softmax_forward(scores: jax.Array) -> tuple[jax.Array, jax.Array]:
+    like = jax.ShapeDtypeStruct(scores.shape, scores.dtype)
+    weights = jax.ffi.ffi_call(SOFTMAX[0], like)(scores)
+    return weights, weights
+
+
+def _softmax_backward(weights: jax.Array, gradient: jax.Array) -> tuple[jax.Array]:
+    like = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
+    return (jax.ffi.ffi_call(SOFTMAX[1], like)(weights, gradient),)
+
+
+_library_softmax.defvjp(_softmax_forward, _softmax_backward)
 
 
 @functools.cache
@@ -127,9 +160,18 @@ def register() -> None:
     """Register what the calls of the library cost."""
     for target in (FORWARD, BACKWARD):
         shardcore.cost_rule(target)(functools.partial(_estimate, target == FORWARD))
+    for target in SOFTMAX:
+        shardcore.cost_rule(target)(_softmax_estimate)
 
 
 def _estimate(forward: bool, call: Signature) -> shardcore.CostEstimate:
     q, k, v = (each.shape for each in call.operand_types[:3] if each is not None)
     keys = call.attributes.get("mhlo.backend_config", {}).get("keys", -1.0)
     return shardcore.CostEstimate(*work(q, k, v, None if keys < 0 else keys, forward))
+
+
+def _softmax_estimate(call: Signature) -> shardcore.CostEstimate:
+    """The largest, the sum and the quotients, or the gradient: some five FLOPs an element."""
+    shapes = [each.shape for each in (*call.operand_types, *call.result_types) if each is not None]
+    size = math.prod(shapes[0])
+    return shardcore.CostEstimate(5 * size, size, 2 * size * len(shapes))

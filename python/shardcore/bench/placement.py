@@ -25,7 +25,7 @@ Weights = dict[str, jax.Array]
 
 def _attention(run: Training, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     if not run.flash:
-        return plain_attention(q, k, v)
+        return plain_attention(q, k, v, run.platform)
     kernel = Kernel(run.platform, seen(run.time, kind.windows))
     return flash_attention(q, k, v, kernel).astype(jnp.bfloat16)
 

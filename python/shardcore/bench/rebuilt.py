@@ -63,8 +63,8 @@ def training_of(row: Row) -> Training:
         remat,
         "tpu" if is_tpu else "cuda",
         row.dtype,
-        # A scan in that of ticks copies what is kept from one to the other, which no run does.
-        scan=remat is not None,
+        # Megatron-LM, torchtitan and MaxText's runs on GPUs have a loop in Python.
+        scan=is_tpu,
         iota=is_tpu,
         flash="arXiv 2205.05198" not in column["source"],
         by_hand=by_hand,
