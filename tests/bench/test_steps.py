@@ -15,6 +15,7 @@ from shardcore.errors import LoweringError
 from shardcore.report.bench_table import ranges
 
 from tests.bench.conftest import HAS_JAX
+from tests.bench.page import PAGE
 
 ROWS = read_rows()
 
@@ -33,6 +34,12 @@ def test_the_table() -> None:
         assert hardware(row.chip, CHIPS_FILE).source
     assert {row.columns["hardware"] for row in ROWS} == set(CHIPS)
     assert sum(row.peak_bytes is not None for row in ROWS) == 16
+
+
+def test_the_page_has_every_row() -> None:
+    text = " ".join(PAGE.read_text("utf-8").split())
+    for row in ROWS:
+        assert f"{row.number} {row.name} " in text
 
 
 def test_half_of_the_rows_are_held_out() -> None:
