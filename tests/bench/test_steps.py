@@ -111,10 +111,10 @@ def test_errors_are_summed_up() -> None:
 
 @needs_jax
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "steps", "--rows", "3,22-24", "--json"]) == 0
+    assert main(["bench", "steps", "--rows", "3,22", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [row["row"] for row in found["rows"]] == [3, 22, 23, 24]
-    refused, eager, *_ = found["rows"]
+    assert [row["row"] for row in found["rows"]] == [3, 22]
+    refused, eager = found["rows"]
     assert refused["point_seconds"] is None
     assert refused["not_built"] == "the layers of gemma4-4b are not modelled"
     assert eager["error"] == pytest.approx(eager["point_seconds"] / 2.843 - 1)
@@ -122,9 +122,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "eager" in eager["not_modelled"]
     assert {one["name"] for one in found["summaries"]["chip"]} == {"tpu-v7x", "h100-500w"}
 
-    assert main(["bench", "steps", "--rows", "1-24", "--chip", "h100-500w"]) == 0
+    assert main(["bench", "steps", "--rows", "1-22", "--chip", "h100-500w"]) == 0
     out = capsys.readouterr().out
-    assert "llama3.1-8b 8xH100-500W fsdp8 fp8" in out
+    assert "llama3.1-8b 8xH100-500W fsdp8 bf16" in out
     assert "peak memory, GiB" in out
     assert "tpu" not in out
 
