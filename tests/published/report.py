@@ -6,18 +6,15 @@ import sys
 from typing import Any
 
 import shardcore
+from shardcore.bench.step import lower
 
 from tests.measured.steps import spread
-from tests.published import attention
-from tests.published.decoder import lowered
 from tests.published.runs import Run, runs
 
 
 def cost_of(run: Run, **options: Any) -> shardcore.Cost:
     """The cost of the program of ``run`` on its chip."""
-    attention.register()
-    program = lowered(run.config, run.sizes, round(run.batch * run.chips), run.platform)
-    return program.propagate().cost(run.chip, slices=run.slices, **options)
+    return lower(run.training).propagate().cost(run.chip, slices=run.slices, **options)
 
 
 def main(names: list[str]) -> None:

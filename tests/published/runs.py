@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tests.published.decoder import Decoder
+from shardcore.bench.models import MODELS, Layers, Model
+from shardcore.bench.training import Remat, Training
+
+REMAT = {
+    "full": Remat(),
+    "minimal": Remat(products=True),
+    "context": Remat(("context",), products=True),
+    "qkv": Remat(("query", "key", "value", "out")),
+}
+"""What is kept: nothing, products, also what attention computes, or only these products."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +28,18 @@ class Run:
 
     name: str
     chip: str
-    config: Decoder
+    model: Model
+    remat: str
     sizes: dict[str, int]
     """Of the mesh: ``data`` is the number of slices or nodes."""
     batch: float
     """Sequences on each chip."""
     tflops: float
     """Published model TFLOP/s a chip."""
+    time: int = 2048
+    """Tokens of a sequence."""
+    scan: bool = True
+    """Whether layers are scanned."""
     held_out: bool = False
     """Whether it was left out when the chip's figures were calibrated."""
 
@@ -44,25 +58,30 @@ class Run:
     @property
     def step_seconds(self) -> float:
         """Seconds of the step that was published."""
-        return self.config.step_flops(round(self.batch * self.config.time)) / (self.tflops * 1e12)
+        tokens = round(self.batch * self.time)
+        return self.model.step_flops(tokens, self.time, causal=False) / (self.tflops * 1e12)
+
+    @property
+    def training(self) -> Training:
+        """The configuration that the program is made of."""
+        return Training(
+            self.model,
+            {name: self.sizes.get(name, 1) for name in ("data", "fsdp", "tensor")},
+            round(self.batch * self.chips),
+            self.time,
+            REMAT[self.remat],
+            self.platform,
+            scan=self.scan,
+        )
 
 
-def scaled(scale: int, **changes: object) -> Decoder:
+def scaled(scale: int) -> Model:
     """The decoder of ``global_parameter_scale=scale``, a power of two."""
     base, rest = divmod(scale.bit_length() - 1, 3)
     wide = 2 ** (base + (rest > 0))
-    config = Decoder(
-        layers=16 * 2**base,
-        width=2048 * 2 ** (base + (rest > 1)),
-        heads=16 * wide,
-        inner=7168 * wide,
-    )
-    return replace(config, **changes)  # type: ignore[arg-type]
-
-
-LLAMA2_7B = Decoder(
-    layers=32, width=4096, heads=32, inner=11008, time=4096, remat="context", scan=False
-)
+    heads = 16 * wide
+    layers = Layers(16 * 2**base, heads, heads, 128, 7168 * wide)
+    return Model(f"default-{scale}", "llama", 2048 * 2 ** (base + (rest > 1)), 32_000, (layers,))
 
 
 def _v5p() -> Iterator[Run]:
@@ -80,8 +99,7 @@ def _v5p() -> Iterator[Run]:
         for slices, tflops in found.items():
             sizes = {"data": slices, "fsdp": chips // tensor, "tensor": tensor}
             name = f"{slices}xv5p-{2 * chips} {scale}B"
-            config = scaled(scale, remat=remat)
-            yield Run(name, "tpu-v5p", config, sizes, batch, tflops)
+            yield Run(name, "tpu-v5p", scaled(scale), remat, sizes, batch, tflops)
 
 
 def _v5e() -> Iterator[Run]:
@@ -95,14 +113,16 @@ def _v5e() -> Iterator[Run]:
         for slices, tflops in found.items():
             tensor = 16 if scale == 128 else 1
             sizes = {"data": slices, "fsdp": 256 // tensor, "tensor": tensor}
-            config = scaled(scale, remat="qkv" if scale == 128 else "full")
-            yield Run(f"{slices}xv5e-256 {scale}B", "tpu-v5e", config, sizes, batch, tflops)
+            remat = "qkv" if scale == 128 else "full"
+            name = f"{slices}xv5e-256 {scale}B"
+            yield Run(name, "tpu-v5e", scaled(scale), remat, sizes, batch, tflops)
 
 
 def _h100() -> Iterator[Run]:
     for nodes, tflops in {1: 492, 2: 422, 4: 407, 8: 409, 16: 375}.items():
         sizes = {"data": nodes, "fsdp": 8}
-        yield Run(f"{nodes}xA3 Llama2-7B", "h100", LLAMA2_7B, sizes, 4, tflops)
+        name, model = f"{nodes}xA3 Llama2-7B", MODELS["llama2-7b"]
+        yield Run(name, "h100", model, "context", sizes, 4, tflops, time=4096, scan=False)
 
 
 def runs() -> list[Run]:

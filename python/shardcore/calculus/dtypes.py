@@ -20,6 +20,7 @@ _ALIASES = {
     **{f"u{bits}": f"uint{bits}" for bits in (4, 8, 16, 32, 64)},
     "ui8": "uint8", "ui16": "uint16", "ui32": "uint32", "ui64": "uint64", "i1": "bool",
     "f8e4m3fn": "fp8", "f8E4M3FN": "fp8", "f8e5m2": "fp8", "f8E5M2": "fp8",
+    "f4e2m1fn": "fp4", "f4E2M1FN": "fp4",
 }  # fmt: skip
 
 

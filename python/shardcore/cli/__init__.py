@@ -28,6 +28,7 @@ examples:
   shardcore cost model.mlir --hardware tpu-v5p    time, memory, collectives
   shardcore cost old.mlir new.mlir --hardware h100
                                                   what changed, by line
+  shardcore bench steps --chip tpu-v6e             measured steps, and ours
   shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove          the program of one device,
                                                   proven by running it
@@ -144,6 +145,7 @@ def _not_utf8(error: UnicodeError) -> str:
 def _parser() -> Parser:
     from shardcore.cli import (
         array,
+        bench,
         calibrate,
         check,
         collective,
@@ -177,6 +179,7 @@ def _parser() -> Parser:
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     calibrate.add(commands)
+    bench.add(commands)
     compare.add(commands)
     partition.add(commands)
     report.add(commands)

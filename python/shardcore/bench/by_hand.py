@@ -1,0 +1,193 @@
+"""A step whose collectives are written by hand, as in Megatron-LM, with stages of a pipeline.
+
+Each device holds a part of the parameters in float32 with their moments, gathers them in bfloat16
+once a step and scatters their gradients once. A stage runs all of its layers in each tick of a
+scan, and then sends to the next one. A stage with ``interleave`` pieces of layers waits a part of
+a tick for the pipeline to fill, and sends as often: the program has the work, the sends and the
+idle ticks of an interleaved schedule, one after the other, but not the order in which its pieces
+alternate, nor its memory. Every stage computes what the slowest one does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardcore.jax
+from shardcore.bench.decoder import (
+    fused,
+    layers,
+    logits_weight,
+    narrow,
+    norm,
+    table,
+    with_positions,
+)
+from shardcore.bench.parameters import PRODUCTS, Parameter, named, shapes
+from shardcore.bench.placement import ByHand, Weights, entries, gather, spread, summed
+from shardcore.bench.products import NARROW, scaled
+from shardcore.bench.step import adam
+from shardcore.bench.training import Training
+
+
+def stage_layers(run: Training) -> tuple[dict[int, int], bool]:
+    """Return how many layers of each kind a stage runs, and whether the last one makes logits, too.
+
+    Where stages cannot have the same number of layers, embeddings and logits take the place of one
+    each, as models with 126 layers are divided over 8 stages. All layers of a pipeline are of the
+    kind of which there are most.
+    """
+    stages = run.sizes.get("stage", 1)
+    kinds = run.model.kinds
+    if stages == 1:
+        return {place: kind.depth for place, kind in enumerate(kinds)}, True
+    most = max(range(len(kinds)), key=lambda place: kinds[place].depth)
+    depth = run.model.depth
+    has_logits = depth % (stages * run.interleave) == 0
+    return {most: -(-(depth if has_logits else depth + 2) // stages)}, has_logits
+
+
+def ticks(run: Training) -> int:
+    """Return how often a stage runs its layers, those of an idle pipeline included."""
+    stages = run.sizes.get("stage", 1)
+    return run.microbatches + round((stages - 1) / run.interleave)
+
+
+def lower(run: Training) -> shardcore.jax.Lowered:
+    """Lower a step of ``run``."""
+    mesh = run.mesh
+    depths, _ = stage_layers(run)
+    stages = run.sizes.get("stage", 1)
+    parameters = {
+        name: _repeated(each, depths[each.kind] * stages) if each.kind is not None else each
+        for name, each in shapes(run.model).items()
+        if each.kind is None or each.kind in depths
+    }
+    specs = {name: run.spec(name, each) for name, each in parameters.items()}
+    placed = {name: NamedSharding(mesh, spec) for name, spec in specs.items()}
+    arrays = {
+        name: jax.ShapeDtypeStruct(each.shape, jnp.float32, sharding=placed[name])
+        for name, each in parameters.items()
+    }
+    rows = P(None, run.batch_axes, run.time_axis)
+    batch = run.batch // run.microbatches
+    tokens = jax.ShapeDtypeStruct(
+        (run.microbatches, batch, run.time), jnp.int32, sharding=NamedSharding(mesh, rows)
+    )
+    states = (specs, specs, specs, P())
+
+    def step(state: Any, tokens: jax.Array) -> Any:
+        value, gradient = jax.value_and_grad(_loss)(state[0], tokens, run, specs)
+        return adam(state, gradient), jax.lax.psum(value, _parts(run))
+
+    local = jax.shard_map(
+        step, mesh=mesh, in_specs=(states, rows), out_specs=(states, P()), check_vma=False
+    )
+    count = jax.ShapeDtypeStruct((), jnp.int32)
+    return shardcore.jax.lower(
+        local,
+        (arrays, arrays, arrays, count),
+        tokens,
+        mesh=mesh,
+        donate_argnums=0,
+        platform=run.platform,
+    )
+
+
+def _parts(run: Training) -> tuple[str, ...]:
+    """The axes whose devices have each a part of the loss."""
+    return tuple(axis for axis in run.sizes if axis != "tensor")
+
+
+def _repeated(parameter: Parameter, depth: int) -> Parameter:
+    return replace(parameter, shape=(depth, *parameter.shape[1:]))
+
+
+def _loss(params: Weights, tokens: jax.Array, run: Training, specs: dict[str, P]) -> jax.Array:
+    whole = {name: _whole(p, specs[name], run, name) for name, p in params.items()}
+    whole |= _narrow(whole, run)
+    how = ByHand(run)
+    depths, has_logits = stage_layers(run)
+    stages = run.sizes.get("stage", 1)
+    ring = [(place, (place + 1) % stages) for place in range(stages)]
+    first = tokens[0]
+
+    def tick(x: jax.Array, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
+        words = with_positions(_embedded(tokens, whole, how), whole)
+        x = jnp.where(jax.lax.axis_index("stage") == 0, words, x) if stages > 1 else words
+        x = layers(how, x, whole, depths)
+        loss = _cross_entropy(x, tokens, whole, how) if has_logits else jnp.float32(0)
+        if stages > 1:
+            for _ in range(run.interleave):
+                x = jax.lax.ppermute(x, "stage", ring)
+        return x, loss
+
+    parts = run.sizes.get("tensor", 1) if run.sequence_parallel else 1
+    start = jnp.zeros((*first.shape[:1], first.shape[1] // parts, run.model.width), jnp.bfloat16)
+    idle = ticks(run) - run.microbatches
+    last, losses = jax.lax.scan(tick, start, jnp.pad(tokens, ((0, idle), (0, 0), (0, 0))))
+    if has_logits:
+        return jnp.mean(losses)
+    return _cross_entropy(last, first, whole, how)
+
+
+def _whole(weight: jax.Array, spec: P, run: Training, name: str) -> jax.Array:
+    """A parameter as a device of ``tensor`` needs it, in bfloat16."""
+    found = gather(weight.astype(jnp.bfloat16), spec, run.gathered(name))
+    # What is not divided over ``tensor`` is used by each device for its part of a sequence.
+    is_whole = "tensor" in run.sizes and not any("tensor" in axes for axes in entries(spec))
+    return spread(found, ("tensor",)) if is_whole and run.sequence_parallel else found
+
+
+def _narrow(whole: Weights, run: Training) -> Weights:
+    """The weights of products in the narrow type of ``run``, which are made once a step."""
+    if run.dtype not in NARROW:
+        return {}
+    return {
+        named(narrow(name.split(".")[0]), each.kind): scaled(
+            jax.lax.stop_gradient(whole[name]), run.dtype
+        )
+        for name, each in shapes(run.model).items()
+        if each.kind is not None and name in whole and name.split(".")[0] in PRODUCTS
+    }
+
+
+def _embedded(tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
+    words = table(params)
+    if how.run.sizes.get("tensor", 1) == 1:
+        return words[tokens]
+    place = tokens - jax.lax.axis_index("tensor") * words.shape[0]
+    own = (place >= 0) & (place < words.shape[0])
+    found = words[jnp.where(own, place, 0)]
+    return how.leave(jnp.where(own[..., None], found, 0))
+
+
+def _cross_entropy(x: jax.Array, tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
+    """The mean loss; each device of ``tensor`` has the logits of a part of the vocabulary."""
+    axes = ("tensor",) if how.run.sizes.get("tensor", 1) > 1 else ()
+
+    def losses(logits: jax.Array) -> jax.Array:
+        logits = logits.astype(jnp.float32)
+        largest = jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
+        place = tokens
+        if axes:
+            largest = jax.lax.pmax(largest, axes)
+            place = tokens - jax.lax.axis_index("tensor") * logits.shape[-1]
+        logits = logits - largest
+        own = jnp.arange(logits.shape[-1]) == place[..., None]
+        hit = jnp.sum(jnp.where(own, logits, 0.0), axis=-1)
+        total = jnp.sum(jnp.exp(logits), axis=-1)
+        if axes:
+            hit, total = summed(hit, axes), summed(total, axes)
+        return jnp.log(total) - hit
+
+    y = how.enter(fused(how, norm, x, params["norm"]))
+    found = fused(how, losses, y @ logits_weight(params))
+    # Devices of ``tensor`` have the same loss, and gradients of their part of it.
+    return jnp.mean(found) / math.prod(how.run.sizes[axis] for axis in _parts(how.run))

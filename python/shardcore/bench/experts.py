@@ -1,0 +1,94 @@
+"""A mixture of experts on the tokens of a device.
+
+Every expert gets as many tokens as the others, so that shapes are static: rows are sorted by
+expert, exchanged with the devices that have the experts, multiplied, and sent back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from shardcore.bench.models import Experts
+from shardcore.bench.parameters import EXPERT
+from shardcore.bench.products import products
+from shardcore.bench.training import Training
+
+
+def mixture(
+    y: jax.Array,
+    p: dict[str, jax.Array],
+    experts: Experts,
+    run: Training,
+    activated: Callable[[jax.Array, jax.Array], jax.Array],
+) -> jax.Array:
+    """Return what the chosen experts make of the tokens ``y``, (batch, time, width).
+
+    Args:
+        y: the tokens of this device.
+        p: ``router`` and the weights of the experts of this device.
+        experts: their sizes.
+        run: types, and the axes of the mesh over which experts are divided.
+        activated: makes hidden units of two products.
+    """
+    axes, dtype = run.expert_axes, run.dtype
+    tokens = y.reshape(-1, y.shape[-1])
+    logits = (tokens @ p["router"].astype(y.dtype)).astype(jnp.float32)
+    weights, chosen = jax.lax.top_k(jax.nn.softmax(logits), experts.chosen)
+    order = jnp.argsort(chosen.reshape(-1))
+    each = -(-order.size // experts.count)
+    order = jnp.pad(order, (0, each * experts.count - order.size))
+    inverse = jnp.argsort(order)[: chosen.size]
+
+    rows = _dispatch(tokens, order, inverse, experts.chosen)
+    rows = rows.reshape(experts.count, each, -1)
+    if axes:
+        rows = jax.lax.all_to_all(rows, axes, split_axis=0, concat_axis=1, tiled=True)
+    gate, up, down = (p[name].astype(y.dtype) for name in EXPERT)
+    narrow = tuple(p.get(f"{name}_narrow") for name in EXPERT)
+    spec = "ecw,ewf->ecf"
+    hidden = activated(*products((spec, spec), rows, (gate, up), narrow[:2], dtype))
+    [rows] = products(("ecf,efw->ecw",), hidden, (down,), narrow[2:], dtype)
+    if axes:
+        rows = jax.lax.all_to_all(rows, axes, split_axis=1, concat_axis=0, tiled=True)
+    found = _undo(rows.reshape(-1, rows.shape[-1]), order, inverse)
+    found = found.reshape(-1, experts.chosen, y.shape[-1])
+    return jnp.einsum("nkw,nk->nw", found, weights.astype(y.dtype)).reshape(y.shape)
+
+
+@jax.custom_vjp
+def _undo(rows: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:
+    """The rows in the order before they were sorted; the gradient is sorted by ``order``."""
+    return rows[inverse]
+
+
+def _undo_forward(rows: jax.Array, order: jax.Array, inverse: jax.Array) -> Any:
+    return rows[inverse], order
+
+
+def _undo_backward(order: jax.Array, gradient: jax.Array) -> Any:
+    return gradient[order], None, None
+
+
+_undo.defvjp(_undo_forward, _undo_backward)
+
+
+def _dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array, copies: int) -> jax.Array:
+    """``copies`` of each token, sorted; the gradient is sorted back and added up."""
+
+    @jax.custom_vjp
+    def dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:
+        return x[order // copies]
+
+    def forward(x: jax.Array, order: jax.Array, inverse: jax.Array) -> Any:
+        return x[order // copies], inverse
+
+    def backward(inverse: jax.Array, gradient: jax.Array) -> Any:
+        back = gradient[inverse].reshape(-1, copies, gradient.shape[-1])
+        return jnp.sum(back, axis=1), None, None
+
+    dispatch.defvjp(forward, backward)
+    return dispatch(x, order, inverse)

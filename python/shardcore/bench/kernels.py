@@ -1,0 +1,177 @@
+"""Attention by a kernel: a custom call that says what it costs, one for each direction.
+
+On TPUs it is a Pallas kernel with a cost estimate; on GPUs a call of a library, whose cost
+``shardcore.cost_rule`` gives. What the kernels would compute is left out: only their costs count.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+import shardcore
+from shardcore.rules import Signature
+
+FORWARD, BACKWARD = "flash_attention_forward", "flash_attention_backward"
+"""The targets of the calls on GPUs."""
+
+SOFTMAX = "masked_softmax_forward", "masked_softmax_backward"
+"""Those of the softmax of scores that are in memory."""
+
+
+class Kernel(NamedTuple):
+    """Which kernel computes attention."""
+
+    platform: str
+    """``tpu`` or ``cuda``."""
+    keys: float | None = None
+    """The keys that a query sees in the mean; ``None``: half of those there are."""
+
+
+class Work(NamedTuple):
+    """What one direction takes."""
+
+    flops: int
+    exponentials: int
+    bytes: int
+
+
+def seen(time: int, windows: tuple[int | None, ...]) -> float | None:
+    """Return how many of ``time`` keys a query sees in the mean over layers with ``windows``.
+
+    >>> seen(4096, (None,)) is None, seen(4096, (1024, None))
+    (True, 1472.0)
+    """
+    if all(window is None or window >= time for window in windows):
+        return None
+    sums = [
+        time / 2 if window is None or window >= time else window - window**2 / (2 * time)
+        for window in windows
+    ]
+    return sum(sums) / len(sums)
+
+
+def work(
+    q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], keys: float | None, forward: bool
+) -> Work:
+    """Return what attention of arrays (batch, time, heads, head) of these shapes takes.
+
+    The forward pass has two products, the backward pass five, one of them recomputed.
+    """
+    batch, time, heads, head = q
+    pairs = batch * heads * time * k[1] // 2
+    if keys is not None:
+        pairs = int(batch * heads * time * keys)
+    products = head + v[3] if forward else 3 * head + 2 * v[3]
+    moved = 8 * batch * head * (time * heads + k[1] * k[2])
+    return Work(2 * products * pairs, pairs, moved)
+
+
+def _run(kernel: Kernel, results: list[jax.Array], forward: bool, operands: Any) -> Any:
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results]
+    if kernel.platform != "tpu":
+        keys = np.float64(-1.0 if kernel.keys is None else kernel.keys)
+        return jax.ffi.ffi_call(FORWARD if forward else BACKWARD, shapes)(*operands, keys=keys)
+    q, k, v, *_ = (x.shape for x in operands)
+    cost = work(q, k, v, kernel.keys, forward)
+
+    def body(*refs: Any) -> None:
+        for ref in refs[len(operands) :]:
+            ref[...] = jnp.zeros(ref.shape, ref.dtype)
+
+    return pl.pallas_call(
+        body,
+        out_shape=shapes,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)] * len(operands),
+        cost_estimate=pl.CostEstimate(
+            flops=cost.flops, transcendentals=cost.exponentials, bytes_accessed=cost.bytes
+        ),
+    )(*operands)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def flash_attention(q: jax.Array, k: jax.Array, v: jax.Array, kernel: Kernel) -> jax.Array:
+    """Causal attention of (batch, time, heads, head), on one device."""
+    return _forward(q, k, v, kernel)[0]
+
+
+def _forward(q: jax.Array, k: jax.Array, v: jax.Array, kernel: Kernel) -> Any:
+    like = q if q.shape[3] == v.shape[3] else jnp.zeros((*q.shape[:3], v.shape[3]), q.dtype)
+    (found,) = _run(kernel, [like], True, (q, k, v))
+    return found, (q, k, v, found)
+
+
+def _backward(kernel: Kernel, kept: Any, gradient: jax.Array) -> Any:
+    return tuple(_run(kernel, list(kept[:3]), False, (*kept, gradient)))
+
+
+flash_attention.defvjp(_forward, _backward)
+
+
+def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array, platform: str) -> jax.Array:
+    """Causal attention whose scores are in memory, as before there were kernels.
+
+    On GPUs scaling, mask and softmax are a call of a library, as in Megatron-LM, which reads and
+    writes scores once.
+    """
+    groups = q.shape[2] // k.shape[2]
+    if groups > 1:
+        k, v = jnp.repeat(k, groups, axis=2), jnp.repeat(v, groups, axis=2)
+    scores = jnp.einsum("bthd,bshd->bhts", q, k)
+    weights = _library_softmax(scores) if platform == "cuda" else _softmax(scores, q.shape[3])
+    return jnp.einsum("bhts,bshd->bthd", weights, v)
+
+
+def _softmax(scores: jax.Array, head: int) -> jax.Array:
+    time, keys = scores.shape[-2:]
+    mask = jnp.arange(time)[:, None] >= jnp.arange(keys)
+    wide = jnp.where(mask, scores.astype(jnp.float32) / np.sqrt(head), -1e4)
+    return jax.nn.softmax(wide, axis=-1).astype(scores.dtype)
+
+
+@jax.custom_vjp
+def _library_softmax(scores: jax.Array) -> jax.Array:
+    return _softmax_forward(scores)[0]
+
+
+def _softmax_forward(scores: jax.Array) -> tuple[jax.Array, jax.Array]:
+    like = jax.ShapeDtypeStruct(scores.shape, scores.dtype)
+    weights = jax.ffi.ffi_call(SOFTMAX[0], like)(scores)
+    return weights, weights
+
+
+def _softmax_backward(weights: jax.Array, gradient: jax.Array) -> tuple[jax.Array]:
+    like = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
+    return (jax.ffi.ffi_call(SOFTMAX[1], like)(weights, gradient),)
+
+
+_library_softmax.defvjp(_softmax_forward, _softmax_backward)
+
+
+@functools.cache
+def register() -> None:
+    """Register what the calls of the library cost."""
+    for target in (FORWARD, BACKWARD):
+        shardcore.cost_rule(target)(functools.partial(_estimate, target == FORWARD))
+    for target in SOFTMAX:
+        shardcore.cost_rule(target)(_softmax_estimate)
+
+
+def _estimate(forward: bool, call: Signature) -> shardcore.CostEstimate:
+    q, k, v = (each.shape for each in call.operand_types[:3] if each is not None)
+    keys = call.attributes.get("mhlo.backend_config", {}).get("keys", -1.0)
+    return shardcore.CostEstimate(*work(q, k, v, None if keys < 0 else keys, forward))
+
+
+def _softmax_estimate(call: Signature) -> shardcore.CostEstimate:
+    """The largest, the sum and the quotients, or the gradient: some five FLOPs an element."""
+    shapes = [each.shape for each in (*call.operand_types, *call.result_types) if each is not None]
+    size = math.prod(shapes[0])
+    return shardcore.CostEstimate(5 * size, size, 2 * size * len(shapes))

@@ -1,0 +1,276 @@
+"""Measured steps beside what their programs cost: errors, medians and the worst tenth."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from shardcore.bench.rows import Row
+from shardcore.errors import Diagnostic, LoweringError
+
+if TYPE_CHECKING:
+    from shardcore.bench.training import Training
+    from shardcore.costs import Cost
+
+CHIPS_FILE = Path(__file__).with_name("chips.toml")
+"""Chips that ``hardware.toml`` does not have."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row beside the cost of its program."""
+
+    row: Row
+    measured: float | None
+    """Seconds of the step; of rows that say FLOP/s alone, by the model FLOPs of a step."""
+    lower: float | None = None
+    point: float | None = None
+    upper: float | None = None
+    """Seconds; ``None`` of a row without program."""
+    peak_bytes: int | None = None
+    exposed: float | None = None
+    """Seconds in which collectives are awaited."""
+    reason: str | None = None
+    """Why there is no program."""
+    assumptions: tuple[str, ...] = ()
+    """What the source does not say, and was assumed."""
+    uncounted: tuple[str, ...] = ()
+    """Ops that no figure includes."""
+
+    @property
+    def error(self) -> float | None:
+        """The point estimate against the measured step: 0.1 is 10 % too long."""
+        if self.point is None or self.measured is None:
+            return None
+        return self.point / self.measured - 1
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the measured step lies between the bounds."""
+        if self.lower is None or self.upper is None or self.measured is None:
+            return False
+        return self.lower <= self.measured <= self.upper
+
+    @property
+    def is_below(self) -> bool:
+        """Whether the measured step is below the lower bound."""
+        return self.lower is not None and self.measured is not None and self.measured < self.lower
+
+    @property
+    def memory_error(self) -> float | None:
+        """The peak of memory against the published one."""
+        published = self.row.peak_bytes
+        if self.peak_bytes is None or published is None:
+            return None
+        return self.peak_bytes / published - 1
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data: seconds, bytes and shares."""
+        return {
+            "row": self.row.number,
+            "name": self.row.name,
+            "chip": self.row.chip,
+            "held_out": self.row.is_held_out,
+            "columns": self.row.columns,
+            "measured_seconds": self.measured,
+            "lower_seconds": self.lower,
+            "point_seconds": self.point,
+            "upper_seconds": self.upper,
+            "exposed_seconds": self.exposed,
+            "error": self.error,
+            "peak_bytes": self.peak_bytes,
+            "memory_error": self.memory_error,
+            "not_built": self.reason,
+            "not_modelled": self.row.notes,
+            "assumed": list(self.assumptions),
+            "uncounted": list(self.uncounted),
+        }
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Errors of the rows that have some property."""
+
+    name: str
+    """The property, ``tpu-v6e``."""
+    half: str
+    """``all``, ``held out`` or ``other``."""
+    rows: int
+    """How many there are, those without program included."""
+    costed: int
+    median: float | None
+    """Of the absolute errors of those that are costed."""
+    p90: float | None
+    """The absolute error that nine of ten are within."""
+    bias: float | None
+    """The median of the signed errors."""
+    within: int
+    """How many measured steps are between the bounds."""
+    below: int
+    """How many are below the lower one."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return dict(vars(self))
+
+
+def check_jax() -> None:
+    """Check that programs can be rebuilt.
+
+    Raises:
+        LoweringError: jax is not installed (``lowering``).
+    """
+    if importlib.util.find_spec("jax") is None:
+        raise LoweringError(
+            Diagnostic(
+                "lowering",
+                "programs of measured steps are rebuilt in JAX, which is not installed",
+                "pip install 'shardcore[jax]', on Python 3.11 or later",
+            )
+        )
+
+
+def costed(
+    rows: Sequence[Row], progress: Callable[[str, float], None] | None = None
+) -> Iterator[Line]:
+    """Rebuild and cost ``rows``, one after the other.
+
+    Raises:
+        LoweringError: jax is not installed (``lowering``).
+    """
+    check_jax()
+    # Rows that differ only in what was measured have one program.
+    known: dict[str, Cost] = {}
+    for place, row in enumerate(rows):
+        if progress is not None:
+            progress(row.name, place / len(rows))
+        yield _line(row, known)
+
+
+def _line(row: Row, known: dict[str, Cost]) -> Line:
+    from shardcore.bench.rebuilt import NotBuiltError, training_of
+
+    measured = measured_seconds(row)
+    try:
+        run = training_of(row)
+    except NotBuiltError as refused:
+        return Line(row, measured, reason=str(refused))
+    placed = (row.chip, row.columns["topology"], row.columns["slices"])
+    key = repr((run, placed))
+    cost = known.get(key)
+    if cost is None:
+        cost = known[key] = cost_of(row, run)
+    assumed = [] if row.columns["remat"] else ["nothing is recomputed"]
+    if any(kind.experts for kind in run.model.kinds):
+        assumed.append("experts get equally many tokens")
+    return Line(
+        row,
+        measured,
+        cost.step_seconds_lower,
+        cost.step_seconds,
+        cost.step_seconds_upper,
+        cost.peak_bytes,
+        cost.exposed_seconds,
+        assumptions=(*row.assumed, *assumed),
+        uncounted=tuple(f"{each.name}: {each.reason}" for each in cost.uncounted),
+    )
+
+
+def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
+    """Return the cost of the program of ``run`` on the chips of ``row``."""
+    from shardcore.bench.step import lower
+
+    result = lower(run).propagate()
+    topology, slices = row.columns["topology"] or None, row.columns["slices"]
+    is_torus = row.chip.startswith("tpu")
+    return result.cost(
+        row.chip,
+        hardware_file=hardware_file,
+        topology=topology,
+        slices=int(slices or 1) if is_torus else None,
+    )
+
+
+def measured_seconds(row: Row) -> float | None:
+    """Return the seconds of the measured step of ``row``.
+
+    Where the source says FLOP/s alone, it is the model FLOPs of a step divided by them: attention
+    as MaxText counts it, as if it were not causal, and causal for others.
+    """
+    if row.columns["step_s"]:
+        return float(row.columns["step_s"])
+    from shardcore.bench.rebuilt import NotBuiltError, model_of
+
+    try:
+        model = model_of(row)
+    except NotBuiltError:
+        return None
+    time = row.number_of("seq")
+    tokens = row.number_of("global_batch") * time // row.number_of("chips")
+    causal = "maxtext" not in row.columns["source"]
+    flops = model.step_flops(tokens, time, causal=causal)
+    return flops / (float(row.columns["tflops_per_chip"]) * 1e12)
+
+
+def summary(name: str, half: str, found: Iterable[Line]) -> Summary:
+    """Return the errors of the lines ``found``."""
+    known = list(found)
+    errors = [line.error for line in known if line.error is not None]
+    sizes = sorted(map(abs, errors))
+    return Summary(
+        name,
+        half,
+        len(known),
+        len(errors),
+        median(sizes) if sizes else None,
+        sizes[math.ceil(0.9 * len(sizes)) - 1] if sizes else None,
+        median(errors) if errors else None,
+        sum(line.is_within for line in known),
+        sum(line.is_below for line in known),
+    )
+
+
+SIZES = (16, 128, 512)
+"""Numbers of chips up to which runs are summed up together."""
+
+
+def summaries(found: Sequence[Line]) -> dict[str, list[Summary]]:
+    """Return the errors in total and by chip, of each half; by family, type and size, of all."""
+    halves = {
+        "all": list(found),
+        "other": [line for line in found if not line.row.is_held_out],
+        "held out": [line for line in found if line.row.is_held_out],
+    }
+    by_chip = [
+        summary(chip, half, [line for line in own if line.row.chip == chip])
+        for chip in dict.fromkeys(line.row.chip for line in found)
+        for half, own in halves.items()
+    ]
+    keys: dict[str, Callable[[Line], str]] = {
+        "family": lambda line: line.row.family,
+        "type": lambda line: line.row.dtype,
+        "chips": lambda line: _size(line.row.number_of("chips")),
+    }
+    return {
+        "half": [summary("all", half, own) for half, own in halves.items()],
+        "chip": by_chip,
+        **{
+            key: [summary(name, "all", own) for name, own in _grouped(found, of)]
+            for key, of in keys.items()
+        },
+    }
+
+
+def _grouped(found: Sequence[Line], key: Callable[[Line], str]) -> Iterable[tuple[str, list[Line]]]:
+    names = sorted(set(map(key, found)))
+    return [(name, [line for line in found if key(line) == name]) for name in names]
+
+
+def _size(chips: int) -> str:
+    limit = next((limit for limit in SIZES if chips <= limit), None)
+    return f"more than {SIZES[-1]}" if limit is None else f"at most {limit:4}"

@@ -1,0 +1,116 @@
+"""Rows of measured steps as configurations of training, or the reason why they have none."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+from shardcore.bench.models import MODELS, Model
+from shardcore.bench.products import NARROW
+from shardcore.bench.rows import Row
+from shardcore.bench.training import AXES, Remat, Training
+
+_KEPT = {"query": "query", "key": "key", "value": "value", "out": "out", "out_proj": "out"}
+_KEPT["decoder_layer_input"] = "layer_input"
+_EVERY_SECOND = ("query", "value", "context", "gate", "down")
+"""What torchtitan's selective recomputation of ops keeps: attention, and every other product."""
+
+
+class NotBuiltError(Exception):
+    """The row has no program; the message is the reason."""
+
+
+def model_of(row: Row) -> Model:
+    """Return the model of ``row``, with the vocabulary that was trained.
+
+    Raises:
+        NotBuiltError: it is not known, or of other sizes.
+    """
+    known = MODELS.get(row.model)
+    if known is None:
+        raise NotBuiltError(f"the layers of {row.model} are not modelled")
+    if not row.columns["layers"]:
+        raise NotBuiltError("its sizes are not given")
+    sizes = (row.number_of("layers"), row.number_of("hidden"))
+    if sizes != (known.depth, known.width):
+        raise NotBuiltError(f"{row.model} has {known.depth} layers of width {known.width}")
+    return replace(known, vocab=row.number_of("vocab"))
+
+
+def training_of(row: Row) -> Training:
+    """Return the configuration of training of ``row``.
+
+    Raises:
+        NotBuiltError: some of it cannot be built.
+    """
+    model, column = model_of(row), row.columns
+    by_hand = not column["fsdp"] or row.number_of("pp") > 1
+    is_tpu = row.chip.startswith("tpu")
+    if row.dtype not in (*NARROW, "bf16", "fp16"):
+        raise NotBuiltError(f"products of {row.dtype} are not modelled")
+    remat = _remat(column["remat"])
+    sizes = _by_hand(row) if by_hand else _by_constraints(row)
+    shards = math.prod(sizes.get(axis, 1) for axis in ("data", "fsdp", "expert"))
+    batch = row.number_of("global_batch")
+    if batch % shards:
+        raise NotBuiltError(f"a batch of {batch} is not divided over {shards} devices")
+    return Training(
+        model,
+        sizes,
+        batch,
+        row.number_of("seq"),
+        remat,
+        "tpu" if is_tpu else "cuda",
+        row.dtype,
+        # Megatron-LM, torchtitan and MaxText's runs on GPUs have a loop in Python.
+        scan=is_tpu,
+        iota=is_tpu,
+        flash="arXiv 2205.05198" not in column["source"],
+        by_hand=by_hand,
+        sequence_parallel=column["remat"] != "full" or "2205.05198" not in column["source"],
+        microbatches=batch // shards // row.number_of("microbatch") if by_hand else 1,
+        interleave=row.number_of("vp"),
+    )
+
+
+def _by_constraints(row: Row) -> dict[str, int]:
+    data, tensor, context = (row.number_of(name) for name in ("dp", "tp", "cp"))
+    # Some sources count devices, of which a chip has two, and some another axis apart.
+    fsdp = row.number_of("chips") // (data * tensor * context)
+    sizes = {"data": data, "fsdp": fsdp, "tensor": tensor}
+    return {**sizes, "context": context} if context > 1 else sizes
+
+
+def _by_hand(row: Row) -> dict[str, int]:
+    stage, tensor, context = (row.number_of(name) for name in ("pp", "tp", "cp"))
+    experts = row.number_of("ep")
+    data = row.number_of("chips") // (stage * tensor * context)
+    if experts % tensor and experts > 1:
+        raise NotBuiltError(f"experts over {experts} devices do not contain tp={tensor}")
+    expert = max(experts // tensor, 1)
+    if data % expert:
+        raise NotBuiltError(f"{data} replicas are not divided over {expert} groups of experts")
+    sizes = dict(zip(AXES, (stage, data // expert, 1, expert, context, tensor), strict=True))
+    needed = {"data", *(["expert"] if experts > 1 else [])}
+    return {name: size for name, size in sizes.items() if size > 1 or name in needed}
+
+
+def _remat(text: str) -> Remat | None:
+    """What the column ``remat`` says."""
+    if text in ("", "none"):
+        return None
+    if text == "full":
+        return Remat()
+    if text == "minimal_flash":
+        return Remat(("context",), products=True)
+    if text == "selective":
+        return Remat(_EVERY_SECOND)
+    if text == "selective + sequence parallel":
+        return Remat(("query", "key", "value", "out", "gate", "up", "down"))
+    saved: list[str] = []
+    offloaded: list[str] = []
+    for names, place in re.findall(r"([\w,]+)=(offload|device)", text):
+        known = [_KEPT[name] for name in names.split(",")]
+        (saved if place == "device" else offloaded).extend(known)
+    return Remat(tuple(saved), tuple(offloaded))

@@ -1,0 +1,135 @@
+"""Public measured training steps: the table ``public_steps.csv``, with the source of each row.
+
+Half of the rows are held out: no figure was fitted to them. Which half a row is in depends on its
+configuration alone, so that repeated measurements of one configuration are in the same half.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from shardcore.bench.models import MODELS
+
+CONFIGURATION = (
+    "model",
+    "seq",
+    "global_batch",
+    "hardware",
+    "chips",
+    "dp",
+    "fsdp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "remat",
+    "dtype",
+)
+"""The columns that say what was run; a hash of their text puts a row into a half."""
+
+FITTED = "configs/gpu/a3/llama_2_7b"
+"""A source of runs that figures of the H100 were set for, before this table was there."""
+
+CHIPS = {
+    "A100-80": "a100",
+    "H100": "h100",
+    "H100-500W": "h100-500w",
+    "B200": "b200",
+    "B300": "b300",
+    "GB200": "gb200",
+    "GB300": "gb300",
+    "v5p": "tpu-v5p",
+    "v6e": "tpu-v6e",
+    "tpu7x": "tpu-v7x",
+}
+"""Names in ``hardware.toml`` or ``chips.toml`` of those in the column ``hardware``."""
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured step. Columns that a source does not say are empty."""
+
+    number: int
+    """Its place in the table, from 1 on."""
+    columns: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """Its number and what was run, on one line."""
+        mesh = " ".join(
+            f"{axis}{self.columns[axis]}"
+            for axis in ("dp", "fsdp", "tp", "pp", "cp", "ep")
+            if self.columns[axis] not in ("", "1")
+        )
+        text = (
+            f"{self.model} {self.columns['chips']}x{self.columns['hardware']} {mesh} {self.dtype}"
+        )
+        return " ".join(text.split())
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.columns["model"]
+
+    @property
+    def family(self) -> str:
+        """The family of the model; its name, where that is not known."""
+        known = MODELS.get(self.model)
+        return self.model if known is None else known.family
+
+    @property
+    def dtype(self) -> str:
+        """The type of the operands of products."""
+        return self.columns["dtype"]
+
+    @property
+    def chip(self) -> str:
+        """The name of the chip in the files of hardware figures."""
+        return CHIPS[self.columns["hardware"]]
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether it is in the half that nothing is fitted to."""
+        if FITTED in self.columns["source"]:
+            return False
+        text = ",".join(self.columns[name] for name in CONFIGURATION)
+        return hashlib.sha256(text.encode()).digest()[3] % 2 == 1
+
+    @property
+    def notes(self) -> list[str]:
+        """What the source says of the run that its program does not have."""
+        return _list(self.columns["notes"])
+
+    @property
+    def assumed(self) -> list[str]:
+        """What the source does not say, and was assumed for its program."""
+        return _list(self.columns["assumed"])
+
+    @property
+    def peak_bytes(self) -> float | None:
+        """The published peak of memory."""
+        text = self.columns["peak_gib"]
+        return float(text) * GIB if text else None
+
+    def number_of(self, column: str, default: int = 1) -> int:
+        """The number in ``column``; ``default`` where it is empty."""
+        text = self.columns[column]
+        return int(text) if text else default
+
+
+def _list(text: str) -> list[str]:
+    return [each.strip() for each in text.split(";") if each.strip()]
+
+
+@cache
+def read_rows() -> tuple[Row, ...]:
+    """Return all rows of the table."""
+    path = Path(__file__).with_name("public_steps.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(Row(number, columns) for number, columns in enumerate(csv.DictReader(file), 1))

@@ -1,0 +1,81 @@
+"""A step of training: forward and backward pass and Adam, lowered without devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardcore.jax
+from shardcore.bench import kernels
+from shardcore.bench.decoder import layers, logits_weight, norm, table, with_positions
+from shardcore.bench.parameters import shapes
+from shardcore.bench.placement import ByConstraints, Weights
+from shardcore.bench.training import Training
+
+
+def lower(run: Training) -> shardcore.jax.Lowered:
+    """Lower a step of ``run``. It is made to be costed: kernels of attention compute nothing."""
+    kernels.register()
+    if run.by_hand:
+        from shardcore.bench import by_hand
+
+        return by_hand.lower(run)
+    mesh = run.mesh
+    placed = {name: NamedSharding(mesh, spec) for name, spec in run.specs().items()}
+    arrays = {
+        name: jax.ShapeDtypeStruct(each.shape, jnp.float32, sharding=placed[name])
+        for name, each in shapes(run.model).items()
+    }
+    count = jax.ShapeDtypeStruct((), jnp.int32)
+    rows = NamedSharding(mesh, P(run.batch_axes, run.time_axis))
+    tokens = jax.ShapeDtypeStruct((run.batch, run.time), jnp.int32, sharding=rows)
+    state = (arrays, arrays, arrays, count)
+    return shardcore.jax.lower(
+        _step(run),
+        state,
+        tokens,
+        mesh=mesh,
+        donate_argnums=0,
+        out_shardings=((placed, placed, placed, P()), P()),
+        platform=run.platform,
+    )
+
+
+def adam(state: Any, gradient: Weights) -> Any:
+    """The state, parameters with two moments and a count, after an update."""
+    params, first, second, count = state
+    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
+    second = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, second, gradient)
+
+    def updated(p: jax.Array, m: jax.Array, v: jax.Array) -> jax.Array:
+        return p - 3e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * p)
+
+    return jax.tree.map(updated, params, first, second), first, second, count + 1
+
+
+def _step(run: Training) -> Callable[..., Any]:
+    def step(state: Any, tokens: jax.Array) -> Any:
+        value, gradient = jax.value_and_grad(_loss)(state[0], tokens, run)
+        return adam(state, gradient), value
+
+    return step
+
+
+def _loss(params: Weights, tokens: jax.Array, run: Training) -> jax.Array:
+    how = ByConstraints(run)
+    words = table(params)
+    if run.iota:
+        x = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.bfloat16) @ words
+    else:
+        x = words[tokens]
+    x = how.rows(with_positions(x, params))
+    x = layers(how, x, params, {place: kind.depth for place, kind in enumerate(run.model.kinds)})
+    logits = norm(x, params["norm"]) @ logits_weight(params)
+    logits = how.rows(logits).astype(jnp.float32)
+    hot = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.float32)
+    return -jnp.mean(jnp.sum(hot * jax.nn.log_softmax(logits), axis=-1))

@@ -1,0 +1,1 @@
+"""Public measured training steps, rebuilt as JAX programs."""

@@ -1,0 +1,213 @@
+"""Programs of measured steps: collectives, work, narrow types, experts, idle ticks."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from shardcore.bench.by_hand import stage_layers, ticks
+from shardcore.bench.experts import mixture
+from shardcore.bench.kernels import seen, work
+from shardcore.bench.models import MODELS, Experts, Layers, Model
+from shardcore.bench.parameters import shapes
+from shardcore.bench.products import products
+from shardcore.bench.step import lower
+from shardcore.bench.training import Remat, Training
+
+LLAMA = MODELS["llama3.1-8b"]
+
+
+def by_hand(model: Model, batch: int, **sizes: int) -> Training:
+    """A run without recomputation, of microbatches of one sequence."""
+    shards = sizes["data"] * sizes.get("expert", 1)
+    return Training(
+        model,
+        sizes,
+        batch,
+        4096,
+        None,
+        "cuda",
+        by_hand=True,
+        microbatches=batch // shards,
+    )
+
+
+def test_collectives_by_hand() -> None:
+    run = by_hand(LLAMA, 64, stage=2, data=16, context=2, tensor=4)
+    cost = lower(run).propagate().cost("h100")
+    assert cost.uncounted == ()
+    found = {(row.kind, row.axes) for row in cost.collectives}
+    assert {
+        ("all_gather", ("tensor",)),
+        ("reduce_scatter", ("tensor",)),
+        ("all_gather", ("context",)),
+        ("collective_permute", ("stage",)),
+        ("all_gather", ("data", "context")),
+        ("reduce_scatter", ("data", "context")),
+    } <= found
+    [sent] = {row.bytes for row in cost.collectives if row.kind == "collective_permute"}
+    assert sent == 4096 // 2 // 4 * 4096 * 2
+
+
+def test_work_by_hand_is_that_of_the_model() -> None:
+    run = by_hand(LLAMA, 64, data=16, tensor=4)
+    cost = lower(run).propagate().cost("h100")
+    expected = LLAMA.step_flops(64 * 4096 // 64, 4096, causal=True)
+    # The table of embeddings is looked up, not multiplied, and attention has a product more.
+    assert cost.usage.model_flops == pytest.approx(expected, rel=0.06)
+
+
+def test_experts_are_exchanged() -> None:
+    run = by_hand(MODELS["qwen3-235b-a22b"], 64, data=2, expert=8, tensor=2)
+    cost = lower(run).propagate().cost("h100")
+    exchanged = [row for row in cost.collectives if row.kind == "all_to_all"]
+    assert {row.axes for row in exchanged} == {("expert", "tensor")}
+    # Two forwards, and two for their gradients, of eight copies of the tokens of a device.
+    assert sum(row.count for row in exchanged) == 4 * 94 * run.microbatches
+    assert {row.bytes // 16 for row in exchanged} == {4096 // 2 * 8 * 4096 * 2}
+
+
+def test_idle_ticks() -> None:
+    run = by_hand(LLAMA, 64, stage=8, data=4)
+    assert ticks(run) == 16 + 7
+    assert ticks(dataclasses.replace(run, interleave=4)) == 16 + 2
+    assert stage_layers(run) == ({0: 4}, True)
+    # 126 layers, embeddings and logits are 8 times 16.
+    large = dataclasses.replace(run, model=MODELS["llama3.1-405b"])
+    assert stage_layers(large) == ({0: 16}, False)
+
+
+def test_narrow_products_take_less() -> None:
+    def flops_per_second(dtype: str) -> float:
+        run = dataclasses.replace(by_hand(LLAMA, 16, data=16), dtype=dtype)
+        kernels = lower(run).propagate().cost("h100").kernels
+        found = [row for row in kernels if row.name == "stablehlo.dot_general"]
+        # Logits are made in bfloat16, and have the most FLOPs.
+        sizes = sorted({row.flops for row in found})
+        return max(row.flops / row.seconds for row in found if row.flops == sizes[-2])
+
+    assert flops_per_second("fp8") > 1.5 * flops_per_second("bf16")
+
+
+@pytest.mark.parametrize("dtype", ["fp8", "mxfp8"])
+def test_narrow_products_are_nearly_the_same(dtype: str) -> None:
+    keys = jax.random.split(jax.random.key(0), 3)
+    x = jax.random.normal(keys[0], (2, 8, 64), jnp.bfloat16)
+    w = jax.random.normal(keys[1], (64, 32), jnp.bfloat16)
+    g = jax.random.normal(keys[2], (2, 8, 32), jnp.bfloat16)
+
+    def run(dtype: str) -> list[np.ndarray]:
+        made, back = jax.vjp(
+            lambda x, w: products(("btw,wf->btf",), x, (w,), (None,), dtype)[0], x, w
+        )
+        return [np.asarray(each, np.float32) for each in (made, *back(g))]
+
+    for ours, wide in zip(run(dtype), run("bf16"), strict=True):
+        if dtype == "fp8":
+            assert np.linalg.norm(ours - wide) < 0.06 * np.linalg.norm(wide)
+        assert ours.shape == wide.shape
+
+
+def test_mixture_of_experts() -> None:
+    kind = Layers(1, 1, 1, 8, experts=Experts(4, 8, 2))
+    model = Model("tiny", "mixtral", 4, 16, (kind,))
+    run = Training(model, {"data": 1}, 1, 4)
+    # Token i prefers expert i, then i + 1: every expert gets two.
+    router = np.roll(np.eye(4), 1, 1) * 3 + np.eye(4) * 4
+    keys = jax.random.split(jax.random.key(1), 3)
+    p = {
+        "router": jnp.asarray(router, jnp.float32),
+        "expert_gate": jax.random.normal(keys[0], (4, 4, 8)),
+        "expert_up": jax.random.normal(keys[1], (4, 4, 8)),
+        "expert_down": jax.random.normal(keys[2], (4, 8, 4)),
+    }
+    y = jnp.eye(4)[None]
+
+    def activated(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jax.nn.silu(a) * b
+
+    def dense(y: jax.Array, p: dict[str, jax.Array]) -> jax.Array:
+        weights, chosen = jax.lax.top_k(jax.nn.softmax(y[0] @ p["router"]), 2)
+        hidden = activated(
+            jnp.einsum("nw,ewf->nef", y[0], p["expert_gate"]),
+            jnp.einsum("nw,ewf->nef", y[0], p["expert_up"]),
+        )
+        each = jnp.einsum("nef,efw->new", hidden, p["expert_down"])
+        picked = jnp.take_along_axis(each, chosen[..., None], axis=1)
+        return jnp.einsum("nkw,nk->nw", picked, weights)[None]
+
+    def ours(y: jax.Array, p: dict[str, jax.Array]) -> jax.Array:
+        return mixture(y, p, kind.experts, run, activated)
+
+    made, back = jax.vjp(ours, y, p)
+    wanted, wanted_back = jax.vjp(dense, y, p)
+    np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-5)
+    for mine, other in zip(
+        jax.tree.leaves(back(made)), jax.tree.leaves(wanted_back(made)), strict=True
+    ):
+        np.testing.assert_allclose(mine, other, rtol=1e-3, atol=1e-4)
+
+
+def test_attention_by_a_kernel() -> None:
+    assert seen(8192, (None, 8192)) is None
+    assert seen(4096, (1024,)) == 1024 - 128
+    shape = (2, 4096, 8, 128)
+    whole, local = (work(shape, shape, shape, keys, True) for keys in (None, 896.0))
+    assert whole.flops == 2 * 2 * 8 * 128 * 2 * 4096 * 4096 // 2
+    assert local.flops / whole.flops == pytest.approx(896 / 2048)
+
+
+def test_what_is_kept_is_not_recomputed() -> None:
+    sizes = {"data": 1, "fsdp": 8, "tensor": 1}
+    run = Training(LLAMA, sizes, 8, 2048, Remat())
+    flops = {
+        kept: lower(dataclasses.replace(run, remat=Remat(kept))).propagate().cost("tpu-v5p").flops
+        for kept in ((), ("query", "key", "value", "out"), ("gate", "up", "down"))
+    }
+    everything, attention, network = flops.values()
+    tokens = 2048
+    assert everything - attention == pytest.approx(2 * tokens * 32 * 41.9e6, rel=0.05)
+    assert everything - network == pytest.approx(2 * tokens * 32 * 117.4e6, rel=0.05)
+
+
+@pytest.mark.parametrize("sequence_parallel", [True, False])
+def test_by_hand_and_by_constraints_compute_the_same(sequence_parallel: bool) -> None:
+    model = Model("tiny", "llama", 16, 32, (Layers(2, 4, 2, 8, 32),))
+    run = Training(
+        model,
+        {"data": 1, "fsdp": 1, "tensor": 1},
+        4,
+        8,
+        Remat(),
+        flash=False,
+        iota=False,
+    )
+    same = dataclasses.replace(
+        run,
+        sizes={"data": 2, "tensor": 2},
+        by_hand=True,
+        microbatches=2,
+        sequence_parallel=sequence_parallel,
+    )
+    rng = np.random.default_rng(0)
+    params = {
+        name: rng.normal(scale=0.3, size=each.shape).astype(np.float32)
+        for name, each in shapes(model).items()
+    }
+    zeros = jax.tree.map(np.zeros_like, params)
+    tokens = rng.integers(0, model.vocab, (4, 8)).astype(np.int32)
+
+    def losses_and_gradients(run: Training, tokens: np.ndarray) -> tuple[float, list[np.ndarray]]:
+        arguments = jax.tree.leaves((params, zeros, zeros, np.int32(0)))
+        found = lower(run).propagate().partition().simulate(*arguments, tokens)
+        # The first moments are the gradients but for a factor.
+        return float(found[-1]), found[len(params) : 2 * len(params)]
+
+    loss, gradients = losses_and_gradients(run, tokens)
+    ours, own = losses_and_gradients(same, tokens.reshape(2, 2, 8))
+    assert ours == pytest.approx(loss, rel=2e-3)
+    for mine, other in zip(own, gradients, strict=True):
+        assert np.linalg.norm(mine - other) < 0.05 * np.linalg.norm(other)
