@@ -28,6 +28,7 @@ examples:
   shardcore cost model.mlir --hardware tpu-v5p    time, memory, collectives
   shardcore cost old.mlir new.mlir --hardware h100
                                                   what changed, by line
+  shardcore diff old.mlir new.mlir --markdown     what a pull request changes
   shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove          the program of one device,
                                                   proven by running it
@@ -150,6 +151,7 @@ def _parser() -> Parser:
         compare,
         completion,
         cost,
+        diff,
         doctor,
         graph,
         matmul,
@@ -178,6 +180,7 @@ def _parser() -> Parser:
     cost.add(commands)
     calibrate.add(commands)
     compare.add(commands)
+    diff.add(commands)
     partition.add(commands)
     report.add(commands)
     sweep.add(commands)
