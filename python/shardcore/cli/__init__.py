@@ -155,6 +155,7 @@ def _parser() -> Parser:
         doctor,
         graph,
         matmul,
+        mcp,
         partition,
         plan,
         propagate,
@@ -194,5 +195,6 @@ def _parser() -> Parser:
     matmul.add(commands)
     check.add(commands)
     show.add(commands)
+    mcp.add(commands)
     completion.add(commands, parser)
     return parser

@@ -59,6 +59,13 @@ class Diff:
         """Whether the program is as expected, or nothing is expected of it."""
         return self.check is None or self.check.ok
 
+    def text(self, *, top: int = 10) -> str:
+        """Return the report for a terminal, with at most ``top`` rows in each table."""
+        from shardcore.report.console import plain_text
+        from shardcore.report.diff_table import diff_parts
+
+        return plain_text(diff_parts(self, top=top))
+
     def markdown(self, *, top: int = 10) -> str:
         """Return it as a few lines of Markdown, with at most ``top`` rows in each table."""
         from shardcore.report.diff_table import diff_parts
@@ -88,10 +95,7 @@ class Diff:
         return parts_html(diff_parts(self))
 
     def __str__(self) -> str:
-        from shardcore.report.console import plain_text
-        from shardcore.report.diff_table import diff_parts
-
-        return plain_text(diff_parts(self))
+        return self.text()
 
 
 def diff(
