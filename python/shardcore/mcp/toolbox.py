@@ -33,7 +33,8 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments."""
-        return self.arguments.model_json_schema()
+        found: dict[str, Any] = self.arguments.model_json_schema()
+        return found
 
     def call(self, programs: Programs, given: Mapping[str, Any]) -> Answer:
         """Call it with the arguments ``given``, whatever a client made of them.
