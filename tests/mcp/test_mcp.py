@@ -228,33 +228,45 @@ def test_a_cancelled_call_is_stopped(folder: Path) -> None:
     talk(conversation, folder)
 
 
+START = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+
+
+def called(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The message that calls a tool."""
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def start() -> subprocess.Popen[bytes]:
+    """The server, for a client that writes and reads its messages itself."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(SERVER, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=ROOT)
+
+
 def test_what_is_no_message_ends_nothing() -> None:
     """Lines that are no JSON, and messages of no protocol, from a client that is none."""
-    start = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "t", "version": "1"},
-        },
-    }
-    call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call"}
     lines = [
-        json.dumps(start),
+        json.dumps(START),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         "{",
         "\0\xff",
         "[" * 10000,
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "nothing"}),
-        json.dumps({**call, "params": {"name": 3}}),
-        json.dumps({**call, "id": 4, "params": {"name": "cost", "arguments": {"top": []}}}),
-        json.dumps({**call, "id": 5, "params": {"name": "cost", "arguments": {}}}),
+        json.dumps({**called(3, ""), "params": {"name": 3}}),
+        json.dumps(called(4, "cost", top=[])),
+        json.dumps(called(5, "cost")),
     ]
     answers: dict[Any, Any] = {}
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(SERVER, cwd=ROOT, **streams) as server:
+    with start() as server:
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write("\n".join(lines).encode("utf-8", "surrogateescape") + b"\n")
@@ -268,6 +280,26 @@ def test_what_is_no_message_ends_nothing() -> None:
     assert "error" in answers[3]
     assert answers[4]["result"]["isError"]
     assert "no-program" in answers[5]["result"]["content"][0]["text"]
+
+
+def test_a_client_that_leaves_ends_the_work() -> None:
+    gpt = str(ROOT / "examples" / "gpt_step.mlir")
+    messages = [
+        START,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        called(2, "open", program=gpt),
+        called(3, "evaluate", edits=MANY),
+    ]
+    with start() as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages).encode())
+        server.stdin.flush()
+        while json.loads(server.stdout.readline()).get("id") != 2:
+            pass
+        time.sleep(1)
+        server.stdin.close()
+        assert server.wait(timeout=15) == 0
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:

@@ -135,3 +135,11 @@ def test_the_same_in_toml(result: Result) -> None:
     broken = result.check({"shapes": {"batch": [8]}, "constraints": {"batch": "P()"}})
     assert "it is no type" in str(broken)
     assert len(broken.failures) == 2
+
+
+def test_shapes_are_updated(result: Result, tmp_path: Path) -> None:
+    path = write(tmp_path / "expected.toml", "[shapes]\nbatch = [8, 64]\n'%9' = [1]\n")
+    found = result.check(path, update=True)
+    assert found.updated == ("shapes.batch",)
+    assert path.read_text() == "[shapes]\nbatch = [8, 128]\n'%9' = [1]\n"
+    assert len(found.failures) == 1

@@ -152,7 +152,7 @@ def evaluate(
     if not 0 < len(edits) <= _MOST_EDITS:
         raise _mistake(f"evaluate takes 1 to {_MOST_EDITS} edits, not {len(edits)}", None)
     now = opened.session.cost(opened.hardware)
-    found = list(opened.session.evaluate(edits, opened.hardware, progress=programs.tell))
+    found = list(opened.session.evaluate(edits, opened.hardware))
     order = sorted(
         range(len(found)),
         key=lambda place: (found[place].error is not None, found[place].step_seconds or 0.0),
@@ -215,7 +215,6 @@ def plan(
         devices,
         keep or (),
         min(seconds, programs.seconds * _PLAN_SHARE) if seconds > 0 else seconds,
-        progress=programs.tell,
     )
     gap = "" if found.gap is None else f", {found.gap:.1%} above what no plan can be below"
     lines = [
@@ -257,7 +256,7 @@ def diff(
         programs.get(opened.name)
     else:
         before = program_files.read(base)
-    found = shardcore.diff(before, opened.result, opened.hardware, progress=programs.tell)
+    found = shardcore.diff(before, opened.result, opened.hardware)
     after = "cost()" if found.costs.lines or found.ports else "evaluate(edits=[...])"
     return Answer(found.text(top=max(top, 1)), after)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,8 +67,6 @@ class Programs:
         """The chip where a program names none."""
         self.seconds = seconds
         """The time that a call may take."""
-        self.tell: Callable[[str, float], object] = lambda step, fraction: None
-        """Called with the step and the fraction of the work that is done."""
         self._open: dict[str, Program] = {}
         self._opened = 0
 
