@@ -73,6 +73,14 @@ def test_the_action_compares_with_the_base(tmp_path: Path) -> None:
     assert git(checkout, "worktree", "list").count("\n") == 0
     environment["EXPECT"] = ""
     assert run().returncode == 0
+    # A program that is new, and a branch.
+    (checkout / "new.mlir").write_text(text(BAD))
+    for change in ({"PROGRAM": "new.mlir"}, {"PROGRAM": "step.mlir", "BASE": "0" * 40}):
+        environment |= change
+        new = run()
+        assert new.returncode == 0
+        assert new.stdout == f"::notice::{change['PROGRAM']} is new: it is compared with itself\n"
+    assert summary.read_text().count("as before") >= 2
     environment["PROGRAM"] = "other.mlir"
     missing = run()
     assert missing.returncode == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import shardcore
@@ -179,3 +180,50 @@ def test_mistakes(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) ->
     assert "unknown-hardware" in capsys.readouterr().err
     with pytest.raises(TypeError, match="expected a Result"):
         shardcore.diff(BASE, "head.mlir")
+
+
+STEP = """\
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def step(x, w):
+    hidden = jnp.tanh(x @ w)
+    return hidden @ w.T
+
+
+def build():
+    x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((64, 512), (512, 2048)))
+    specs = (P("data"), P(None, "model"))
+    return step, (x, w), {"mesh": {"data": 2, "model": 4}, "in_shardings": specs}
+"""
+
+
+def test_two_checkouts_of_a_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jax")
+    monkeypatch.chdir(tmp_path)
+    constraint = '    hidden = jax.lax.with_sharding_constraint(hidden, P("data", None))\n'
+    versions = {
+        "base": STEP,
+        "moved": STEP.replace("\n\ndef step", "\n\n# More.\n\n\ndef step"),
+        "head": STEP.replace("    return hidden", f"{constraint}    return hidden"),
+    }
+    for folder, code in versions.items():
+        (tmp_path / folder / "src").mkdir(parents=True)
+        (tmp_path / folder / "src" / "model.py").write_text(code)
+
+    def changes(head: str) -> Any:
+        assert (
+            main(["diff", "base/src/model.py:build", f"{head}/src/model.py:build", "--json"]) == 0
+        )
+        return json.loads(capsys.readouterr().out)
+
+    moved = changes("moved")
+    assert (moved["costs"]["lines"], moved["ports"], moved["values"]) == ([], [], [])
+    head = changes("head")
+    places = [str(tmp_path / "head" / "src" / f"model.py:{line}") for line in (6, 8)]
+    # The second product, which moved down, and what the constraint gathers.
+    assert {row["place"] for row in head["costs"]["lines"]} == set(places)
+    assert {row["place"] for row in head["values"]} <= set(places)
