@@ -170,6 +170,26 @@ def test_the_command(
     assert main(["diff", files[1], files[0], "--expect", str(expected)]) == 0
 
 
+CHLO = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>} loc("a"))
+    -> (tensor<8xf32> {jax.result_info = "b"}) {
+  %1 = chlo.erf %a : tensor<8xf32> -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("flags", "code"), [([], 1), (["--legalize-chlo"], 0)])
+def test_ops_of_chlo_are_treated_as_by_check(tmp_path: Path, flags: list[str], code: int) -> None:
+    program, expected = tmp_path / "step.mlir", tmp_path / "expected.toml"
+    program.write_text(CHLO)
+    expected.write_text("[shardings]\nb = 'P(\"x\")'\n")
+    files = [str(program)] * 2
+    assert main(["check", files[0], "--expect", str(expected), *flags]) == code
+    assert main(["diff", *files, "--expect", str(expected), *flags]) == code
+
+
 def test_mistakes(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["diff", "-", "-"])

@@ -48,6 +48,11 @@ def add(commands: Any) -> None:
         "--policy", choices=POLICIES, default="xla", help="what makes the programs of one device"
     )
     add_hardware(parser, default="tpu-v5p")
+    parser.add_argument(
+        "--legalize-chlo",
+        action="store_true",
+        help="treat ops of CHLO as XLA does, which legalizes them first",
+    )
     add_github(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown instead of tables")
@@ -63,7 +68,10 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("only one of the programs can be standard input")
     before, after = (read_module(path, options.shardy) for path in (options.base, options.file))
     with progress_bar() as progress:
-        base, head = (module.propagate(progress=progress) for module in (before, after))
+        base, head = (
+            module.propagate(legalize_chlo=options.legalize_chlo, progress=progress)
+            for module in (before, after)
+        )
         found = shardcore.diff(
             base,
             head,

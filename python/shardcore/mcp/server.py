@@ -135,7 +135,8 @@ class _Answers:
             self._worker.stop(job)
             raise
         if not done or isinstance(outcome.exception(), Interrupted):
-            message = f"it took more than {self._seconds:g} seconds, and was stopped"
+            how = "was stopped" if done else "ends as soon as it can be interrupted"
+            message = f"it took more than {self._seconds:g} seconds, and {how}"
             raise ShardcoreError(Diagnostic("time-limit", message, _LIMIT_HINT))
         return outcome.result()
 
