@@ -17,13 +17,16 @@ import pytest
 
 pytest.importorskip("mcp")
 
+import shardcore
 from mcp import Client, StdioServerParameters
 
 from tests.unit.test_diff import GOOD, text
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = [sys.executable, "-m", "shardcore", "mcp"]
-ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error"}
+PACKAGE = str(Path(shardcore.__file__).parents[1])
+ENVIRONMENT = {**os.environ, "PYTHONPATH": PACKAGE, "PYTHONWARNINGS": "error"}
+"""The servers run the package that the tests run, wherever they start."""
 TOOLS = ["open", "shardings", "why", "why_not", "cost", "edit", "evaluate", "plan", "diff"]
 
 
@@ -249,7 +252,9 @@ def called(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
 def start() -> subprocess.Popen[bytes]:
     """The server, for a client that writes and reads its messages itself."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(SERVER, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=ROOT)
+    return subprocess.Popen(
+        SERVER, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=ROOT, env=ENVIRONMENT
+    )
 
 
 def test_what_is_no_message_ends_nothing() -> None:
@@ -304,7 +309,7 @@ def test_a_client_that_leaves_ends_the_work() -> None:
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError('no', name='mcp')")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(tmp_path), PACKAGE])
     done = subprocess.run(
         SERVER, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
@@ -315,7 +320,11 @@ def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:
 
 def test_an_unknown_chip_is_refused_at_once() -> None:
     done = subprocess.run(
-        [*SERVER, "--hardware", "tpu-v9"], capture_output=True, text=True, check=False
+        [*SERVER, "--hardware", "tpu-v9"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert "unknown-hardware" in done.stderr

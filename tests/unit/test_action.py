@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import shardcore
 from shardcore.cli import main
 
 from tests.unit.test_diff import BAD, GOOD, text
@@ -52,6 +53,7 @@ def test_the_action_compares_with_the_base(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(shardcore.__file__).parents[1]),
         "RUNNER_TEMP": str(temporary),
         "GITHUB_STEP_SUMMARY": str(summary),
         "GITHUB_OUTPUT": str(output),

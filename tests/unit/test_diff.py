@@ -223,6 +223,8 @@ def test_two_checkouts_of_a_function(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("jax")
+    # The process that runs the function takes the package from where it is here.
+    monkeypatch.setenv("PYTHONPATH", str(Path(shardcore.__file__).parents[1]))
     monkeypatch.chdir(tmp_path)
     constraint = '    hidden = jax.lax.with_sharding_constraint(hidden, P("data", None))\n'
     versions = {

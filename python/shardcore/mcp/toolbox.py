@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -73,10 +73,9 @@ TOOLS: dict[str, Tool] = {}
 def tool(function: Function) -> Function:
     """Make a tool of ``function``: its docstring is what clients read of it."""
     name = function.__name__.rstrip("_")
-    hints = get_type_hints(function, include_extras=True)
-    _, *parameters = inspect.signature(function).parameters.values()
+    _, *parameters = inspect.signature(function, eval_str=True).parameters.values()
     fields: dict[str, Any] = {
-        each.name: (hints[each.name], ... if each.default is each.empty else each.default)
+        each.name: (each.annotation, ... if each.default is each.empty else each.default)
         for each in parameters
     }
     arguments = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
