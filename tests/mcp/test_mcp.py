@@ -101,6 +101,8 @@ def test_a_session(folder: Path) -> None:
         assert re.search(r'%1 +64x2048xf32 +\[{"data"}, {"model"}\]', found)
         found = await ask(client, "why", value="%1", dim=1)
         assert "p['w'] [{}, {\"model\"}] (the argument is annotated)" in found
+        assert "%1 [" in await ask(client, "why", value="m.py:8")
+        assert "on dim" in await ask(client, "why", value="m.py:8", axis="model")
         found = await ask(client, "why_not", value="y", axis="model")
         assert '"model" is not on dim 0 of y' in found
         found = await ask(client, "cost")
@@ -126,8 +128,18 @@ def test_a_session(folder: Path) -> None:
         assert "unknown-axis" in found
         found = await ask(client, "plan", seconds=1)
         assert "above what no plan can be below" in found
-        assert "peak" in found
+        step = re.search(r"on tpu-v5e: step ([\d.]+ us)", found)
+        assert step is not None
+        assert found.endswith("next: edit(plan=True)")
+        # What was planned is what it becomes, and the way back is one step.
+        found = await ask(client, "edit", plan=True)
+        assert re.search(rf"step +\S+ us +{step[1]} ", found)
+        assert f"step {step[1]}" in await ask(client, "cost")
+        assert f" {step[1]} " in (await ask(client, "edit", undo=True)).splitlines()[1]
+        await ask(client, "edit", set={"p['v']": "P()"})
         found = await ask(client, "edit", reset=True)
+        assert "3 annotations" in found
+        assert "as before, peak" in await ask(client, "diff")
         # Another program beside it; each is asked by its name.
         other = text(GOOD).replace('"data"=2', '"data"=4')
         assert "p2: <text>" in await ask(client, "open", program=other)
@@ -172,6 +184,9 @@ ASKED: list[tuple[str, dict[str, Any], str]] = [
     ("edit", {"set": {"q": "P()"}}, "error[unknown-location]"),
     ("edit", {"set": ["x"]}, "error[invalid-arguments]: edit.set"),
     ("edit", {"undo": True}, "there is nothing to undo"),
+    ("edit", {"plan": True}, "there is no plan of this program"),
+    ("edit", {"undo": True, "reset": True}, "edit takes one of"),
+    ("why", {"value": "m.py:80"}, "error[unknown-location]"),
     ("evaluate", {"edits": []}, "error[invalid-arguments]"),
     ("evaluate", {"edits": [{}] * 2000}, "error[invalid-arguments]"),
     ("plan", {"mesh": {"x": 0}}, "error["),

@@ -94,25 +94,32 @@ def _collectives(rows: list[CollectiveCost]) -> str:
 def edit(
     programs: Programs,
     set: Annotated[Edit | None, about(_EDIT)] = None,
+    plan: Annotated[bool, about("take the annotations that plan found, and no others")] = False,
     undo: Annotated[bool, about("take back the last edit")] = False,
     reset: Annotated[bool, about("restore the annotations that the program came with")] = False,
     program: Which = None,
 ) -> Answer:
     """Change annotations of the open program, and say how step, peak and bytes sent change."""
     opened = programs.get(program)
-    if (set is not None) + undo + reset != 1:
-        raise _mistake("edit takes one of set, undo and reset", 'edit(set={"%arg0": "P()"})')
+    if (set is not None) + plan + undo + reset != 1:
+        raise _mistake("edit takes one of set, plan, undo, reset", 'edit(set={"%arg0": "P()"})')
     # An edit that is refused, or interrupted, changes nothing.
-    session = opened.session.__copy__()
-    before = session.cost(opened.hardware)
-    if set is not None:
-        _set(session, set)
-    elif undo:
-        session.undo()
+    if undo:
+        session = opened.before()
+    elif reset:
+        session = opened.opened.__copy__()
+    elif plan:
+        if opened.planned is None:
+            raise _mistake("there is no plan of this program", "call plan() first")
+        session = opened.planned.__copy__()
     else:
-        session.reset()
-    after = session.cost(opened.hardware)
-    opened.session = session
+        session = opened.session.__copy__()
+        _set(session, set or {})
+    before, after = (each.cost(opened.hardware) for each in (opened.session, session))
+    if undo:
+        opened.undo()
+    else:
+        opened.become(session)
     figures = (
         ("step", format_seconds, before.step_seconds, after.step_seconds),
         ("collectives", format_seconds, before.comm_seconds, after.comm_seconds),
@@ -131,7 +138,7 @@ def edit(
 
 
 def _set(session: Session, edits: Edit) -> None:
-    """Make all of ``edits``, as one that can be undone at once where none removes."""
+    """Make all of ``edits``."""
     shardings = {target: text for target, text in edits.items() if text is not None}
     for target, text in edits.items():
         if text is None:
@@ -223,13 +230,8 @@ def plan(
         _memory(found.cost),
         *(f"  {target} = {text}" for target, text in found.specs.items()),
     ]
-    # Names, and not the engine's own shardings, go over the wire.
-    wanted: Edit = dict(found.specs)
-    if found.mesh.shape not in [each.shape for each in opened.session.module.meshes.values()]:
-        again = call("open", program=opened.path, mesh=dict(found.mesh.shape))
-        lines.append("after opening it over this mesh: " + call("edit", set=wanted))
-        return Answer("\n".join(lines), again)
-    return Answer("\n".join(lines), call("edit", set=wanted))
+    opened.planned = found.session
+    return Answer("\n".join(lines), "edit(plan=True)")
 
 
 @tool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from shardcore.session import Session
 
 MOST_PROGRAMS = 16
 """The programs that are open at once; the one that was used longest ago is closed for another."""
+MOST_UNDOS = 100
+"""The edits that can be undone."""
 MOST_LINES = 60
 """The lines of an answer."""
 MOST_CHARACTERS = 6000
@@ -33,12 +36,36 @@ class Program:
     session: Session
     opened: Session = field(repr=False)
     """The session as it was when it was opened."""
+    planned: Session | None = field(default=None, repr=False)
+    """The program as the last plan annotates it."""
+    _before: deque[Session] = field(default_factory=lambda: deque(maxlen=MOST_UNDOS), repr=False)
 
     @property
     def result(self) -> Result:
         """The completed shardings."""
         found: Result = self.session.result
         return found
+
+    def become(self, session: Session) -> None:
+        """Have the annotations of ``session``; can be undone."""
+        self._before.append(self.session)
+        self.session = session
+
+    def before(self) -> Session:
+        """The session before the last edit.
+
+        Raises:
+            ShardcoreError: there is none (``invalid-arguments``).
+        """
+        if not self._before:
+            message = "there is nothing to undo"
+            raise ShardcoreError(Diagnostic("invalid-arguments", message, "edit(set={...})"))
+        return self._before[-1]
+
+    def undo(self) -> None:
+        """Take back the last edit."""
+        self.session = self.before()
+        self._before.pop()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,10 @@ Which = Annotated[
     str | None, about("the program, as open named it: p1; by default the one used last")
 ]
 _TEXT = re.compile(r"\n|func\.func|HloModule")
+_LINE = re.compile(r"[^%@\s][^\s]*:\d+")
 _MOST_COLLECTIVES = 20
+_MOST_VALUES = 3
+"""The values of a line that are explained."""
 
 
 @tool
@@ -128,7 +131,8 @@ def _cells(subject: Port | Value) -> tuple[str, ...]:
 def why(
     programs: Programs,
     value: Annotated[
-        str | None, about("a path, params['w'], or a value, %12, whose axes are asked for")
+        str | None,
+        about("what is asked for: a path, params['w'], a value, %12, or a line, model.py:42"),
     ] = None,
     axis: Annotated[str | None, about("this axis of the mesh only")] = None,
     dim: Annotated[int | None, about("this dim only")] = None,
@@ -147,11 +151,29 @@ def why(
     if collective is not None:
         return _why_collective(opened, collective)
     assert value is not None
+    if _LINE.fullmatch(value):
+        return _why_line(opened, value, axis)
     found = opened.result.why(value, axis, dim)
     if found.axes:
         return Answer(str(found), "cost()")
     axes = [name for mesh in opened.session.module.meshes.values() for name in mesh.axis_names]
     return Answer(str(found), call("why_not", value=value, axis=axes[0] if axes else "data"))
+
+
+def _why_line(opened: Program, line: str, axis: str | None) -> Answer:
+    """Where the axes of what a line made come from."""
+    values = [value for value in opened.result.at(line) if value.shape]
+    whys = (str(opened.result.why(value)) for value in values[:_MOST_VALUES])
+    if axis is not None:
+        whys = (
+            "\n".join(map(str, absences(opened.result, value, axis)))
+            or str(opened.result.why(value, axis))
+            for value in values[:_MOST_VALUES]
+        )
+    more = len(values) - _MOST_VALUES
+    note = [f"... {plural(more, 'value')} more of that line"] if more > 0 else []
+    text = "\n".join([*whys, *note]) or f"{line} made no value with dims"
+    return Answer(text, call("shardings", target=line))
 
 
 def _why_collective(opened: Program, number: int) -> Answer:
