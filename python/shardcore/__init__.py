@@ -37,6 +37,7 @@ from shardcore._core import (
 from shardcore.caches import CacheInfo, cache_info, clear_caches
 from shardcore.costs import Comparison, Cost, compare, cost
 from shardcore.diagnose import DIAGNOSTICS
+from shardcore.diff import Diff, diff
 from shardcore.errors import (
     BusyError,
     CalculusError,
@@ -85,6 +86,7 @@ __all__ = [
     "CostEstimate",
     "DataFlowEdge",
     "Diagnostic",
+    "Diff",
     "DimSharding",
     "Evaluation",
     "ExpectationError",
@@ -134,6 +136,7 @@ __all__ = [
     "cost",
     "cost_rule",
     "data_flow_edges",
+    "diff",
     "import_hlo_shardings",
     "partition_rule",
     "plan",

@@ -9,6 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _FILE = re.compile(r"[^/\\]*\Z")
+_LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?", re.DOTALL)
 _NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
 """The number of a layer in a path: ``[3]``, or that of ``layer_3``."""
 
@@ -23,6 +24,18 @@ def file_line(location: str | None) -> str:
     """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
     found = _FILE.search(location or "")
     return found[0] if found else ""
+
+
+def line_of(location: str | None) -> tuple[str, int] | None:
+    """The file and the line of ``file:line:column``; ``None`` of what is no place in a file."""
+    found = _LINE.fullmatch(location or "")
+    return None if found is None else (found["file"], int(found["line"]))
+
+
+def without_column(location: str) -> str:
+    """``model.py:41`` of ``model.py:41:8``."""
+    line = line_of(location)
+    return location if line is None else f"{line[0]}:{line[1]}"
 
 
 def is_inserted(name: str) -> bool:

@@ -39,6 +39,10 @@ def build():
     x = jax.ShapeDtypeStruct((8, 4), jnp.float32)
     return jnp.tanh, (x,), {"mesh": {"data": 2}}
 """
+GOLDEN = """\
+{".params/['w']": {"mesh": {"shape": {"data": 4, "fsdp": 4, "tensor": 2}},
+                   "partition_spec": ["fsdp", null], "shape": [512, 1024]}}
+"""
 PROGRAMS = ("model", "step", "old", "new", "before", "after")
 COMMAND = re.compile(r"^    (shardcore (?:.*\\\n)*.*)$", re.MULTILINE)
 COMMANDS = sorted(
@@ -54,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in PROGRAMS:
         (folder / f"{name}.mlir").write_text(MODEL)
     (folder / "model.py").write_text(BUILD)
+    (folder / "named_shardings.json").write_text(GOLDEN)
     for name in ("expected", "step"):
         (folder / f"{name}.toml").write_text("[shardings]\n'params[\"w\"]' = '[{\"fsdp\"}, {}]'\n")
     return folder

@@ -24,7 +24,8 @@ PAGES = [
     *sorted((ROOT / "python").rglob("*.pyi")),
 ]
 COMMANDS = ["propagate", "opt", "cost", "partition", "array", "collective", "matmul"]
-COMMANDS += ["check", "show", "sweep", "why", "report", "plan", "steps", "graph", "bench"]
+COMMANDS += ["diff", "mcp", "check", "show", "sweep", "why", "report", "plan", "steps", "graph"]
+COMMANDS += ["bench"]
 CODE = re.compile(r"``([^`\n]+)``|`([^`\n]+)`")
 NO_PASSES = {
     # Labels of canonicalization patterns.

@@ -29,6 +29,7 @@ examples:
   shardcore cost old.mlir new.mlir --hardware h100
                                                   what changed, by line
   shardcore bench steps --chip tpu-v6e             measured steps, and ours
+  shardcore diff old.mlir new.mlir --markdown     what a pull request changes
   shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove          the program of one device,
                                                   proven by running it
@@ -43,6 +44,7 @@ examples:
   shardcore plan model.mlir --devices 32 --hardware tpu-v5e
                                                   the best shardings, found
   shardcore check model.mlir --expect expected.toml
+  shardcore mcp                                   a server for agents and editors
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
   shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y \\
@@ -152,9 +154,11 @@ def _parser() -> Parser:
         compare,
         completion,
         cost,
+        diff,
         doctor,
         graph,
         matmul,
+        mcp,
         partition,
         plan,
         propagate,
@@ -181,6 +185,7 @@ def _parser() -> Parser:
     calibrate.add(commands)
     bench.add(commands)
     compare.add(commands)
+    diff.add(commands)
     partition.add(commands)
     report.add(commands)
     sweep.add(commands)
@@ -194,5 +199,6 @@ def _parser() -> Parser:
     matmul.add(commands)
     check.add(commands)
     show.add(commands)
+    mcp.add(commands)
     completion.add(commands, parser)
     return parser

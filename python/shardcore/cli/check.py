@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from shardcore.cli.github import add_github, annotate_failures, annotate_mistakes
 from shardcore.cli.options import (
     add_program,
     print_json,
@@ -14,7 +15,7 @@ from shardcore.cli.options import (
     read_module,
     warn,
 )
-from shardcore.errors import Diagnostic, ExpectationError
+from shardcore.errors import Diagnostic, ExpectationError, ShardcoreError
 
 
 def add(commands: Any) -> None:
@@ -42,11 +43,21 @@ def add(commands: Any) -> None:
         action="store_true",
         help="treat ops of CHLO as XLA does, which legalizes them first",
     )
+    add_github(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    try:
+        return _run(options)
+    except ShardcoreError as error:
+        if options.github:
+            annotate_mistakes(error.diagnostics)
+        raise
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.expect == "-":
         options.parser.error("expectations are a file")
     module = read_module(options.file, options.shardy)
@@ -63,4 +74,6 @@ def run(options: argparse.Namespace) -> int:
         print_json({"ok": found.ok, **asdict(found)})
     else:
         print_text(found)
+    if options.github:
+        annotate_failures(found)
     return 0 if found.ok else 1

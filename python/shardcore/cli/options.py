@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import shardcore
-from shardcore import files, hlo
+from shardcore import files, program_files
 from shardcore.cli.streams import print_error, standard_input
 from shardcore.cli.terminal import for_stream
 from shardcore.controls import escaped, json_escape, mlir_escape, visible
@@ -78,24 +77,10 @@ def shape(text: str) -> tuple[int, ...]:
 def read_text(path: str) -> tuple[bytes, str]:
     """The text of ``path``, or of standard input for ``-``, and its name in errors.
 
-    ``model.py:build`` is the program that the function ``build`` of ``model.py`` returns; see
-    :mod:`shardcore.entry_point`.
-
     Raises:
-        OSError: it cannot be read, or is longer than any program.
-        LoweringError: the function makes no program, or is not named.
+        OSError, LoweringError: as for :func:`shardcore.program_files.read`.
     """
-    if path == "-":
-        return standard_input(), "<stdin>"
-    if ".py" in path:
-        from shardcore import entry_point
-
-        entry_point.check_named(path)
-
-        entry = entry_point.split(path)
-        if entry is not None:
-            return entry_point.program_text(*entry), visible(path)
-    return files.read(path), os.fsencode(path).decode("utf-8", "backslashreplace")
+    return (standard_input(), "<stdin>") if path == "-" else program_files.read_text(path)
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
@@ -124,9 +109,7 @@ def read_module(path: str, shardy: str | None) -> shardcore.Module:
         ShardcoreError: as for :meth:`shardcore.Module.parse`.
     """
     text, name = read_text(path)
-    if path.endswith(".hlo.pb") or hlo.is_hlo(text):
-        return hlo.read(text, filename=name, shardy=shardy)
-    return shardcore.Module.parse(text, filename=name, shardy=shardy)
+    return program_files.parse(text, name, shardy)
 
 
 def write(path: str, text: str) -> None:

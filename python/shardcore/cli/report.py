@@ -41,9 +41,9 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--model-explorer",
-        metavar="PREFIX",
-        help="write the completed program and node data for Google's Model Explorer: PREFIX.mlir, "
-        "PREFIX.sharding.json, PREFIX.bytes.json, PREFIX.seconds.json",
+        metavar="FILE",
+        help="where the completed program goes as a graph for Google's Model Explorer: out.json; "
+        "beside it node data, out.sharding.json, out.bytes.json, out.seconds.json",
     )
     parser.add_argument(
         "--against", metavar="FILE", help="a program to compare with: what changed is marked"

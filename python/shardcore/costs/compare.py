@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from shardcore.costs.program import Cost
+from shardcore.labels import without_column
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,16 @@ HOST_TOTALS = ("host_memory_peak_bytes",)
 """The figures of programs that have something in the memory of the host."""
 
 
-def compare(before: Cost, after: Cost) -> Comparison:
+def compare(before: Cost, after: Cost, *, lines: Mapping[str, str] | None = None) -> Comparison:
     """Return the differences from ``before`` to ``after``, in total and by source line.
 
     The costs are those of two programs, or of one program under two annotations or policies.
+
+    Args:
+        before: the cost of what there was.
+        after: the cost of what there is.
+        lines: for lines of the source of ``before``, ``file:line``, those of ``after`` that they
+            are now, where it was edited; places have no columns then.
 
     Raises:
         TypeError: one of them is no :class:`~shardcore.Cost`.
@@ -111,14 +118,18 @@ def compare(before: Cost, after: Cost) -> Comparison:
             raise TypeError(f"expected a shardcore.Cost, not {type(cost).__name__}")
     names = (*TOTALS, *(HOST_TOTALS if before.host or after.host else ()))
     totals = tuple(Figure(name, getattr(before, name), getattr(after, name)) for name in names)
-    old, new = _lines(before), _lines(after)
-    lines = [
+    old, new = (
+        (_lines(before), _lines(after))
+        if lines is None
+        else (_lines(before, lines), _lines(after, {}))
+    )
+    changes = [
         change
         for place in dict.fromkeys([*old, *new])
         if (change := _change(place, old.get(place, _Line()), new.get(place, _Line()))) is not None
     ]
-    lines.sort(key=lambda row: -abs(row.seconds))
-    return Comparison((before.policy, after.policy), totals, tuple(lines))
+    changes.sort(key=lambda row: -abs(row.seconds))
+    return Comparison((before.policy, after.policy), totals, tuple(changes))
 
 
 @dataclass
@@ -130,15 +141,23 @@ class _Line:
     kinds: dict[str, int] | None = None
 
 
-def _lines(cost: Cost) -> dict[str, _Line]:
+def _lines(cost: Cost, names: Mapping[str, str] | None = None) -> dict[str, _Line]:
+    """What each place costs; with ``names`` each line, by the name that it has there."""
+
+    def called(place: str) -> str:
+        if names is None:
+            return place
+        line = without_column(place)
+        return names.get(line, line)
+
     lines: dict[str, _Line] = {}
     for row in cost.ops:
-        line = lines.setdefault(row.location or row.name, _Line())
+        line = lines.setdefault(called(row.location or row.name), _Line())
         line.flops += row.flops
         line.compute_seconds += row.seconds
     for moved in cost.collectives:
         place = moved.cause_location or moved.location or moved.cause or moved.kind
-        line = lines.setdefault(place, _Line())
+        line = lines.setdefault(called(place), _Line())
         line.comm_bytes += moved.total_bytes
         line.comm_seconds += moved.total_seconds
         line.kinds = line.kinds or {}

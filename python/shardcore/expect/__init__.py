@@ -8,6 +8,7 @@
 :mod:`~.report`             :class:`Check`, the result of a comparison
 :mod:`~.update`             updates a file of expectations
 :mod:`~.toml_places`        places of keys and values in a TOML file
+:mod:`~.golden`             MaxText's golden files of shardings
 :mod:`~.mistakes`           mistakes in expectations
 ==========================  ====================================================================
 """
@@ -25,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 from shardcore import expected, files
 from shardcore._core import Result
 from shardcore.errors import Diagnostic, ExpectationError, Place
+from shardcore.expect import golden
+from shardcore.expect.golden import is_golden
 from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.report import Check, Failure
 from shardcore.expect.toml_places import Places, places
@@ -45,7 +48,8 @@ _POSITION = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
 def check(
     result: Result, expect: str | PathLike[str] | Mapping[str, Any], update: bool = False
 ) -> Check:
-    """Compare ``result`` with ``expect``, a TOML file or a mapping of the same form.
+    """Compare ``result`` with ``expect``, a TOML file or a mapping of the same form, or one of
+    MaxText's golden files of shardings (see :mod:`shardcore.expect.golden`).
 
     With ``update`` the actual values are written to the file where expectations do not hold; see
     :mod:`shardcore.expect.update`. A file that does not exist is then created.
@@ -63,6 +67,10 @@ def check(
             raise ExpectationError(Diagnostic("invalid-expectation", message, hint))
         return _answer(_comparison(result, expect, "expectations", None), "expectations", None)
     filename = fspath(expect)
+    if update and is_golden(filename):
+        message = f"{filename} is a golden file of MaxText, which is not updated here"
+        hint = "MaxText writes it; give another file to --update"
+        raise ExpectationError(Diagnostic("invalid-expectation", message, hint))
     if not update:
         data, found = _load(files.read(filename, files.MAX_TABLE_BYTES), filename)
         return _answer(_comparison(result, data, filename, found), filename, found)
@@ -116,11 +124,15 @@ def _load(data: bytes, filename: str) -> tuple[dict[str, Any], Places]:
     """The expectations of a file, and their places in it.
 
     Raises:
-        ExpectationError: it is not TOML (``expectation-syntax``).
+        ExpectationError: it is not TOML (``expectation-syntax``), or as for :func:`golden.read`.
     """
     try:
         text = data.decode()
+        if is_golden(filename):
+            return golden.read(text, filename)
         return tomllib.loads(text), places(text)
+    except ExpectationError:
+        raise
     except UnicodeDecodeError as error:
         message = f"{filename} is not UTF-8: byte {error.start} is 0x{data[error.start]:02X}"
         raise ExpectationError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from shardcore._core import Mesh, Result, Value
@@ -13,6 +13,7 @@ from shardcore.expect.report import Failure, shortened
 from shardcore.expect.schema import Expectations, Forbidden
 from shardcore.expect.sharding_text import dims_text
 from shardcore.expect.subjects import Subject, Subjects, names_of, title
+from shardcore.expect.toml_places import Path
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Comparison:
     def failures(self) -> list[Failure]:
         """Every expectation that does not hold, in the order of the sections."""
         limits = (self.memory, self.replicated, self.divisible, self.diagnostics)
-        parts = (self.shardings, self.collectives, *limits)
+        named = (self.meshes, self.shardings, self.shapes, self.constraints)
+        parts = (*named, self.collectives, *limits)
         return [failure for part in parts for failure in part()]
 
     @property
@@ -47,7 +49,10 @@ class Comparison:
         expected = self.expected
         limits = (expected.peak, expected.arguments, expected.replicated)
         return (
-            len(expected.shardings)
+            bool(expected.mesh)
+            + len(expected.shardings)
+            + len(expected.shapes)
+            + sum(map(len, expected.constraints.values()))
             + len(expected.forbid)
             + len(expected.max_bytes)
             + len(expected.max_count)
@@ -60,10 +65,11 @@ class Comparison:
         """Values with other shardings than expected, and names that no value has."""
         for name, expected in self.expected.shardings.items():
             found = self.subjects.find(name)
+            actual: list[str] = []
+            places: list[str | None] = []
             if isinstance(found, str):
-                actual = [f"nothing is called that: {found}"]
+                actual.append(f"nothing is called that: {found}")
             else:
-                actual = []
                 for subject in found:
                     shape = subject.shape or ()
                     answer = expected.holds(subject.sharding, shape, self.mesh)
@@ -72,8 +78,52 @@ class Comparison:
                         whose = f" of {title(subject)}" if len(found) > 1 else ""
                         sharding = dims_text(subject.sharding, len(shape))
                         actual.append(f"{sharding}{whose}{why}")
+                        places.append(getattr(subject, "location", None))
             if actual:
-                yield Failure(("shardings", name), expected.text, shortened(actual))
+                yield _failure(("shardings", name), expected.text, actual, places)
+
+    def meshes(self) -> Iterator[Failure]:
+        """A mesh with other axes than expected, or in another order."""
+        expected = {axis: size for axis, size in self.expected.mesh.items() if size != 1}
+        shape = {} if self.mesh is None else self.mesh.shape
+        actual = {axis: size for axis, size in shape.items() if size != 1}
+        if self.expected.mesh and [*expected.items()] != [*actual.items()]:
+            yield Failure(("mesh",), _axes(expected), (_axes(actual),))
+
+    def shapes(self) -> Iterator[Failure]:
+        """Values of other shapes than expected, and names that no value has."""
+        for name, shape in self.expected.shapes.items():
+            found = self.subjects.find(name)
+            if isinstance(found, str):
+                wrong = [f"nothing is called that: {found}"]
+            else:
+                wrong = [
+                    f"{_shape(subject.shape)} of {title(subject)}"
+                    for subject in found
+                    if subject.shape != shape
+                ]
+            if wrong:
+                yield Failure(("shapes", name), _shape(shape), shortened(wrong))
+
+    def constraints(self) -> Iterator[Failure]:
+        """Constraints of values of a type that no value of the type has."""
+        for name, listed in self.expected.constraints.items():
+            found = self.subjects.constrained(name)
+            for expected in listed:
+                if isinstance(found, str):
+                    actual = [found]
+                elif any(
+                    expected.holds(value.sharding, value.shape or (), self.mesh) is True
+                    for value in found
+                ):
+                    continue
+                else:
+                    actual = [
+                        f"{dims_text(value.sharding, len(value.shape or ()))} of {title(value)}"
+                        for value in found
+                    ]
+                places = [] if isinstance(found, str) else [value.location for value in found]
+                yield _failure(("constraints", name), expected.text, actual, places)
 
     def collectives(self) -> Iterator[Failure]:
         """Forbidden collectives, and axes with more collectives or bytes than allowed."""
@@ -85,27 +135,22 @@ class Comparison:
                 continue
             rows = [row for row in self.cost.collectives if _matches(row, forbidden)]
             if rows:
-                yield Failure(path, f"no {forbidden}", shortened([_collective(r) for r in rows]))
+                lines = list(map(_collective, rows))
+                yield _failure(path, f"no {forbidden}", lines, map(_cause, rows))
         for axis, limit in self.expected.max_bytes.items():
             found = self._on_axis(axis)
             sent = sum(row.total_wire_bytes for row in found)
             unknown = self._unknown_axis(axis)
             if unknown or sent > limit:
-                yield Failure(
-                    ("collectives", "max_bytes", axis),
-                    f"at most {format_bytes(limit)}",
-                    (unknown,) if unknown else self._sent(format_bytes(sent), found),
+                yield self._above(
+                    "max_bytes", axis, format_bytes(limit), format_bytes(sent), unknown, found
                 )
         for axis, limit in self.expected.max_count.items():
             found = self._on_axis(axis)
             count = sum(row.count for row in found)
             unknown = self._unknown_axis(axis)
             if unknown or count > limit:
-                yield Failure(
-                    ("collectives", "max_count", axis),
-                    f"at most {limit}",
-                    (unknown,) if unknown else self._sent(str(count), found),
-                )
+                yield self._above("max_count", axis, str(limit), str(count), unknown, found)
 
     def memory(self) -> Iterator[Failure]:
         """Limits of memory that are exceeded."""
@@ -119,7 +164,8 @@ class Comparison:
             lines += [
                 f"{format_bytes(row.bytes)} {row.name} {row.location or ''}" for row in largest
             ]
-            yield Failure(("memory", "peak"), f"at most {format_bytes(limit)}", shortened(lines))
+            places = [peak.location if peak else None]
+            yield _failure(("memory", "peak"), f"at most {format_bytes(limit)}", lines, places)
         limit = self.expected.arguments
         if limit is not None and self.cost.argument_bytes > limit:
             actual = (format_bytes(self.cost.argument_bytes),)
@@ -134,7 +180,8 @@ class Comparison:
         if rows:
             lines = [f"{format_bytes(row.bytes or 0)} {_value(row)}" for row in rows]
             expected = f"no value above {format_bytes(limit)} on every device whole"
-            yield Failure(("replicated", "max_bytes"), expected, shortened(lines))
+            places = [row.location for row in rows]
+            yield _failure(("replicated", "max_bytes"), expected, lines, places)
 
     def replicated_values(self, limit: int) -> list[Value]:
         """The values of more than ``limit`` bytes that are fully replicated, the largest first."""
@@ -151,7 +198,8 @@ class Comparison:
         """Dims that the devices do not divide, so that some hold padding."""
         if not self.expected.divisible:
             return
-        lines = []
+        lines: list[str] = []
+        places: list[str | None] = []
         for subject in self._all():
             shape = subject.shape or ()
             # A tensor on a single device has a sharding without dims.
@@ -162,8 +210,9 @@ class Comparison:
                 allowed = self._is_allowed(subject, self.expected.divisible_allow)
                 if size is not None and size % shards and not allowed:
                     lines.append(f"dim {dim} of {_value(subject)}: {size} over {shards} devices")
+                    places.append(getattr(subject, "location", None))
         if lines:
-            yield Failure(("divisible", "all"), "every dim divides", shortened(lines))
+            yield _failure(("divisible", "all"), "every dim divides", lines, places)
 
     def diagnostics(self) -> Iterator[Failure]:
         """Diagnostics that are forbidden."""
@@ -173,10 +222,12 @@ class Comparison:
         found = self.result.diagnostics(expected.hardware)
         left = [each for each in found if each.code not in expected.diagnostics_allow]
         for number, code in enumerate(expected.diagnostics):
-            lines = [f"{each.code}: {each.message}" for each in left if code in ("all", each.code)]
-            if lines:
+            rows = [each for each in left if code in ("all", each.code)]
+            if rows:
                 what = "diagnostic" if code == "all" else code
-                yield Failure(("diagnostics", "forbid", number), f"no {what}", shortened(lines))
+                lines = [f"{each.code}: {each.message}" for each in rows]
+                places = [each.location for each in rows]
+                yield _failure(("diagnostics", "forbid", number), f"no {what}", lines, places)
 
     def _all(self) -> list[Subject]:
         return [*self.result.results(), *self.result.values()]
@@ -215,9 +266,27 @@ class Comparison:
             return ""
         return f'no mesh has an axis "{axis}": {choices(axis, dict.fromkeys(self._axes))}'
 
-    def _sent(self, total: str, rows: list[CollectiveCost]) -> tuple[str, ...]:
+    @staticmethod
+    def _above(
+        key: str, axis: str, limit: str, total: str, unknown: str, rows: list[CollectiveCost]
+    ) -> Failure:
+        """More collectives along ``axis``, which may be ``unknown``, than the limit."""
         largest = sorted(rows, key=lambda row: -row.total_wire_bytes)
-        return shortened([f"{total}; the largest:", *map(_collective, largest)])
+        lines = [unknown] if unknown else [f"{total}; the largest:", *map(_collective, largest)]
+        return _failure(("collectives", key, axis), f"at most {limit}", lines, map(_cause, largest))
+
+
+def _failure(
+    path: Path, expected: str, actual: Sequence[str], places: Iterable[str | None]
+) -> Failure:
+    """A failure at the first of ``places`` that is known."""
+    location = next((place for place in places if place), None)
+    return Failure(path, expected, shortened(actual), location=location)
+
+
+def _cause(row: CollectiveCost) -> str | None:
+    """Where the op comes from that required a collective."""
+    return row.cause_location or row.location
 
 
 def _matches(row: CollectiveCost, forbidden: Forbidden) -> bool:
@@ -231,12 +300,19 @@ def _is_on(row: CollectiveCost, axis: str) -> bool:
 
 def _collective(row: CollectiveCost) -> str:
     times, runs = (f"{row.count} x ", " by all runs") if row.count != 1 else ("", "")
-    place = row.cause_location or row.location or row.op
+    place = _cause(row) or row.op
     where = f" at {place}" if place else ""
     axes = f" on {', '.join(row.axes)}" if row.axes else ""
     return f"{times}{row.kind}{axes}, {format_bytes(row.total_wire_bytes)} sent{runs}{where}"
 
 
 def _value(subject: Subject) -> str:
-    shape = "x".join(map(str, subject.shape or ()))
-    return f"{title(subject)} [{shape}]"
+    return f"{title(subject)} {_shape(subject.shape)}"
+
+
+def _shape(shape: Sequence[int | None] | None) -> str:
+    return f"[{'x'.join(map(str, shape or ()))}]"
+
+
+def _axes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "no axes"

@@ -21,6 +21,8 @@ class Failure:
     """The actual value: a line for each tensor that differs."""
     line: int | None = None
     """The line of the file."""
+    location: str | None = None
+    """Where the first value or collective that breaks it comes from in the user's program."""
 
     def __str__(self) -> str:
         where = "" if self.line is None else f" (line {self.line})"

@@ -3,6 +3,12 @@
 =================  ==========================================================================
 ``policy``         the policy that makes the per-device program whose collectives and memory are
                    compared: ``"xla"``, which it is without this key, ``"shardy"`` or ``"least"``
+``[mesh]``         the axes of the mesh in order with their sizes; axes of size 1 make no
+                   difference
+``[shapes]``       for a name the shape that it has, ``[512, 128]``
+``[constraints]``  for a type, ``"bfloat16[8,128]"`` or, of those that a file makes,
+                   ``"attentions/query: bfloat16[8,128]"``, one or several shardings to each of
+                   which some value of the type is constrained
 ``[shardings]``    for a name the sharding it has; see :mod:`shardcore.expect.sharding_text`
 ``[collectives]``  ``forbid``: kinds, each may be on an axis, ``"all_gather on model"``;
                    ``max_bytes`` and ``max_count``: limits for mesh axes, of what one device sends
@@ -62,7 +68,10 @@ class Forbidden:
 class Expectations:
     """Expectations of a result; fields that are empty or ``None`` are not compared."""
 
+    mesh: dict[str, int] = field(default_factory=dict)
     shardings: dict[str, ExpectedSharding] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    constraints: dict[str, list[ExpectedSharding]] = field(default_factory=dict)
     forbid: list[Forbidden] = field(default_factory=list)
     max_bytes: dict[str, int] = field(default_factory=dict)
     max_count: dict[str, int] = field(default_factory=dict)
@@ -101,12 +110,19 @@ class _Reader:
     def sections(self) -> Mapping[str, Callable[[Path, Any], None]]:
         return {
             "policy": self.into("policy", self.policy),
-            "shardings": self.shardings,
+            "mesh": self.rows(self.found.mesh, self.number),
+            "shardings": self.rows(self.found.shardings, self.sharding),
+            "shapes": self.rows(self.found.shapes, self.shape),
+            "constraints": self.rows(self.found.constraints, self.several),
             "collectives": self.keys(
                 {
                     "forbid": self.forbid,
-                    "max_bytes": self.limits(self.found.max_bytes, self.byte_count),
-                    "max_count": self.limits(self.found.max_count, self.number),
+                    "max_bytes": self.rows(
+                        self.found.max_bytes, self.byte_count, "write max_bytes = { model = 10 }"
+                    ),
+                    "max_count": self.rows(
+                        self.found.max_count, self.number, "write max_count = { model = 10 }"
+                    ),
                 }
             ),
             "memory": self.keys(
@@ -167,34 +183,40 @@ class _Reader:
 
         return put
 
-    def limits(
-        self, found: dict[str, int], read: Callable[[Path, Any], int | None]
+    def rows(
+        self, found: dict[str, _T], read: Callable[[Path, Any], _T | None], hint: str | None = None
     ) -> Callable[[Path, Any], None]:
+        """What reads a table of names that are not known before."""
+
         def put(path: Path, value: Any) -> None:
             if not isinstance(value, Mapping):
-                self.mistakes.invalid(
-                    path, f"{shown(value)} has no axes", f"write {path[-1]} = {{ model = 10 }}"
-                )
+                advice = hint or f"write [{path[-1]}] above names"
+                self.mistakes.invalid(path, f"{shown(value)} is no table", advice)
                 return
-            for axis, item in value.items():
-                limit = read((*path, axis), item)
-                if limit is not None:
-                    found[axis] = limit
+            for name, item in value.items():
+                row = read((*path, name), item)
+                if row is not None:
+                    found[name] = row
 
         return put
 
-    def shardings(self, path: Path, value: Any) -> None:
-        if not isinstance(value, Mapping):
-            self.mistakes.invalid(
-                path, f"{shown(value)} is no table", "write [shardings] above names"
-            )
-            return
-        for name, text in value.items():
-            expected = parse_sharding(text)
-            if isinstance(expected, ExpectedSharding):
-                self.found.shardings[name] = expected
-            else:
-                self.mistakes.invalid((*path, name), *expected)
+    def sharding(self, path: Path, value: Any) -> ExpectedSharding | None:
+        expected = parse_sharding(value)
+        if isinstance(expected, ExpectedSharding):
+            return expected
+        self.mistakes.invalid(path, *expected)
+        return None
+
+    def several(self, path: Path, value: Any) -> list[ExpectedSharding]:
+        """One or several shardings."""
+        given = value if isinstance(value, list) else [value]
+        return [found for each in given if (found := self.sharding(path, each)) is not None]
+
+    def shape(self, path: Path, value: Any) -> tuple[int, ...] | None:
+        if isinstance(value, Sequence) and all(type(size) is int and size >= 0 for size in value):
+            return tuple(value)
+        self.mistakes.invalid(path, f"{shown(value)} is no shape", "write [512, 128]")
+        return None
 
     def forbid(self, path: Path, value: Any) -> None:
         for number, text in self.items(path, value):

@@ -11,15 +11,23 @@ In this order: the name of an argument or a result in the user's program, ``para
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
 from shardcore._core import Port, Result, Value
+from shardcore.cached_property import cached_property
+from shardcore.calculus.dtypes import canonical_dtype, is_dtype
 from shardcore.calculus.mistakes import close_names
 from shardcore.errors import LocationError
+from shardcore.labels import line_of
 from shardcore.session.paths import Pattern, is_pattern, steps
 
 Subject = Port | Value
 
 _PLACE = re.compile(r".+:\d+\Z")
+_TYPE = re.compile(
+    r"(?:(?P<file>[^/:]+)(?:/[^:]*)?:\s*)?(?P<dtype>\w+)\[(?P<sizes>[\d,\s]*)\]\s*\Z"
+)
+"""A type as JAX writes it, perhaps with the file that makes values of it, and their name."""
 _MAX_CLOSE = 3
 
 
@@ -72,6 +80,33 @@ class Subjects:
             return "the program has no such value; values are numbered as it prints them"
         return self._close(name)
 
+    def constrained(self, name: str) -> list[Value] | str:
+        """What the constraints make that are on tensors of the type that ``name`` ends with,
+        ``attentions/query: bfloat16[8,128]``, of those in a file with the name before the slash,
+        if the program has files; a hint if there are none.
+        """
+        asked = _TYPE.match(name)
+        if asked is None:
+            return 'it is no type; write "bfloat16[8,128]" or "attentions/query: bfloat16[8,128]"'
+        sizes = tuple(int(size) for size in asked["sizes"].split(",") if size.strip())
+        of_type = [
+            value
+            for value in self._constraints
+            if value.shape == sizes and _is_dtype(value.dtype, asked["dtype"])
+        ]
+        file = asked["file"]
+        found = [value for value in of_type if file is None or _is_in(value, file)]
+        if found:
+            return found
+        where = f" in {file}" if of_type else ""
+        return f"no tensor of that type is constrained{where}"
+
+    @cached_property
+    def _constraints(self) -> list[Value]:
+        """The results of the constraints of the program that was given."""
+        ops = self._result._given().ops()
+        return [op.results[0] for op in ops if op.name == "sdy.sharding_constraint" and op.results]
+
     def matching(self, pattern: str) -> list[Port]:
         """The arguments and results whose names in the user's program match ``pattern``."""
         compiled = Pattern(pattern)
@@ -88,6 +123,18 @@ class Subjects:
         return (
             f"there is {listed}, ..." if names else "the program has neither arguments nor results"
         )
+
+
+def _is_dtype(actual: str | None, asked: str) -> bool:
+    if actual is None or not (is_dtype(actual) and is_dtype(asked)):
+        return actual == asked
+    return canonical_dtype(actual) == canonical_dtype(asked)
+
+
+def _is_in(value: Value, file: str) -> bool:
+    """Whether a file called ``file`` is in the call stack that made ``value``, if it has one."""
+    files = [line[0] for place in value.traceback if (line := line_of(place)) is not None]
+    return not files or any(PurePath(name).stem == file for name in files)
 
 
 def names_of(subject: Subject) -> set[str]:

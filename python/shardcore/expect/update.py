@@ -58,6 +58,11 @@ def _literal(
     section, key = path[0], str(path[-1])
     if section == "shardings":
         return _sharding_literal(comparison, key)
+    if section == "shapes":
+        found = comparison.subjects.find(key)
+        shapes = set() if isinstance(found, str) else {subject.shape for subject in found}
+        shape = shapes.pop() if len(shapes) == 1 else None
+        return None if shape is None or None in shape else json.dumps(shape)
     if path[:2] == ("collectives", "max_count"):
         totals = comparison.cost.by_axis().get(key)
         return None if totals is None else str(totals.count)

@@ -28,15 +28,22 @@ NAMES = {
 }
 
 
-def _format(name: str) -> Callable[[float], str]:
+def format_of(name: str) -> Callable[[float], str]:
+    """Return what writes the figure called ``name``."""
     if name.endswith("_bytes"):
         return format_bytes
     return format_count if name == "flops" else format_seconds
 
 
-def _signed(figure: Figure) -> str:
-    text = _format(figure.name)(abs(figure.change))
+def signed(figure: Figure) -> str:
+    """Return how much it changed."""
+    text = format_of(figure.name)(abs(figure.change))
     return f"{'-' if figure.change < 0 else '+'}{text}" if figure.change else "="
+
+
+def percent(figure: Figure) -> str:
+    """Return how much it changed, in percent; empty if it did not, or was 0."""
+    return f"{figure.change / figure.before:+.1%}" if figure.before and figure.change else ""
 
 
 def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
@@ -44,10 +51,10 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
     totals = (
         (
             NAMES[row.name],
-            _format(row.name)(row.before),
-            _format(row.name)(row.after),
-            _signed(row),
-            f"{row.change / row.before:+.1%}" if row.before and row.change else "",
+            format_of(row.name)(row.before),
+            format_of(row.name)(row.after),
+            signed(row),
+            percent(row),
         )
         for row in comparison.totals
     )
@@ -61,9 +68,9 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
     lines = (
         (
             row.place,
-            _signed(row.compute_seconds),
-            _signed(row.comm_seconds),
-            _signed(row.comm_bytes),
+            signed(row.compute_seconds),
+            signed(row.comm_seconds),
+            signed(row.comm_bytes),
             ", ".join(f"{kind} {old} -> {new}" for kind, (old, new) in row.collectives.items()),
         )
         for row in comparison.lines[:top]

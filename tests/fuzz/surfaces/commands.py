@@ -25,13 +25,13 @@ def _programs() -> list[str]:
 
 @functools.cache
 def _commands() -> dict[str, list[argparse.Action]]:
-    """The arguments of each command."""
+    """The arguments of each command that ends by itself: a server has clients, in tests/mcp."""
     [commands] = [
         action
         for action in cli._parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     ]
-    return {name: parser._actions for name, parser in commands.choices.items()}
+    return {name: parser._actions for name, parser in commands.choices.items() if name != "mcp"}
 
 
 def _word(random: Random, action: argparse.Action) -> str:

@@ -1,0 +1,49 @@
+"""Programs by the names of their files, or of the Python functions that make them."""
+
+from __future__ import annotations
+
+import os
+
+from shardcore import entry_point, files, hlo
+from shardcore._core import Module
+from shardcore.controls import visible
+
+
+def read(path: str, shardy: str | None = None) -> Module:
+    """Return the program at ``path``: MLIR as text or bytecode, HLO, which is converted, or what
+    ``model.py:build``, a function of a Python file, returns; see :mod:`shardcore.entry_point`.
+
+    ``shardy`` is that of :meth:`shardcore.Module.parse`.
+
+    Raises:
+        OSError: it cannot be read, or is longer than any program.
+        LoweringError: the function makes no program, or is not named.
+        ShardcoreError: as for :meth:`shardcore.Module.parse`.
+    """
+    text, name = read_text(path)
+    return parse(text, name, shardy)
+
+
+def read_text(path: str) -> tuple[bytes, str]:
+    """Return the text of the program at ``path``, and its name in errors.
+
+    Raises:
+        OSError, LoweringError: as for :func:`read`.
+    """
+    if ".py" in path:
+        entry_point.check_named(path)
+        entry = entry_point.split(path)
+        if entry is not None:
+            return entry_point.program_text(*entry), visible(path)
+    return files.read(path), os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def parse(text: bytes | str, name: str, shardy: str | None = None) -> Module:
+    """Return the program of a text, of MLIR or HLO, that is called ``name`` in errors.
+
+    Raises:
+        ShardcoreError: as for :meth:`shardcore.Module.parse`.
+    """
+    if name.endswith(".hlo.pb") or hlo.is_hlo(text):
+        return hlo.read(text, filename=name, shardy=shardy)
+    return Module.parse(text, filename=name, shardy=shardy)

@@ -1,0 +1,1 @@
+"""The MCP server, as its clients see it."""
