@@ -11,9 +11,15 @@ from shardcore.bench.step import lower
 from tests.measured.steps import spread
 from tests.published.runs import Run, runs
 
+A3_BYTES_PER_SECOND = 1.25e11 / 8
+"""What a chip sends out of an A3 node, which has fewer links than the ``h100`` of hardware.toml:
+1000 Gb/s for eight chips, cloud.google.com/compute/docs/gpus/gpu-network-bandwidth."""
+
 
 def cost_of(run: Run, **options: Any) -> shardcore.Cost:
     """The cost of the program of ``run`` on its chip."""
+    if run.platform == "cuda":
+        options.setdefault("dcn", A3_BYTES_PER_SECOND)
     return lower(run.training).propagate().cost(run.chip, slices=run.slices, **options)
 
 

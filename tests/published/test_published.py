@@ -10,7 +10,7 @@ from tests.deep import sampled
 from tests.published.report import cost_of
 from tests.published.runs import runs
 
-LARGEST_MISS = {"tpu": 0.10, "cuda": 0.15}
+LARGEST_MISS = {"tpu": 0.10, "cuda": 0.20}
 """How far off the point estimate may be, as a share of the published time."""
 
 CHECKED = (

@@ -27,6 +27,7 @@ SHARES = (
     "scattered",
     "links",
     "network",
+    "sustained",
     "misaligned",
     "convolutions",
 )
@@ -41,6 +42,9 @@ class Achieved:
 
     products: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """The share of FLOP/s that large products reach, by element type; that of bf16 for others."""
+    sustained: float = 1.0
+    """The share of that which is left in steps of many chips: these draw more power for hours, and
+    wait for the slowest of them."""
     tile: tuple[int, int, int] = (1, 1, 1)
     """Rows, columns and depth of the block that a matrix unit computes; parts count as whole."""
     units: int = 1

@@ -266,7 +266,11 @@ def _tables(file: _File | None) -> dict[str, dict[str, Any]]:
         if not isinstance(base, str) or (base not in tables and base != name):
             message = f'the base of {name}, "{base}", is not known'
             raise file.mistake(message, choices(str(base), tables), name, "base")
-        tables[name] = _merged(tables.get(base, {}), table, file.name)
+        start = tables.get(base, {})
+        if base != name:
+            # Nobody measured another chip.
+            start = {key: value for key, value in start.items() if key != "measured"}
+        tables[name] = _merged(start, table, file.name)
     return tables
 
 

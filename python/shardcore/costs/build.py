@@ -86,7 +86,7 @@ def timed(
     """
     limits, compiler = limits_and_compiler
     figures = local.figures(compiler, int(chip.cache_bytes))
-    rates = Rates(chip)
+    rates = Rates(chip, local.num_devices)
     kinds = work_kinds(figures)
     times = [rates.times(kind) for kind in kinds]
     work = list(zip(kinds, times, strict=True))

@@ -37,18 +37,19 @@ class Times(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _known_times(_: Hardware) -> dict[tuple[Hashable, ...], Times]:
-    """The times that are known for a chip."""
+def _known_times(_: Hardware, __: float) -> dict[tuple[Hashable, ...], Times]:
+    """The times that are known for a chip, and a share that products reach."""
     return {}
 
 
 class Rates:
     """The times of ops on a chip."""
 
-    def __init__(self, chip: Hardware) -> None:
+    def __init__(self, chip: Hardware, num_devices: int) -> None:
         self.chip = chip
+        self._sustained = chip.achieved.sustained if num_devices > 1 else 1.0
         self._known: dict[str | None, tuple[float, float]] = {}
-        self._times = _known_times(chip)
+        self._times = _known_times(chip, self._sustained)
 
     def times(self, kind: WorkKind) -> Times:
         """The times of one run of ``kind``; each distinct one is computed once."""
@@ -115,10 +116,11 @@ class Rates:
             if kind.sizes is not None:
                 share *= shares.shape_share(*kind.sizes)
             if kind.unit == "convolution":
-                return peak / (share * shares.convolutions)
-            if kind.sizes is not None:
+                share *= shares.convolutions
+            elif kind.sizes is not None:
                 share *= shares.aligned_share(kind.sizes[2:], dtype_of(kind.dtype))
-            return peak / share
+            # What fills no tiles, such as outer products, is left to the units for vectors.
+            return max(peak, min(peak / share, kind.flops / shares.vector_flops))
         if kind.unit == "kernel":
             return peak / shares.kernels
         work = kind.flops + shares.transcendental_flops * kind.transcendentals
@@ -130,7 +132,7 @@ class Rates:
         """FLOP/s for elements of type ``dtype``, and the share that large products reach."""
         if dtype not in self._known:
             known = dtype_of(dtype)
-            share = self.chip.achieved.products_of(known)
+            share = self.chip.achieved.products_of(known) * self._sustained
             self._known[dtype] = (self.chip.flops_per_second(known), share)
         return self._known[dtype]
 
