@@ -55,6 +55,7 @@ from shardcore.errors import (
     SimulationError,
     VerificationError,
 )
+from shardcore.explain import Explained, explain
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.plan import Plan, plan
@@ -88,6 +89,7 @@ __all__ = [
     "DimSharding",
     "Evaluation",
     "ExpectationError",
+    "Explained",
     "Explainer",
     "FactorTable",
     "Figures",
@@ -134,6 +136,7 @@ __all__ = [
     "cost",
     "cost_rule",
     "data_flow_edges",
+    "explain",
     "import_hlo_shardings",
     "partition_rule",
     "plan",
