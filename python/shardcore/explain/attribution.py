@@ -83,7 +83,10 @@ def attributed(
     plan = [] if cost is None else planned(cost)
     found = match(sites, plan)
     changes = _changes(sites, plan, found)
-    times: Mapping[str, float] = {} if profile is None else profile.seconds(row for _, row in rows)
+    times: dict[str, float] = {}
+    if profile is not None:
+        for module in modules:
+            times |= profile.seconds(module.name, (row for own, row in rows if own is module))
     explained = []
     number = 0
     for module, row in rows:

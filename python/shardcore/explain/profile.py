@@ -47,19 +47,21 @@ class Profile:
 
     name: str
     """The file, or the folder of several."""
-    events: Mapping[str, tuple[float, int]]
-    """Seconds of all events of an instruction, and their number."""
+    events: Mapping[tuple[str, str], tuple[float, int]]
+    """Seconds of all events of an instruction, and their number, by module and instruction; the
+    module is empty where the trace does not say it."""
     notes: tuple[str, ...] = ()
 
-    def seconds(self, rows: Iterable[Compiled]) -> dict[str, float]:
-        """Return the seconds of each collective in one run of the program, by its name: the mean
-        of its events times its runs, starts and ends of asynchronous ones added.
+    def seconds(self, module: str, rows: Iterable[Compiled]) -> dict[str, float]:
+        """Return the seconds of each collective of ``module`` in one run of the program, by its
+        name: the mean of its events times its runs, starts and ends of asynchronous ones added.
 
         What a device does while an asynchronous collective runs is no part of it.
         """
         found = {}
         for row in rows:
-            known = [self.events[name] for name in row.names if name in self.events]
+            keys = [(own, name) for name in row.names for own in (module, "")]
+            known = [self.events[key] for key in keys if key in self.events]
             if known:
                 mean = sum(seconds / count for seconds, count in known)
                 found[row.name] = mean * (row.runs or 1)
@@ -79,12 +81,14 @@ def read_profile(given: str | os.PathLike[str]) -> Profile:
         found = _newest(path)
         if not found:
             raise _invalid(f"no trace is in {path}", "give a folder that jax.profiler wrote")
-    sums: dict[bool, dict[str, list[float]]] = {False: {}, True: {}}
+    sums: dict[bool, dict[tuple[str, str], list[float]]] = {False: {}, True: {}}
     for each in found:
         for event in _events(each):
             if (match := _NAME.match(event.name)) is not None:
                 is_async = _ASYNC.search(event.line) is not None
-                sums[is_async].setdefault(match[1], []).append(event.seconds)
+                # Numbers of programs stand behind names of modules.
+                key = (event.module or "").split("(")[0], match[1]
+                sums[is_async].setdefault(key, []).append(event.seconds)
     # What runs beside others is drawn in rows of its own; the row of the device has what it waits.
     durations = sums[True] | sums[False]
     events = {name: (sum(each), len(each)) for name, each in durations.items()}
