@@ -24,7 +24,7 @@ PAGES = [
     *sorted((ROOT / "python").rglob("*.pyi")),
 ]
 COMMANDS = ["propagate", "opt", "cost", "partition", "array", "collective", "matmul"]
-COMMANDS += ["check", "show", "sweep", "why", "report", "plan", "steps", "graph"]
+COMMANDS += ["check", "explain", "show", "sweep", "why", "report", "plan", "steps", "graph"]
 CODE = re.compile(r"``([^`\n]+)``|`([^`\n]+)`")
 NO_PASSES = {
     # Labels of canonicalization patterns.

@@ -105,7 +105,7 @@ def attributed(
                     dims=part.dims,
                     bytes=part.bytes,
                     op=_op(own, best),
-                    op_name=best.op_name if best else own.planned.stack if own else "",
+                    op_name=max(_names(own, best), key=len),
                     location=_location(own, best),
                     planned=None if own is None else own.planned.row,
                     how=None if own is None else own.how,
@@ -206,6 +206,11 @@ def _best(origins: Sequence[Origin], own: Match | None) -> Origin | None:
     listed = {one.op_name for one in origins if one.source == "listed"}
     near = [one for one in origins if one.source == "beside" and one.op_name in listed]
     return next((one for one in [*near, *origins] if one.op_name or one.location), None)
+
+
+def _names(own: Match | None, best: Origin | None) -> tuple[str, str]:
+    """The names around the op, as the dump and as the program has them."""
+    return best.op_name if best else "", own.planned.stack if own else ""
 
 
 def _op(own: Match | None, best: Origin | None) -> str | None:

@@ -8,7 +8,7 @@ by the arguments that they are computed from and the results that they lead to.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -233,6 +233,7 @@ class _Search:
         for at, row in self.free_plan():
             for place in map(file_line, row.locations):
                 rows[row.kind, row.groups, place].append(at)
+        filled: Counter[int] = Counter()
         for number, site in list(self.free_sites()):
             kind, groups = site.collective.kind, site.collective.groups
             for one in site.part.origins:
@@ -243,14 +244,16 @@ class _Search:
                 if whole:
                     self._take(number, whole[0], "metadata", len(whole))
                     break
-                fits = [at for at in named if self._is_part(site, self.plan[at])]
+                fits = [at for at in named if filled[at] < self._num_parts(site, self.plan[at])]
                 if fits:
+                    filled[fits[0]] += 1
                     self.found[number] = Match(self.plan[fits[0]], "metadata", len(fits))
                     break
 
-    def _is_part(self, site: Site, row: Planned) -> bool:
+    def _num_parts(self, site: Site, row: Planned) -> int:
+        """How many such sites send as much as ``row``; 0 if it is not cut into such."""
         own, whole = site.part.elements, row.elements
-        return own < whole and whole % max(own, 1) == 0
+        return whole // own if 0 < own < whole and whole % own == 0 else 0
 
     def _is_after_loop(self, site: Site, row: Planned) -> bool:
         runs = site.collective.runs
@@ -287,10 +290,12 @@ def agree(op_name: str, stack: str) -> bool:
     """Whether ``op_name`` of an instruction may be that of an op with the name stack ``stack``.
 
     XLA writes names of calls and loops before those of the ops in them, and the engine keeps the
-    one or the other.
+    one or the other; a program may have lost names around its ops.
     """
     if not op_name or not stack:
         return False
+    if len(op_name) < len(stack):
+        return stack.endswith(f"/{op_name}")
     return op_name == stack or op_name.endswith(f"/{stack}") or op_name.startswith(f"{stack}/")
 
 

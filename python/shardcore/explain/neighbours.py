@@ -40,9 +40,11 @@ class Neighbours:
         source = "own" if num_parts == 1 and len(own) <= 1 else "beside"
         if num_parts > 1 and len(own) >= num_parts:
             source = "listed"
+        # The line is that of one of several names, nobody knows of which.
+        at = location if len(own) <= 1 else None
         for name in own or [""]:
-            if name or location:
-                yield Origin(name, location, source)
+            if name or at:
+                yield Origin(name, at, source)
         near = list(before)
         if result is not None:
             if result is not row:

@@ -27,7 +27,7 @@ def explained_parts(found: Explained, *, top: int = 20, edits: int = MOST_EDITS)
     is_timed = found.trace is not None
     parts: list[Part] = [paragraph("\n".join(_head(found)) + "\n")]
     rows = _alike(found.longest())
-    columns = ["collective", ">parts", "groups", ">runs", ">bytes"]
+    columns = ["collective", "axes", ">parts", "groups", ">runs", ">bytes"]
     columns += [">time"] if is_timed else []
     columns += ["op", "line", "scope", "XLA"]
     cells = [_cells(found, row, is_timed) for row in rows[:top]]
@@ -107,7 +107,8 @@ def _cells(found: Explained, group: _Row, is_timed: bool) -> list[str]:
     changes = ", ".join(part.changes) or ("" if part.planned is None else "as planned")
     scope = "/".join(filter(None, (part.scope, part.direction if part.op_name else "")))
     cells = [
-        row.kind + (f" ({', '.join(part.planned.axes)})" if part.planned else ""),
+        row.kind,
+        ", ".join(part.planned.axes) if part.planned else "",
         str(count),
         _groups(row, found.num_devices),
         "?" if row.runs is None else f"{row.runs:,}",
