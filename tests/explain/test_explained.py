@@ -139,8 +139,12 @@ def test_a_dump_is_given_in_any_form(tmp_path: Path) -> None:
         shardcore.explain(3)
     with pytest.raises(TypeError, match="expected a program, not int"):
         shardcore.explain(path, 3)
-    with pytest.raises(ParseError, match="is damaged"):
+    with pytest.raises(OSError, match="damaged"):
         shardcore.explain(packed.read_bytes()[:-200])
+    with pytest.raises(ParseError, match="no dump of an optimized module"):
+        shardcore.explain(tmp_path)
+    path.rename(tmp_path / "module_0003.jit_step.gpu_after_optimizations.txt")
+    assert shardcore.explain(tmp_path).record() == wanted
     with pytest.raises(OSError, match="No such file"):
         shardcore.explain(tmp_path / "none.txt")
 

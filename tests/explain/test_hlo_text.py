@@ -128,6 +128,11 @@ def test_collectives_with_their_runs_parts_and_places() -> None:
             ((0, 1, 2, 3), (4, 5, 6, 7)),
         ),
         ("channel_id=1", ((0, 1, 2, 3, 4, 5, 6, 7),)),
+        # More devices than there are: nothing is known of their groups.
+        ("replica_groups=[1,99999999999]<=[99999999999]", ()),
+        ("replica_groups=mesh['x'=99999999999] {'x'}, a", ()),
+        ("replica_groups=mesh['x'=8], device_ids=([2]) {'x'}, a", ()),
+        ("replica_groups=[0,0]<=[0]", ()),
     ],
 )
 def test_groups_in_each_notation(text: str, groups: object) -> None:

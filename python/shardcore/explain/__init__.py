@@ -49,7 +49,7 @@ def explain(
     Args:
         compiled: what ``jax.jit(f).lower(...).compile()`` returns; the text of a compiled module,
             as of ``compiled.as_text()``; its bytes, or those of an ``HloProto``; or the path of a
-            file with one of these, such as ``*after_optimizations.txt`` of a folder of XLA dumps.
+            file with one of these, gzipped or not, or of a folder that XLA dumped to.
         program: the program that was compiled: a :class:`Module`, a :class:`Result`, or what
             ``shardcore.jax.lower``, ``.propagate`` or ``jax.jit(f).lower`` return. Without it ops,
             lines and scopes are those that the metadata names.
@@ -64,7 +64,7 @@ def explain(
         LocationError: it is the dump of another program (``other-program``).
         ShardcoreError: as for :meth:`Module.propagate` and :func:`shardcore.cost`; the trace is
             damaged (``invalid-trace``).
-        OSError: a file cannot be read.
+        OSError: a file cannot be read, or what it packs is damaged.
         TypeError: ``compiled`` or ``program`` is nothing of this.
     """
     from shardcore.explain.attribution import attributed, check_same_program, platform_of

@@ -7,7 +7,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-__all__ = ["Groups", "groups_of", "joined", "joined_groups", "normalized", "pairs_of"]
+MOST_DEVICES = 1 << 20
+"""More devices than any program runs on: groups of more are not known."""
+
+__all__ = [
+    "MOST_DEVICES",
+    "Groups",
+    "groups_of",
+    "joined",
+    "joined_groups",
+    "normalized",
+    "pairs_of",
+]
 
 Groups = tuple[tuple[int, ...], ...]
 """Groups of devices: devices of a group ascending, groups in the order of their first device."""
@@ -34,8 +45,9 @@ def groups_of(attributes: str, num_devices: int) -> Groups:
     Without groups all of ``num_devices`` are one group.
     """
     start = attributes.find("replica_groups=")
+    everybody = [range(num_devices if num_devices <= MOST_DEVICES else 0)]
     if start < 0:
-        return normalized([range(num_devices)])
+        return normalized(everybody)
     text = attributes[start + len("replica_groups=") :]
     if text.startswith("["):
         found = _IOTA.match(text)
@@ -43,7 +55,7 @@ def groups_of(attributes: str, num_devices: int) -> Groups:
             return normalized(_iota(*found.groups()))
     elif text.startswith("{"):
         rows = [_ids(row) for row in _LISTED.findall(text[: text.find("}}") + 1])]
-        return normalized(rows) if any(rows) else normalized([range(num_devices)])
+        return normalized(rows if any(rows) else everybody)
     else:
         # The braces of the axes that are used come last; what is before them has none.
         mesh = _MESH.match(text[: text.find("}") + 1])
@@ -91,13 +103,13 @@ def _iota(shape: str, reshaped: str, order: str | None) -> Iterator[list[int]]:
     ids = _transposed(_ids(reshaped), _ids(order) if order else None)
     sizes = _ids(shape)
     width = math.prod(sizes[1:])
-    return (ids[start : start + width] for start in range(0, len(ids), width))
+    return (ids[start : start + width] for start in range(0, len(ids), width or 1))
 
 
 def _transposed(sizes: list[int], order: list[int] | None) -> list[int]:
     """The numbers of an array of ``sizes`` in row-major order, once its dims are in ``order``."""
     strides = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
-    ids = [0]
+    ids = [0] if math.prod(sizes) <= MOST_DEVICES else []
     for dim in range(len(sizes)) if order is None else order:
         ids = [base + step * strides[dim] for base in ids for step in range(sizes[dim])]
     return ids
@@ -105,6 +117,8 @@ def _transposed(sizes: list[int], order: list[int] | None) -> list[int]:
 
 def _over_mesh(text: str, mesh: re.Match[str]) -> Iterator[list[int]]:
     sizes = {name: int(size) for name, size in _AXIS.findall(mesh["axes"])}
+    if math.prod(sizes.values()) > MOST_DEVICES:
+        return
     ids = list(range(math.prod(sizes.values())))
     listed = _DEVICE_IDS.search(text)
     if listed:
@@ -132,6 +146,8 @@ def _over_mesh(text: str, mesh: re.Match[str]) -> Iterator[list[int]]:
             used.append((stride * left, part))
         if left > 1:
             rest.append((stride, left))
+    if len(ids) < math.prod(sizes.values()):
+        return
     for base in _sums(rest):
         yield [ids[base + offset] for offset in _sums(used)]
 

@@ -84,6 +84,13 @@ class ExplainedPart:
         return scope_of(self.op_name)[1]
 
     @property
+    def rematerializes(self) -> bool:
+        """Whether every device gathers the whole tensor, to cut it then, as XLA's partitioner knows
+        no better way: *involuntary full rematerialization*.
+        """
+        return self.planned is not None and self.planned.rematerializes
+
+    @property
     def annotations(self) -> tuple[Source, ...]:
         """The annotations that require it; none if they are not known."""
         return () if self.planned is None else self.planned.why.annotations
@@ -104,6 +111,7 @@ class ExplainedPart:
             "changes": list(self.changes),
             "scope": self.scope,
             "direction": self.direction,
+            "rematerializes": self.rematerializes,
             "planned": None if self.planned is None else self.planned.op,
             "axes": None if self.planned is None else list(self.planned.axes),
         }

@@ -14,7 +14,7 @@ from shardcore.errors import Diagnostic, ParseError, Place
 
 __all__ = ["Computation", "Frame", "HloModule", "Instruction", "element_count", "read"]
 
-_HEADER = re.compile(r"(ENTRY )?%?([\w.\-<>]+)(?: \(.*)?(?:, [^{]*)? ?\{\s*$")
+_HEADER = re.compile(r"(ENTRY )?%?([\w.\-<>]+)(?= )")
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\(")
 _SIMPLE_OPERANDS = re.compile(r"([^()]*)\)")
 _COMMENT = re.compile(r"/\*.*?\*/")
@@ -230,7 +230,7 @@ class _Reader:
             self.table[int(row[1])] = row[2] if row[3] is None else row[3]
         elif line.strip() in _TABLES:
             self.table = module.tables.setdefault(line.strip(), {})
-        elif found := _HEADER.match(line):
+        elif line.rstrip().endswith("{") and (found := _HEADER.match(line)):
             self.current = Computation(found[2], found[1] is not None)
             module.computations[found[2]] = self.current
             if found[1]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,6 @@ from shardcore._core import Module, Result
 from shardcore.errors import Diagnostic, ParseError
 
 __all__ = ["completed", "dump_text"]
-
-_GZIP = b"\x1f\x8b"
 
 
 def dump_text(compiled: Any, filename: str | None) -> tuple[str, str]:
@@ -31,7 +27,7 @@ def dump_text(compiled: Any, filename: str | None) -> tuple[str, str]:
     if isinstance(compiled, str) and hlo.is_hlo(compiled):
         return compiled, filename or "<hlo>"
     if isinstance(compiled, (str, os.PathLike)):
-        path = Path(compiled)
+        path = _dump_in(Path(compiled))
         return _decoded(files.read(path), filename or str(path))
     if isinstance(compiled, bytes):
         return _decoded(compiled, filename or "<hlo>")
@@ -40,14 +36,20 @@ def dump_text(compiled: Any, filename: str | None) -> tuple[str, str]:
     )
 
 
+def _dump_in(path: Path) -> Path:
+    """``path``, or the largest dump in it if it is a folder that XLA dumped to."""
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("*after_optimizations.txt*"), key=lambda each: each.stat().st_size)
+    if not found:
+        message = f"no dump of an optimized module is in {path}"
+        hint = "give the folder of --xla_dump_to, or a file *after_optimizations.txt"
+        raise ParseError(Diagnostic("syntax", message, hint))
+    return found[-1]
+
+
 def _decoded(data: bytes, name: str) -> tuple[str, str]:
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ParseError(
-                Diagnostic("syntax", f"{name} is damaged: {error}", "write the dump again")
-            ) from None
+    data = files.unzipped(data, name)
     if hlo.is_hlo(data) or not _is_proto(data):
         return data.decode("utf-8", "replace"), name
     return hlo.optimized_text(data, filename=name), name

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ __all__ = ["Event", "Profile", "read_profile"]
 
 _XPLANE = ".xplane.pb"
 _JSON = (".trace.json.gz", ".trace.json", ".json.gz", ".json")
-_MOST_BYTES = 1 << 31
 _ASYNC = re.compile("async", re.IGNORECASE)
 _NAME = re.compile(r"%?([\w.\-]+)")
 
@@ -111,12 +108,7 @@ def _newest(folder: Path) -> list[Path]:
 
 
 def _events(path: Path) -> Iterator[Event]:
-    data = files.read(path, _MOST_BYTES)
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise _invalid(f"{path} is damaged: {error}") from None
+    data = files.unzipped(files.read(path), str(path))
     if path.name.endswith(".pb") or (not data[:1].isspace() and data[:1] not in b"{["):
         for plane, line, name, module, seconds in xplane_events(data, str(path)):
             yield Event(name, module, f"{plane} {line}", seconds)

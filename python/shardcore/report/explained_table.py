@@ -105,6 +105,7 @@ def _alike(
 def _cells(found: Explained, group: _Row, is_timed: bool) -> list[str]:
     row, part, count, size, seconds = group
     changes = ", ".join(part.changes) or ("" if part.planned is None else "as planned")
+    changes += ", involuntary rematerialization" if part.rematerializes else ""
     scope = "/".join(filter(None, (part.scope, part.direction if part.op_name else "")))
     cells = [
         row.kind,
