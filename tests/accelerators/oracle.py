@@ -71,7 +71,7 @@ def _tpus() -> list[Any]:
     return list(topologies.get_topology_desc(platform="tpu", topology_name=TPUS).devices)
 
 
-def executable(text: str, target: str = TARGET) -> Any:
+def executable(text: str, target: str = TARGET, **options_of_xla: Any) -> Any:
     """The program compiled for :data:`TARGET` or :data:`TPUS`."""
     chips = devices(target)
     import numpy as np
@@ -86,6 +86,7 @@ def executable(text: str, target: str = TARGET) -> Any:
     options = compiler.get_compile_options(
         num_replicas=1, num_partitions=count, device_assignment=np.arange(count).reshape(1, count)
     )
+    options.env_option_overrides = list(options_of_xla.items())
     options.executable_build_options.use_spmd_partitioning = True
     options.executable_build_options.use_shardy_partitioner = True
     options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(ids)

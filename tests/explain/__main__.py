@@ -2,6 +2,7 @@
 
 python -m tests.explain [MODEL ...]               compiled for hosts, held against XLA's metadata
 python -m tests.explain --compiler tpu|gpu ...    compiled for chips, where the compiler is
+python -m tests.explain --compiler gpu --judge    likewise, held against XLA's metadata
 python -m tests.explain --edits N ...             edits of the N longest collectives made, and
                                                   whether these are gone
 python -m tests.explain --record                  the dumps that tests keep, made anew
@@ -10,6 +11,7 @@ python -m tests.explain --record                  the dumps that tests keep, mad
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import shardcore
 
@@ -30,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*")
     parser.add_argument("--compiler", choices=COMPILERS, default="cpu")
+    parser.add_argument("--judge", action="store_true")
     parser.add_argument("--edits", type=int, default=0)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
@@ -38,14 +41,15 @@ def main() -> None:
         dumps.record()
     elif options.edits:
         _edits(names, options.edits)
-    elif options.compiler == "cpu":
-        _judged(names)
+    elif options.judge or options.compiler == "cpu":
+        prepare(options.compiler)
+        _judged(names, options.compiler)
     else:
         _explained(names, options.compiler)
 
 
-def _judged(names: list[str]) -> None:
-    rows = {name: judged(name) for name in names}
+def _judged(names: Sequence[str], compiler: str) -> None:
+    rows = {name: judged(name, compiler) for name in names}
     for name, row in rows.items():
         print(
             f"{name:26} parts {row.parts:4} planned {row.planned:4} confirmed {row.confirmed:4} "
@@ -59,7 +63,7 @@ def _judged(names: list[str]) -> None:
     print(sums, "wrong", sum(len(row.wrong) for row in rows.values()))
 
 
-def _explained(names: list[str], compiler: str) -> None:
+def _explained(names: Sequence[str], compiler: str) -> None:
     prepare(compiler)
     parts = planned = known = 0
     for name in names:
@@ -75,14 +79,15 @@ def _explained(names: list[str], compiler: str) -> None:
     print(f"parts {parts}, of the plan {planned}, op or line known of {known}")
 
 
-def _edits(names: list[str], most: int) -> None:
-    gone = tried = 0
+def _edits(names: Sequence[str], most: int) -> None:
+    gone = other = tried = 0
     for name in names:
         for row in counterfactuals(name, most):
             tried, gone = tried + 1, gone + row.is_gone
-            verdict = "gone" if row.is_gone else "STAYS"
+            other += row.is_replaced and not row.is_gone
+            verdict = "gone" if row.is_gone else "other" if row.is_replaced else "STAYS"
             print(f"{verdict:5} {name:26} {row.what} | {row.edit}", flush=True)
-    print(f"{gone} of {tried} are gone")
+    print(f"{gone} of {tried} are gone, {other} were to be of another kind")
 
 
 main()

@@ -59,6 +59,14 @@ MODELS = (
 training and serving."""
 COMPILERS = ("cpu", "gpu", "tpu")
 _TARGETS = {"gpu": oracle.TARGET, "tpu": oracle.TPUS}
+_APART: dict[str, dict[str, Any]] = {
+    "cpu": {"xla_disable_hlo_passes": ",".join(compiled.PASSES_OFF)},
+    "gpu": {
+        f"xla_gpu_{kind}_combine_threshold_bytes": 1
+        for kind in ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
+    },
+}
+"""What keeps a compiler from merging collectives, where that can be said."""
 _DONATED = re.compile(r"tf\.aliasing_output = (\d+) : i32")
 _SUM = {"reduce_scatter": "all_reduce"}
 
@@ -74,7 +82,7 @@ def hlo(text: str, compiler: str = "cpu", **options: Any) -> str:
     if compiler == "cpu":
         run = compiled.executable(text, **compiled.SIMPLE_EMITTER, **options)
     else:
-        run = oracle.executable(text, _TARGETS[compiler])
+        run = oracle.executable(text, _TARGETS[compiler], **options)
     return "\n\n".join(module.to_string() for module in run.hlo_modules())
 
 
@@ -91,9 +99,9 @@ def merged(name: str, compiler: str = "cpu") -> str:
     return hlo(catalog.located(name), compiler)
 
 
-def single(text: str) -> list[tuple[Compiled, Part]]:
-    """The collectives that XLA makes of a program for hosts if it merges none."""
-    [module] = read(hlo(text, xla_disable_hlo_passes=",".join(compiled.PASSES_OFF)))
+def single(text: str, compiler: str = "cpu") -> list[tuple[Compiled, Part]]:
+    """The collectives that XLA makes of a program if it merges none, or few of them."""
+    [module] = read(hlo(text, compiler, **_APART[compiler]))
     return [(row, part) for row in collectives(module) for part in row.parts]
 
 
@@ -111,15 +119,16 @@ class Judgement:
     wrong: list[str]
 
 
-def judged(name: str) -> Judgement:
-    """The explanation of the model compiled for hosts, held against XLA's own metadata."""
-    found = shardcore.explain(merged(name), result(name))
+def judged(name: str, compiler: str = "cpu") -> Judgement:
+    """The explanation of the compiled model, held against XLA's own metadata."""
+    found = shardcore.explain(merged(name, compiler), result(name))
     truth: Counter[tuple[Any, ...]] = Counter()
     silent: set[tuple[Any, ...]] = set()
-    for row, part in single(catalog.located(name)):
+    for row, part in single(catalog.located(name), compiler):
         key = (_SUM.get(row.kind, row.kind), row.groups, part.bytes)
         own = [one for one in part.origins if one.is_own and one.location]
-        if own:
+        # What is moved out of a loop is called like the loop.
+        if own and not own[0].op_name.endswith("/while"):
             truth[(*key, own[0].op_name, own[0].location)] += 1
         else:
             silent.add(key)
@@ -158,6 +167,9 @@ class Counterfactual:
     what: str
     edit: str
     is_gone: bool
+    is_replaced: bool
+    """Whether one of another kind was to take its place: hosts run a reduce-scatter as the sum that
+    it was."""
 
 
 def counterfactuals(name: str, most: int) -> list[Counterfactual]:
@@ -180,7 +192,7 @@ def counterfactuals(name: str, most: int) -> list[Counterfactual]:
         line = (_SUM.get(row.kind, row.kind), row.groups, short_place(part.location or ""))
         what = f"{row.kind} for {part.op} at {short_place(part.location or '')}"
         made = f"{edit.target} {re.sub('^<@[^,]*, ', '', edit.sharding)[:-1]}"
-        rows.append(Counterfactual(name, what, made, after[line] < before[line]))
+        rows.append(Counterfactual(name, what, made, after[line] < before[line], edit.is_replaced))
     return rows
 
 

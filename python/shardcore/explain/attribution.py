@@ -197,7 +197,7 @@ def _fates(
 
 def _best(origins: Sequence[Origin], own: Match | None) -> Origin | None:
     """What metadata says best: of a planned collective the first that is of its line."""
-    if own is not None:
+    if own is not None and not own.is_again:
         lines = {short_place(at) for at in own.planned.locations}
         for one in origins:
             if one.location and short_place(one.location) in lines and one.op_name:
@@ -210,16 +210,25 @@ def _best(origins: Sequence[Origin], own: Match | None) -> Origin | None:
 
 def _names(own: Match | None, best: Origin | None) -> tuple[str, str]:
     """The names around the op, as the dump and as the program has them."""
+    own = _first(own, best)
     return best.op_name if best else "", own.planned.stack if own else ""
 
 
+def _first(own: Match | None, best: Origin | None) -> Match | None:
+    """``own``, unless it is sent again for another op, which metadata names."""
+    is_other = own is not None and own.is_again and best is not None and best.location is not None
+    return None if is_other else own
+
+
 def _op(own: Match | None, best: Origin | None) -> str | None:
+    own = _first(own, best)
     if own is not None and own.planned.row.cause:
         return own.planned.row.cause
     return best.op_name.rsplit("/", 1)[-1] or None if best else None
 
 
 def _location(own: Match | None, best: Origin | None) -> str | None:
+    own = _first(own, best)
     if own is not None and own.planned.locations:
         return own.planned.locations[0]
     return best.location if best else None

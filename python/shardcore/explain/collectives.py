@@ -135,9 +135,11 @@ class _Search:
             return [operands[:1]], False
         if len(operands) != 1:
             return [[one] for one in operands] or [[row]], False
-        joined_rows = concatenated.pieces(self.module, computation, operands[0])
-        if joined_rows:
-            return [[one] for one in joined_rows], True
+        # Compilers concatenate what they sum, flattened; users what they gather.
+        if kind == "all_reduce" and [*map(len, operands[0].dims)] == [1]:
+            joined_rows = concatenated.pieces(self.module, computation, operands[0])
+            if joined_rows:
+                return [[one] for one in joined_rows], True
         return [operands], False
 
     def _results(

@@ -43,6 +43,8 @@ class Match:
     """How it was found, one of ``metadata``, ``neighbours``, ``data-flow`` and ``shape``."""
     among: int = 1
     """How many planned collectives it may be as well; the op and the line are then those of all."""
+    is_again: bool = False
+    """Whether it sends once more what another site sends, maybe for another op."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,8 @@ class _Search:
         for number, _ in list(self.free_sites()):
             for key in self._sent(number):
                 if key in known:
-                    self.found[number] = Match(self.found[known[key]].planned, "data-flow", 1)
+                    row = self.found[known[key]].planned
+                    self.found[number] = Match(row, "data-flow", is_again=True)
                     break
 
     def _sent(self, number: int) -> Iterator[Hashable]:
