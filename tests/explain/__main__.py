@@ -29,7 +29,9 @@ from tests.explain.truth import (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="*")
     parser.add_argument("--compiler", choices=COMPILERS, default="cpu")
     parser.add_argument("--judge", action="store_true")

@@ -11,6 +11,10 @@ import shardcore
 from shardcore import LocationError, Module, ParseError
 from shardcore.cli import main
 from shardcore.explain import CHANGES, REASONS
+from shardcore.explain.collectives import collectives
+from shardcore.explain.hlo_text import read
+from shardcore.explain.matching import Site, match
+from shardcore.explain.planned import planned
 
 from tests.deep import deep, sampled
 from tests.explain import dumps
@@ -66,6 +70,18 @@ def test_dumps_of_compilers_for_chips(name: str, compiler: str) -> None:
     assert all(part.planned is not None for part in found.parts)
     # What is planned is either done by something in the dump, or said to be dropped.
     assert all(fate.names or "dropped" in fate.changes for fate in found.plan)
+
+
+@pytest.mark.parametrize(("name", "compiler"), SUMMARIES)
+def test_parts_of_one_argument_are_matched_with_what_sends_that(name: str, compiler: str) -> None:
+    cost = Module.parse(dumps.program(name)).propagate(legalize_chlo=True).cost("h100")
+    [module] = read(dumps.dump(name, compiler))
+    sites = [Site(row, part) for row in collectives(module) for part in row.parts]
+    found = match(sites, planned(cost)).sites
+    pairs = [(sites[at].part.sources, row.planned.sources) for at, row in found.items()]
+    alone = [pair for pair in pairs if all(each.bit_count() == 1 for each in pair)]
+    assert all(one == other for one, other in alone)
+    assert bool(alone) == (name == "perceptron-grid")
 
 
 def test_what_a_part_says() -> None:

@@ -133,6 +133,8 @@ class _Search:
             site = self.sites[number]
             for place, at in enumerate(rows):
                 names = _names(site, self.plan[at], is_own)
+                if _is_other_argument(site, self.plan[at]):
+                    continue
                 if not names and (needs_names or not _same_direction(site, self.plan[at])):
                     continue
                 near = _similar(site.part.sources, self.plan[at].sources)
@@ -360,11 +362,19 @@ def _similar(one: int, other: int) -> float:
     return (one & other).bit_count() / either if either else 1.0
 
 
+def _is_other_argument(site: Site, row: Planned) -> bool:
+    """Whether each is computed from one argument alone, and these are two."""
+    one, other = site.part.sources, row.sources
+    return one != other and one.bit_count() == 1 and other.bit_count() == 1
+
+
 def _contradicts(site: Site, row: Planned) -> bool:
     """Whether metadata of the collective itself names other ops, and not that of ``row``.
 
     What is beside a collective is not always what required it.
     """
+    if _is_other_argument(site, row):
+        return True
     own = [one for one in site.part.origins if one.is_own and one.location]
     if own:
         return not set(_lines(one.location or "" for one in own)) & set(_lines(row.locations))

@@ -89,12 +89,16 @@ class Neighbours:
             row = rows[operand]
 
     def root(self, before: list[Instruction], call: Call) -> str:
-        """The name of what made the array, and of its computation."""
+        """Return a name for what made the array: of the instruction, or of the element of a tuple
+        that it is, and of its computation."""
         computation, callers = call.computation, list(call.callers)
+        element = ""
         for row in before[:-1]:
-            if row.opcode == "parameter":
+            if row.opcode == "get-tuple-element":
+                element = f"{computation} {row.name}"
+            elif row.opcode == "parameter":
                 _, computation = callers.pop(0)
-        return f"{computation} {before[-1].name}"
+        return element or f"{computation} {before[-1].name}"
 
     def _after(
         self, computation: Computation, row: Instruction, call: Call
