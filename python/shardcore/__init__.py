@@ -56,6 +56,7 @@ from shardcore.errors import (
     SimulationError,
     VerificationError,
 )
+from shardcore.explain import Explained, explain
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.plan import Plan, plan
@@ -90,6 +91,7 @@ __all__ = [
     "DimSharding",
     "Evaluation",
     "ExpectationError",
+    "Explained",
     "Explainer",
     "FactorTable",
     "Figures",
@@ -137,6 +139,7 @@ __all__ = [
     "cost_rule",
     "data_flow_edges",
     "diff",
+    "explain",
     "import_hlo_shardings",
     "partition_rule",
     "plan",

@@ -7,9 +7,12 @@ Devices and FIFOs are written to directly.
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import secrets
 import stat
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -60,6 +63,24 @@ def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def unzipped(data: bytes, name: str, limit: int = MAX_TEXT_BYTES) -> bytes:
+    """Return ``data``, unpacked if it was packed by gzip, ``limit`` bytes at most.
+
+    Raises:
+        OSError: it is damaged, or longer (``EFBIG``).
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+            found = packed.read(limit + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise OSError(errno.EIO, f"damaged: {error}", name) from None
+    if len(found) > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), name)
+    return found
 
 
 def _piece(file: Readable, path: str | os.PathLike[str]) -> bytes | None:

@@ -14,7 +14,7 @@ from shardcore.bytecode import converted
 from shardcore.errors import Diagnostic, ParseError
 from shardcore.expected import expect
 
-__all__ = ["in_dialect", "is_hlo", "read", "text"]
+__all__ = ["in_dialect", "is_hlo", "optimized_text", "read", "text"]
 
 
 def is_hlo(data: bytes | str) -> bool:
@@ -52,6 +52,16 @@ def text(module: Module) -> str:
     """
     expect(module, Module)
     return _convert(str(module).encode(), "to", "HLO is asked for")
+
+
+def optimized_text(data: bytes, *, filename: str = "<hlo>") -> str:
+    """Return the text of an ``HloModuleProto`` or an ``HloProto`` as it is, with its schedule.
+
+    Raises:
+        ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
+    """
+    expect(data, bytes)
+    return _convert(data, "show", f"{filename} is an HLO proto")
 
 
 def in_dialect(module: Module, dialect: str) -> str:

@@ -1,4 +1,5 @@
-"""Converts HLO to StableHLO text, ``from``, or StableHLO text to HLO text, ``to``, by jaxlib.
+"""Converts HLO to StableHLO text, ``from``, StableHLO text to HLO text, ``to``, or HLO protos to
+their text, ``show``, by jaxlib.
 
 A separate program, because jaxlib may crash its process on malformed input;
 :mod:`shardcore.hlo` starts it. Imports nothing of shardcore.
@@ -35,6 +36,8 @@ def main() -> int:
             data.decode(), use_tuple_args=False, return_tuple=False
         )
         text = computation.as_hlo_text()
+    elif sys.argv[-1] == "show":
+        text = hlo.XlaComputation(_without_wrapper(data)).get_hlo_module().to_string()
     else:
         if data.lstrip().startswith(b"HloModule"):
             module = hlo.hlo_module_from_text(data.decode())

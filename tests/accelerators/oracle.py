@@ -1,7 +1,8 @@
-"""Compiles the text of a program by XLA's own compiler for GPUs, which needs no GPU.
+"""Compiles the text of a program by XLA's own compilers for GPUs and TPUs, which need no chip.
 
-It needs what `pip install shardcore[gpu-oracle]` installs. Nothing runs: figures are those that the
-compiler decided. Kernels are not timed to choose among them, as that needs the chip.
+It needs what `pip install shardcore[gpu-oracle]` installs, for TPUs `jax[tpu]`. Nothing runs:
+figures are those that the compiler decided. Kernels are not timed to choose among them, as that
+needs the chip.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 TARGET = "h100:8"
 """Eight H100 in one node."""
+TPUS = "v5e:2x4"
+"""Eight TPU v5e."""
 
 _PARTITIONS = re.compile(r"mhlo\.num_partitions = (\d+)")
 
@@ -40,8 +43,10 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 
 
 @cache
-def devices() -> list[Any]:
-    """The devices of :data:`TARGET`; the process must not have made another backend for GPUs."""
+def devices(target: str = TARGET) -> list[Any]:
+    """The devices of a target; the process must not have made another backend for them."""
+    if target == TPUS:
+        return _tpus()
     cuda = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13"
     flags = f"--xla_gpu_cuda_data_dir={cuda} --xla_gpu_autotune_level=0"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
@@ -50,16 +55,25 @@ def devices() -> list[Any]:
     from jax.experimental import topologies
 
     jax.config.update("jax_platforms", "cpu")
-    count = TARGET.split(":")[1]
+    count = target.split(":")[1]
     described = topologies.get_topology_desc(
         platform="cuda", topology=f"1x1x{count}", target_config=_H100
     )
     return list(described.devices)
 
 
-def executable(text: str) -> Any:
-    """The compiled program."""
-    chips = devices()
+def _tpus() -> list[Any]:
+    os.environ |= {"TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v5litepod-8"}
+    import jax
+    from jax.experimental import topologies
+
+    jax.config.update("jax_platforms", "cpu")
+    return list(topologies.get_topology_desc(platform="tpu", topology_name=TPUS).devices)
+
+
+def executable(text: str, target: str = TARGET, **options_of_xla: Any) -> Any:
+    """The program compiled for :data:`TARGET` or :data:`TPUS`."""
+    chips = devices(target)
     import numpy as np
     from jax._src import compiler
     from jax._src.interpreters import mlir
@@ -72,6 +86,7 @@ def executable(text: str) -> Any:
     options = compiler.get_compile_options(
         num_replicas=1, num_partitions=count, device_assignment=np.arange(count).reshape(1, count)
     )
+    options.env_option_overrides = list(options_of_xla.items())
     options.executable_build_options.use_spmd_partitioning = True
     options.executable_build_options.use_shardy_partitioner = True
     options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(ids)

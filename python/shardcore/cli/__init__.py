@@ -37,6 +37,8 @@ examples:
   shardcore why model.mlir '%12'                  where its axes come from
   shardcore why model.mlir model.py:42            those of what a line made
   shardcore doctor model.mlir                     a page to paste into an issue
+  shardcore explain dump.txt --program model.mlir  where the collectives of a
+                                                  compiled program come from
   shardcore steps model.mlir                      which visit changed what
   shardcore graph model.mlir -o out.svg           the computation graph, drawn
   shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' \\
@@ -156,6 +158,7 @@ def _parser() -> Parser:
         cost,
         diff,
         doctor,
+        explain,
         graph,
         matmul,
         mcp,
@@ -192,6 +195,7 @@ def _parser() -> Parser:
     plan.add(commands)
     why.add(commands)
     doctor.add(commands)
+    explain.add(commands)
     steps.add(commands)
     graph.add(commands)
     array.add(commands)

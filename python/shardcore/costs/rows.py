@@ -87,6 +87,11 @@ class Rows:
             found.append(CollectiveCost.of(fields))
         return tuple(found)
 
+    @property
+    def required_stacks(self) -> list[str]:
+        """The name stack of the op that required each collective."""
+        return self._figures.name_stacks()[1]
+
     @cached_property
     def ops(self) -> tuple[OpCost, ...]:
         """The ops by name and place, the longest first."""

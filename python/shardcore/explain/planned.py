@@ -1,0 +1,222 @@
+"""The collectives of our own plan of a program, as they are compared with those of a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardcore.explain.compiled import KINDS
+from shardcore.explain.device_groups import Groups, joined, normalized
+from shardcore.explain.hlo_text import element_count
+from shardcore.explain.reach import Flow, Node, flow
+
+if TYPE_CHECKING:
+    from shardcore._core import Block, Op, Value
+    from shardcore.costs.program import Cost
+    from shardcore.costs.records import CollectiveCost
+
+__all__ = ["Planned", "planned"]
+
+_KINDS = frozenset(KINDS.values())
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A collective of the per-device program."""
+
+    row: CollectiveCost
+    kind: str
+    groups: Groups
+    elements: int
+    """As :attr:`shardcore.explain.compiled.Part.elements`."""
+    stack: str
+    """The name stack of the op that required it."""
+    locations: tuple[str, ...]
+    """Of the op that required it, and of the one that it was made for."""
+    sources: int
+    """The arguments of the program that its operand is computed from, a bit for each."""
+    targets: int
+    """The results of the program that are computed from it, likewise."""
+    sent: int
+    """A number that collectives share which send equal values."""
+    after: int | None = None
+    """The place in the plan of the collective whose result it sends, reduced or rearranged."""
+    sum: int | None = None
+    """The place of the first of the collectives whose results are added to its own at once."""
+
+
+def planned(cost: Cost) -> list[Planned]:
+    """Return the collectives of the per-device program that ``cost`` counts, in its order."""
+    rows = cost.collectives
+    trial = next((row.trial for row in rows if row.trial is not None), None)
+    if trial is None:
+        return []
+    ops = trial.local.module.ops()
+    own = [op for op in ops if op.name.removeprefix("stablehlo.") in _KINDS]
+    if len(own) != len(rows):
+        # A collective that no row counts, of a rule of the user's.
+        named = {op.results[0].name: op for op in own}
+        pairs = [(row, named[row.op]) for row in rows if row.op in named]
+    else:
+        pairs = list(zip(rows, own, strict=True))
+    required = dict(zip(map(id, rows), cost.rows.required_stacks, strict=True))
+    reached = _flow(ops)
+    numbers = _numbers(ops)
+    found = [_planned(row, op, required[id(row)], reached, numbers) for row, op in pairs]
+    return _related(found, ops, pairs)
+
+
+def _planned(
+    row: CollectiveCost,
+    op: Op,
+    stack: str,
+    reached: dict[Value, tuple[int, int]],
+    numbers: dict[Value, int],
+) -> Planned:
+    kind = op.name.removeprefix("stablehlo.")
+    operand, result = op.operands[0], op.results[0]
+    attributes = op.attributes
+    if kind == "collective_permute":
+        pairs = attributes["source_target_pairs"]
+        groups = joined((one, other) for one, other in pairs if one != other)
+    else:
+        rows: Sequence[Sequence[int]] = attributes.get("replica_groups", ())
+        groups = normalized([[device for device in group if device >= 0] for group in rows])
+    whole = result if kind == "all_gather" else operand
+    return Planned(
+        row=row,
+        kind=kind,
+        groups=groups,
+        elements=element_count(tuple(size or 1 for size in whole.shape or ())),
+        stack=stack,
+        locations=tuple(
+            dict.fromkeys(at for at in (row.cause_location, row.location, op.location) if at)
+        ),
+        sources=reached.get(operand, (0, 0))[0],
+        targets=reached.get(result, (0, 0))[1],
+        sent=numbers[operand],
+    )
+
+
+def _numbers(ops: Sequence[Op]) -> dict[Value, int]:
+    """A number for each value, the same for values that equal ops make of equal operands."""
+    known: dict[Hashable, int] = {}
+    numbers: dict[Value, int] = {}
+    for op in ops:
+        own: Hashable = op
+        if op.signature is not None and not op.regions:
+            inputs = (numbers.setdefault(each, ~len(numbers)) for each in op.operands)
+            own = (op.signature, *inputs)
+        elif op.name == "stablehlo.constant":
+            dtype, shape, data = op.elements()
+            own = (dtype, *shape, data) if len(data) <= _SMALL else op
+        for at, result in enumerate(op.results):
+            numbers[result] = known.setdefault((own, at), len(known))
+    return numbers
+
+
+_SMALL = 256
+"""The bytes of constants that are compared."""
+
+_PASSED_ON = frozenset(
+    f"stablehlo.{name}"
+    for name in ("convert", "reshape", "transpose", "reduce", "broadcast_in_dim", "slice")
+)
+
+
+def _related(
+    plan: list[Planned], ops: Sequence[Op], pairs: Sequence[tuple[CollectiveCost, Op]]
+) -> list[Planned]:
+    """``plan`` with what is done at once with the results of its collectives."""
+    made_by: dict[Value, int] = {op.results[0]: at for at, (_, op) in enumerate(pairs)}
+    places = {op: at for at, (_, op) in enumerate(pairs)}
+    after: dict[int, int] = {}
+    sums = list(range(len(plan)))
+
+    def first(at: int) -> int:
+        while sums[at] != at:
+            at = sums[at]
+        return at
+
+    for op in ops:
+        known = [made_by[operand] for operand in op.operands if operand in made_by]
+        if not known:
+            continue
+        if op in places:
+            after[places[op]] = known[0]
+        elif op.name == "stablehlo.add":
+            # Sums of the same devices are added first, and then reduced once.
+            one, other = first(known[0]), first(known[-1])
+            if plan[one].groups == plan[other].groups and len(known) == 2:
+                sums[max(one, other)] = min(one, other)
+            if op.results:
+                made_by[op.results[0]] = min(one, other)
+        elif op.name in _PASSED_ON and op.results:
+            made_by[op.results[0]] = known[0]
+    return [
+        replace(row, after=after.get(at), sum=first(at) if first(at) != at else None)
+        for at, row in enumerate(plan)
+    ]
+
+
+def _flow(ops: Sequence[Op]) -> dict[Value, tuple[int, int]]:
+    """The arguments and the results of the entry function that each value belongs to."""
+    function = next((op for op in ops if op.name == "func.func"), None)
+    if function is None:
+        return {}
+    block = function.regions[0][0]
+    given: dict[Hashable, int] = {value: 1 << at for at, value in enumerate(block.arguments)}
+    known: dict[Value, tuple[int, int]] = {}
+    count = len(block.ops[-1].operands)
+    left: list[tuple[Block, dict[Hashable, int], list[int]]] = [
+        (block, given, [1 << at for at in range(count)])
+    ]
+    while left:
+        inside, sources, wanted = left.pop()
+        nodes, holders = list(_nodes(inside.ops)), []
+        nodes.append(Node("end", inside.ops[-1].operands, is_tuple=True))
+        found = flow(nodes, sources, {}, "end", wanted)
+        for op in inside.ops:
+            for value in op.results:
+                known[value] = found.of(value)
+            if op.regions and op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+                holders.append(op)
+        for argument in inside.arguments:
+            known[argument] = found.of(argument)
+        for op in holders:
+            left += _inner(op, found)
+    return known
+
+
+def _inner(op: Op, around: Flow) -> Iterator[tuple[Block, dict[Hashable, int], list[int]]]:
+    """The blocks of ``op`` with what is known around them."""
+    wanted = [around.of(value)[1] for value in op.results]
+    for region in op.regions[-1:] if op.name == "stablehlo.while" else op.regions:
+        [block] = region
+        given: dict[Hashable, int] = dict(around.sources)
+        given.update(
+            (argument, around.of(operand)[0])
+            for argument, operand in zip(block.arguments, op.operands, strict=False)
+        )
+        yield block, given, wanted
+
+
+def _nodes(ops: Sequence[Op]) -> Iterator[Node]:
+    for op in ops:
+        operands = list(op.operands)
+        if op.regions:
+            # What regions use of what is around them.
+            operands += [
+                operand for region in op.regions for block in region for operand in _used(block)
+            ]
+        for value in op.results:
+            yield Node(value, operands)
+
+
+def _used(block: Block) -> Iterator[Value]:
+    for op in block.ops:
+        yield from op.operands
+        for region in op.regions:
+            for inner in region:
+                yield from _used(inner)

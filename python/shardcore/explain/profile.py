@@ -1,0 +1,155 @@
+"""Measured times of instructions, from traces of XProf (``.xplane.pb``) or of Perfetto (JSON)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shardcore import files
+from shardcore.errors import Diagnostic, ParseError, place_of
+from shardcore.explain.xplane import xplane_events
+
+if TYPE_CHECKING:
+    from shardcore.explain.compiled import Compiled
+
+__all__ = ["Event", "Profile", "read_profile"]
+
+_XPLANE = ".xplane.pb"
+_JSON = (".trace.json.gz", ".trace.json", ".json.gz", ".json")
+_ASYNC = re.compile("async", re.IGNORECASE)
+_NAME = re.compile(r"%?([\w.\-]+)")
+
+
+class Event(NamedTuple):
+    """Something that a trace has a duration of."""
+
+    name: str
+    """The instruction, or whatever else it is."""
+    module: str | None
+    """The module of the instruction, if the trace says so."""
+    line: str
+    """What the trace calls the row in which it is drawn."""
+    seconds: float
+
+
+@dataclass
+class Profile:
+    """Durations by instruction."""
+
+    name: str
+    """The file, or the folder of several."""
+    events: Mapping[tuple[str, str], tuple[float, int]]
+    """Seconds of all events of an instruction, and their number, by module and instruction; the
+    module is empty where the trace does not say it."""
+    notes: tuple[str, ...] = ()
+
+    def seconds(self, module: str, rows: Iterable[Compiled]) -> dict[str, float]:
+        """Return the seconds of each collective of ``module`` in one run of the program, by its
+        name: the mean of its events times its runs, starts and ends of asynchronous ones added.
+
+        What a device does while an asynchronous collective runs is no part of it.
+        """
+        found = {}
+        for row in rows:
+            keys = [(own, name) for name in row.names for own in (module, "")]
+            known = [self.events[key] for key in keys if key in self.events]
+            if known:
+                mean = sum(seconds / count for seconds, count in known)
+                found[row.name] = mean * (row.runs or 1)
+        return found
+
+
+def read_profile(given: str | os.PathLike[str]) -> Profile:
+    """Return the times of the trace at ``given``; of a folder those of its newest run.
+
+    Raises:
+        ParseError: there is no trace, or it is damaged (``invalid-trace``).
+        OSError: it cannot be read.
+    """
+    path = Path(given)
+    found = [path]
+    if path.is_dir():
+        found = _newest(path)
+        if not found:
+            raise _invalid(f"no trace is in {path}", "give a folder that jax.profiler wrote")
+    sums: dict[bool, dict[tuple[str, str], list[float]]] = {False: {}, True: {}}
+    for each in found:
+        for event in _events(each):
+            if (match := _NAME.match(event.name)) is not None:
+                is_async = _ASYNC.search(event.line) is not None
+                # Numbers of programs stand behind names of modules.
+                key = (event.module or "").split("(")[0], match[1]
+                sums[is_async].setdefault(key, []).append(event.seconds)
+    # What runs beside others is drawn in rows of its own; the row of the device has what it waits.
+    durations = sums[True] | sums[False]
+    events = {name: (sum(each), len(each)) for name, each in durations.items()}
+    notes = () if events else (f"{path} has no events",)
+    return Profile(str(path), events, notes)
+
+
+def _newest(folder: Path) -> list[Path]:
+    """The traces of the newest run in ``folder``, in one format."""
+    runs: dict[Path, list[Path]] = defaultdict(list)
+    for root, _, names in os.walk(folder):
+        for name in sorted(names):
+            if name.endswith((_XPLANE, *_JSON)):
+                runs[Path(root)].append(Path(root) / name)
+    if not runs:
+        return []
+    newest = max(runs, key=lambda run: (max(each.stat().st_mtime_ns for each in runs[run]), run))
+    planes = [each for each in runs[newest] if each.name.endswith(_XPLANE)]
+    return planes or runs[newest][:1]
+
+
+def _events(path: Path) -> Iterator[Event]:
+    data = files.unzipped(files.read(path), str(path))
+    if path.name.endswith(".pb") or (not data[:1].isspace() and data[:1] not in b"{["):
+        for plane, line, name, module, seconds in xplane_events(data, str(path)):
+            yield Event(name, module, f"{plane} {line}", seconds)
+    else:
+        yield from _json_events(data, str(path))
+
+
+def _json_events(data: bytes, name: str) -> Iterator[Event]:
+    text = data.decode("utf-8", "replace")
+    try:
+        trace = json.loads(text)
+    except ValueError as error:
+        at = getattr(error, "pos", 0)
+        place = place_of(text, min(at, len(text)), at + 1)
+        message = f"no JSON: {getattr(error, 'msg', error)}"
+        raise ParseError(Diagnostic("invalid-trace", message, _HINT, name, place)) from None
+    except RecursionError:
+        raise _invalid(f"{name} is nested too deeply") from None
+    rows = trace.get("traceEvents") if isinstance(trace, dict) else trace
+    if not isinstance(rows, list):
+        raise _invalid(f"{name} has no traceEvents")
+    lines: dict[Any, str] = {}
+    for row in rows:
+        if isinstance(row, dict) and row.get("ph") == "M" and row.get("name") == "thread_name":
+            arguments = row.get("args")
+            if isinstance(arguments, dict):
+                lines[str(row.get("pid")), str(row.get("tid"))] = str(arguments.get("name"))
+    for row in rows:
+        if not isinstance(row, dict) or row.get("ph") != "X":
+            continue
+        duration, arguments = row.get("dur"), row.get("args")
+        if isinstance(duration, bool) or not isinstance(duration, (int, float)):
+            continue
+        given = arguments if isinstance(arguments, dict) else {}
+        line = lines.get((str(row.get("pid")), str(row.get("tid"))), "")
+        own = str(given.get("hlo_op") or row.get("name") or "")
+        yield Event(own, given.get("hlo_module"), line, duration / 1e6)
+
+
+_HINT = "give a trace that jax.profiler wrote, whole"
+
+
+def _invalid(message: str, hint: str = _HINT) -> ParseError:
+    return ParseError(Diagnostic("invalid-trace", message, hint))

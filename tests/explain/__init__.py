@@ -1,0 +1,1 @@
+"""Compiled programs explained, held against what XLA's own compilers made of real models."""

@@ -1,0 +1,219 @@
+"""What XLA says of each collective by itself, to hold explanations against.
+
+With the passes that merge collectives off, each has the metadata of the op that required it. What
+is explained of the program as XLA compiles it by default has to be of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import shardcore
+from shardcore.explain.collectives import collectives
+from shardcore.explain.compiled import Compiled, Part
+from shardcore.explain.explained import Explained, ExplainedPart
+from shardcore.explain.hlo_text import read
+from shardcore.explain.matching import agree, short_place
+
+from tests.accelerators import oracle
+from tests.shardy.xla import compiled
+from tests.shardy.xla.models import catalog
+
+MODELS = (
+    "llama-data",
+    "llama-fsdp",
+    "llama-tensor",
+    "llama-fsdp-tensor",
+    "llama-sequence",
+    "llama-pods",
+    "llama-scan-fsdp",
+    "llama-scan-tensor",
+    "llama-accumulated-fsdp",
+    "lora-fsdp",
+    "experts-experts-tensor",
+    "routed-capacity",
+    "perceptron-grid",
+    "patches-fsdp",
+    "patches-tensor",
+    "residual-rows",
+    "denoise-rows",
+    "decode-tensor",
+    "decode-length",
+    "decode-scan",
+    "prefill-tensor",
+    "embedding-vocabulary",
+    "recommend-tables",
+    "parts-exchanged",
+    "pipeline-train",
+    "averaged-data",
+    "preferences-vocabulary",
+    "rolling-cache",
+    "graph-edges",
+    "sharded-by-hand-gathered",
+)
+"""Decoders and encoders of all kinds of parallelism, experts, vision, recommendation, manual code,
+training and serving."""
+COMPILERS = ("cpu", "gpu", "tpu")
+_TARGETS = {"gpu": oracle.TARGET, "tpu": oracle.TPUS}
+_APART: dict[str, dict[str, Any]] = {
+    "cpu": {"xla_disable_hlo_passes": ",".join(compiled.PASSES_OFF)},
+    "gpu": {
+        f"xla_gpu_{kind}_combine_threshold_bytes": 1
+        for kind in ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
+    },
+}
+"""What keeps a compiler from merging collectives, where that can be said."""
+_DONATED = re.compile(r"tf\.aliasing_output = (\d+) : i32")
+_SUM = {"reduce_scatter": "all_reduce"}
+
+
+@cache
+def result(name: str) -> shardcore.Result:
+    """The model with its shardings completed."""
+    return shardcore.Module.parse(catalog.located(name)).propagate(legalize_chlo=True)
+
+
+def hlo(text: str, compiler: str = "cpu", **options: Any) -> str:
+    """The text of the program that a compiler makes."""
+    if compiler == "cpu":
+        run = compiled.executable(text, **compiled.SIMPLE_EMITTER, **options)
+    else:
+        run = oracle.executable(text, _TARGETS[compiler], **options)
+    return "\n\n".join(module.to_string() for module in run.hlo_modules())
+
+
+def prepare(*compilers: str) -> None:
+    """Load compilers for chips, which JAX finds only before it is asked for devices."""
+    for compiler in compilers:
+        if compiler in _TARGETS:
+            oracle.devices(_TARGETS[compiler])
+
+
+@cache
+def merged(name: str, compiler: str = "cpu") -> str:
+    """The model as XLA compiles it."""
+    return hlo(catalog.located(name), compiler)
+
+
+def single(text: str, compiler: str = "cpu") -> list[tuple[Compiled, Part]]:
+    """The collectives that XLA makes of a program if it merges none, or few of them."""
+    [module] = read(hlo(text, compiler, **_APART[compiler]))
+    return [(row, part) for row in collectives(module) for part in row.parts]
+
+
+@dataclass
+class Judgement:
+    """How many parts are confirmed by the program in which nothing is merged."""
+
+    parts: int
+    planned: int
+    known: int
+    """Parts whose op or line is known."""
+    confirmed: int
+    unjudged: int
+    """Parts of which XLA's metadata says nothing anywhere."""
+    wrong: list[str]
+
+
+def judged(name: str, compiler: str = "cpu") -> Judgement:
+    """The explanation of the compiled model, held against XLA's own metadata."""
+    found = shardcore.explain(merged(name, compiler), result(name))
+    truth: Counter[tuple[Any, ...]] = Counter()
+    silent: set[tuple[Any, ...]] = set()
+    for row, part in single(catalog.located(name), compiler):
+        key = (_SUM.get(row.kind, row.kind), row.groups, part.bytes)
+        own = [one for one in part.origins if one.is_own and one.location]
+        # What is moved out of a loop is called like the loop.
+        if own and not own[0].op_name.endswith("/while"):
+            truth[(*key, own[0].op_name, own[0].location)] += 1
+        else:
+            silent.add(key)
+    verdict = Judgement(0, 0, 0, 0, 0, [])
+    for row in found.collectives:
+        for part in row.parts:
+            verdict.parts += 1
+            verdict.planned += part.planned is not None
+            verdict.known += part.op is not None or part.location is not None
+            key = (_SUM.get(row.kind, row.kind), row.groups, part.bytes)
+            fits = [one for one in truth if one[:3] == key and truth[one] and _is_of(part, one)]
+            if fits:
+                truth[fits[0]] -= 1
+                verdict.confirmed += 1
+            elif key in silent:
+                verdict.unjudged += 1
+            else:
+                verdict.wrong.append(f"{row.name} {row.kind} {part.op} {part.location}")
+    return verdict
+
+
+def _is_of(part: ExplainedPart, truth: tuple[Any, ...]) -> bool:
+    """Whether the op that ``part`` is said to be for is the one that XLA names."""
+    places = {part.location}
+    if part.planned is not None:
+        places |= {part.planned.location, part.planned.cause_location}
+    lines = {short_place(place) for place in places if place}
+    return short_place(truth[4]) in lines or agree(truth[3], part.op_name)
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """An edit that was made, and whether the collective that it is to remove is gone."""
+
+    model: str
+    what: str
+    edit: str
+    is_gone: bool
+    is_replaced: bool
+    """Whether one of another kind was to take its place: hosts run a reduce-scatter as the sum that
+    it was."""
+
+
+def counterfactuals(name: str, most: int) -> list[Counterfactual]:
+    """The cheapest edits of the longest collectives of a model, made, and the model compiled again
+    for hosts: each with whether fewer collectives of that kind run at that line.
+    """
+    found = shardcore.explain(merged(name), result(name))
+    before = _runs(catalog.located(name))
+    rows = []
+    seen = set()
+    for row, part in found.longest():
+        edit = part.edit if part.planned is not None and len(rows) < most else None
+        place = (row.kind, part.location, part.planned and part.planned.axes)
+        if edit is None or place in seen:
+            continue
+        seen.add(place)
+        session = result(name)._given().session(legalize_chlo=True)
+        session.set(edit.target, edit.sharding)
+        after = _runs(str(session.module))
+        line = (_SUM.get(row.kind, row.kind), row.groups, short_place(part.location or ""))
+        what = f"{row.kind} for {part.op} at {short_place(part.location or '')}"
+        made = f"{edit.target} {re.sub('^<@[^,]*, ', '', edit.sharding)[:-1]}"
+        rows.append(Counterfactual(name, what, made, after[line] < before[line], edit.is_replaced))
+    return rows
+
+
+def _runs(text: str) -> Counter[tuple[Any, ...]]:
+    """The runs of collectives by kind, groups and line, where none are merged, nor results written
+    where donated arguments are, which would have to keep their shards."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for row, part in single(_DONATED.sub(r"test.was_aliased = \1 : i32", text)):
+        own = [one for one in part.origins if one.is_own and one.location]
+        if own:
+            kind = _SUM.get(row.kind, row.kind)
+            counts[kind, row.groups, short_place(own[0].location or "")] += row.runs or 1
+    return counts
+
+
+def summary(found: Explained) -> dict[str, int]:
+    """What is said of the collectives of a program, in numbers."""
+    return {
+        "collectives": len(found.collectives),
+        "parts": len(found.parts),
+        "plan": len(found.plan),
+        "dropped": len(found.dropped),
+        **{name: count for name, count in found.counts().items() if count},
+    }
