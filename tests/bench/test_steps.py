@@ -92,7 +92,7 @@ def test_rows_without_program_say_why() -> None:
 
 
 def line(row: Row, measured: float, point: float) -> Line:
-    return Line(row, measured, 0.8 * point, point, 1.2 * point)
+    return Line(row, measured, 0.8 * point, point, 1.2 * point, 0.8 * point)
 
 
 def test_errors_are_summed_up() -> None:

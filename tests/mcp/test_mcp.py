@@ -28,6 +28,7 @@ PACKAGE = str(Path(shardcore.__file__).parents[1])
 ENVIRONMENT = {**os.environ, "PYTHONPATH": PACKAGE, "PYTHONWARNINGS": "error"}
 """The servers run the package that the tests run, wherever they start."""
 TOOLS = ["open", "shardings", "why", "why_not", "cost", "edit", "evaluate", "plan", "diff"]
+TOOLS += ["explain"]
 
 
 def talk(
@@ -194,6 +195,8 @@ ASKED: list[tuple[str, dict[str, Any], str]] = [
     ("plan", {"seconds": -1}, "error[invalid-arguments]"),
     ("plan", {"memory": "1KiB", "seconds": 1}, "error[does-not-fit]"),
     ("diff", {"base": "nothing.mlir"}, "error[io]"),
+    ("explain", {"dump": "nothing.txt"}, "error[io]"),
+    ("explain", {}, "explain.dump: it is missing"),
 ]
 
 

@@ -32,6 +32,8 @@ class Line:
     point: float | None = None
     upper: float | None = None
     """Seconds; ``None`` of a row without program."""
+    low: float | None = None
+    """Seconds at which the interval begins that ``upper`` ends."""
     peak_bytes: int | None = None
     exposed: float | None = None
     """Seconds in which collectives are awaited."""
@@ -51,10 +53,10 @@ class Line:
 
     @property
     def is_within(self) -> bool:
-        """Whether the measured step lies between the bounds."""
-        if self.lower is None or self.upper is None or self.measured is None:
+        """Whether the measured step lies in the interval."""
+        if self.low is None or self.upper is None or self.measured is None:
             return False
-        return self.lower <= self.measured <= self.upper
+        return self.low <= self.measured <= self.upper
 
     @property
     def is_below(self) -> bool:
@@ -174,6 +176,7 @@ def _line(row: Row, known: dict[str, Cost]) -> Line:
         cost.step_seconds_lower,
         cost.step_seconds,
         cost.step_seconds_upper,
+        cost.confidence.low,
         cost.peak_bytes,
         cost.exposed_seconds,
         assumptions=(*row.assumed, *assumed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import shardcore
@@ -54,8 +55,9 @@ def cost(
 
 def _overview(cost: Cost) -> str:
     return (
-        f"on {cost.hardware.name}: step {format_seconds(cost.step_seconds)}, between "
-        f"{format_seconds(cost.step_seconds_lower)} and {format_seconds(cost.step_seconds_upper)}; "
+        f"on {cost.hardware.name}: step {format_seconds(cost.step_seconds)}, 9 of 10 between "
+        f"{format_seconds(cost.confidence.low)} and {format_seconds(cost.confidence.high)} "
+        f"({cost.confidence}), at least {format_seconds(cost.step_seconds_lower)}; "
         f"compute {format_seconds(cost.compute_seconds)} at the peak, collectives "
         f"{format_seconds(cost.comm_seconds)}, {format_seconds(cost.exposed_seconds)} of it exposed"
     )
@@ -261,6 +263,22 @@ def diff(
     found = shardcore.diff(before, opened.result, opened.hardware)
     after = "cost()" if found.costs.lines or found.ports else "evaluate(edits=[...])"
     return Answer(found.text(top=max(top, 1)), after)
+
+
+@tool
+def explain(
+    programs: Programs,
+    dump: Annotated[
+        str, about("the path of what XLA compiled: text, a proto, or the folder of a dump")
+    ],
+    profile: Annotated[str | None, about("the path of a trace of a run, for its times")] = None,
+    program: Which = None,
+) -> Answer:
+    """Say of each collective that XLA's compiler left which op, line and annotation it comes from,
+    and what became of those of the program."""
+    opened = programs.get(program)
+    found = shardcore.explain(Path(dump), opened.result, profile, hardware=opened.hardware)
+    return Answer(str(found), "edit(...)" if found.parts else "cost()")
 
 
 def _mistake(message: str, hint: str | None) -> ShardcoreError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 _COLUMNS = ("row", "run", "", ">measured", ">lower", ">point", ">upper", ">error")
-_SUMMARY = ("", ">rows", ">costed", ">median", ">90%", ">bias", ">between bounds", ">below lower")
+_SUMMARY = ("", ">rows", ">costed", ">median", ">90%", ">bias", ">in the interval", ">below lower")
 _MEMORY = ("row", "run", ">published", ">ours", ">error")
 _TITLES = {"family": "by family", "type": "by type of products", "chips": "by number of chips"}
 
