@@ -8,7 +8,6 @@ import pytest
 import shardcore.jax
 from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
-from shardcore.jax.device_lists import spelled_out
 
 
 @pytest.mark.parametrize("size", [8, 64])
@@ -29,11 +28,3 @@ def test_axes_of_collectives_are_known(size: int) -> None:
         ("all_reduce", ("tensor",)),
         ("collective_permute", ("data",)),
     ]
-
-
-def test_only_lists_of_devices_are_spelled_out() -> None:
-    other = 'stablehlo.constant dense<"0x0100000000000000"> : tensor<1x1xi64>'
-    groups = "replica_groups = dense<{}> : tensor<1x2xi64>"
-    text = f"{other}\n{groups}"
-    given = text.format('"0x01000000000000000F00000000000000"')
-    assert spelled_out(given) == text.format("[[1, 15]]")

@@ -46,7 +46,7 @@ examples:
   shardcore plan model.mlir --devices 32 --hardware tpu-v5e
                                                   the best shardings, found
   shardcore check model.mlir --expect expected.toml
-  shardcore mcp                                   a server for agents and editors
+  shardcore mcp                                   a server for agents, editors
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
   shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y \\

@@ -129,7 +129,7 @@ def _parts(
                 line("bytes sent", "sent_bytes", format_bytes),
                 line("time of collectives", "comm_seconds", format_seconds),
                 line("step, at least", "step_seconds_lower", format_seconds),
-                line("step, at most", "step_seconds_upper", format_seconds),
+                line("step, 90% end", "step_seconds_upper", format_seconds),
             ],
         )
     ]

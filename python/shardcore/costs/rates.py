@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from functools import lru_cache
 from typing import NamedTuple
@@ -119,6 +120,8 @@ class Rates:
                 share *= shares.convolutions
             elif kind.sizes is not None:
                 share *= shares.aligned_share(kind.sizes[2:], dtype_of(kind.dtype))
+            if math.isinf(shares.vector_flops):
+                return peak / share
             # What fills no tiles, such as outer products, is left to the units for vectors.
             return max(peak, min(peak / share, kind.flops / shares.vector_flops))
         if kind.unit == "kernel":

@@ -24,7 +24,6 @@ from shardcore.errors import VerificationError
 from shardcore.expected import expect
 from shardcore.hlo import in_dialect
 from shardcore.jax.custom_partitioning import keep_own_calls
-from shardcore.jax.device_lists import spelled_out
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.private import kept_arguments, name_of, shardings_of
@@ -260,7 +259,7 @@ def from_jax_lowered(
         LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or it is not known which
             arguments JAX dropped (``lowering``, ``jax-version``).
     """
-    text = spelled_out(lowered.as_text(debug_info=True))
+    text = lowered.as_text(debug_info=True)
     keep_own_calls(text)
     module = Module.parse(text, filename=f"<{name_of(lowered)}>")
     inputs: Any = jax.tree.structure(lowered.args_info)

@@ -32,8 +32,8 @@ def _cells(rows: Iterable[ChipCost]) -> Iterable[tuple[str, ...]]:
             continue
         seconds = (
             cost.step_seconds,
-            cost.step_seconds_lower,
-            cost.step_seconds_upper,
+            cost.confidence.low,
+            cost.confidence.high,
             cost.compute_seconds,
             cost.comm_seconds,
         )

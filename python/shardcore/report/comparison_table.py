@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAMES = {
     "step_seconds": "step",
     "step_seconds_lower": "step, at least",
-    "step_seconds_upper": "step, at most",
+    "step_seconds_upper": "step, 90% end",
     "compute_seconds": "compute",
     "comm_seconds": "collectives",
     "flops": "FLOPs",

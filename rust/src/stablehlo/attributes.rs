@@ -111,12 +111,9 @@ pub fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
 
 /// The integers in `value`, a `dense<...>` of these sizes; a splat is repeated for each of them.
 fn ints_of_type(value: &AttrValue<'_>, sizes: &[i64]) -> Option<Vec<i64>> {
-    let AttrValue::Dense { elements, .. } = value else { return None };
+    let AttrValue::Dense { .. } = value else { return None };
     let count = sizes.iter().try_fold(1_usize, |n, &size| n.checked_mul(size.try_into().ok()?))?;
-    let ints = match &elements[..] {
-        [AttrValue::Str(hex)] => hex_ints(hex)?,
-        _ => value.as_ints()?,
-    };
+    let ints = value.as_ints()?;
     match ints[..] {
         [splat] if count > 1 && count <= MAX_SPLAT => Some(vec![splat; count]),
         _ => Some(ints),
@@ -125,20 +122,6 @@ fn ints_of_type(value: &AttrValue<'_>, sizes: &[i64]) -> Option<Vec<i64>> {
 
 /// Splats of more elements than this are not expanded.
 const MAX_SPLAT: usize = 1 << 20;
-
-/// The 64-bit integers of `0x0100000000000000...`, least significant byte first.
-fn hex_ints(text: &str) -> Option<Vec<i64>> {
-    let digits = text.strip_prefix("0x")?;
-    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    (digits.len() % 16 == 0).then_some(())?;
-    (0..digits.len())
-        .step_by(16)
-        .map(|start| {
-            let bytes: Option<Vec<u8>> = (0..8).map(|at| byte(start + 2 * at)).collect();
-            Some(i64::from_le_bytes(bytes?.try_into().ok()?))
-        })
-        .collect()
-}
 
 impl<'a> Field<'a> for Attribute<'a> {
     fn new(name: &'a str, value: AttrValue<'a>) -> Self {

@@ -1,7 +1,7 @@
 // What changed from another result, and what a person should look at.
 
 const TOTALS = { step_seconds: ["step", secondsText], step_seconds_lower: ["step, at least", secondsText],
-  step_seconds_upper: ["step, at most", secondsText], compute_seconds: ["compute", secondsText],
+  step_seconds_upper: ["step, 90% end", secondsText], compute_seconds: ["compute", secondsText],
   comm_seconds: ["collectives", secondsText], flops: ["FLOPs", countText], hbm_bytes: ["bytes moved", bytesText],
   argument_bytes: ["arguments", bytesText], output_bytes: ["outputs", bytesText], peak_bytes: ["peak memory", bytesText] };
 

@@ -48,7 +48,7 @@ def cost_record(
         "policy": cost.policy,
         "fits": cost.fits,
         "step": cost.step_seconds,
-        "lower": cost.step_seconds_lower,
+        "low": cost.confidence.low,
         "upper": cost.step_seconds_upper,
         "compute": cost.compute_seconds,
         "comm": cost.comm_seconds,

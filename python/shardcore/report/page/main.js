@@ -12,7 +12,7 @@ function overview() {
     const { cost } = data;
     const sent = cost.collectives.reduce((sum, row) => sum + row.count, 0);
     cards.push(
-      card("predicted step", secondsText(cost.step), `between ${secondsText(cost.lower)} and ${secondsText(cost.upper)}`),
+      card("predicted step", secondsText(cost.step), `90%: ${secondsText(cost.low)} to ${secondsText(cost.upper)}`),
       card("compute", secondsText(cost.compute), `${countText(cost.flops)}FLOPs`),
       card("collectives", secondsText(cost.comm), countOf(sent, "run")),
       card("peak memory", bytesText(cost.peak_bytes),

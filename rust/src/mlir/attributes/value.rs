@@ -135,10 +135,15 @@ impl<'a> AttrValue<'a> {
             _ => None,
         }
     }
-    /// The integers of an array of any kind; `None` if an element is no integer.
+    /// The integers of an array of any kind; `None` if an element is no integer. Of more than a hundred elements MLIR writes the bytes.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         match self {
             Self::Ints(ints) => Some(ints.to_vec()),
+            Self::Dense { elements, ty } if ty.trim_end().ends_with("xi64>") => match &elements[..]
+            {
+                [AttrValue::Str(bytes)] => ints_of_bytes(bytes),
+                elements => elements.iter().map(AttrValue::as_int).collect(),
+            },
             _ => self.items()?.iter().map(AttrValue::as_int).collect(),
         }
     }
@@ -159,10 +164,33 @@ impl<'a> AttrValue<'a> {
     }
 }
 
+/// The 64-bit integers of `0x0100000000000000...`, least significant byte first.
+fn ints_of_bytes(text: &str) -> Option<Vec<i64>> {
+    let digits = text.strip_prefix("0x")?;
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (digits.len() % 16 == 0).then_some(())?;
+    (0..digits.len())
+        .step_by(16)
+        .map(|start| {
+            let bytes: Option<Vec<u8>> = (0..8).map(|at| byte(start + 2 * at)).collect();
+            Some(i64::from_le_bytes(bytes?.try_into().ok()?))
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn bytes_are_integers() {
+        let value =
+            AttrValue::parse("dense<\"0x0100000000000000FFFFFFFFFFFFFFFF\"> : tensor<1x2xi64>");
+        assert_eq!(value.as_ints(), Some(vec![1, -1]));
+        for odd in ["\"0x01\"", "\"0x010000000000000G\"", "\"01\""] {
+            assert_eq!(AttrValue::parse(&format!("dense<{odd}> : tensor<1xi64>")).as_ints(), None);
+        }
+    }
     #[test]
     fn scalars() {
         assert_eq!(AttrValue::parse("5 : i64"), AttrValue::Int(5));
