@@ -159,6 +159,7 @@ def _parser() -> Parser:
         diff,
         doctor,
         explain,
+        explain_time,
         graph,
         matmul,
         mcp,
@@ -196,6 +197,7 @@ def _parser() -> Parser:
     why.add(commands)
     doctor.add(commands)
     explain.add(commands)
+    explain_time.add(commands)
     steps.add(commands)
     graph.add(commands)
     array.add(commands)
