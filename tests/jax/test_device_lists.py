@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardcore.jax
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 
 @pytest.mark.parametrize("size", [8, 64])
 def test_axes_of_collectives_are_known(size: int) -> None:
-    mesh = AbstractMesh((size, 4), ("data", "tensor"))
+    axes = (AxisType.Auto, AxisType.Auto)
+    mesh = AbstractMesh((size, 4), ("data", "tensor"), axis_types=axes)
 
     def local(x: jax.Array) -> jax.Array:
         x = jax.lax.all_gather(x, "data", axis=0, tiled=True)
