@@ -46,7 +46,7 @@ test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # What test-newest runs.
-NEWEST_TESTS ?= tests/jax tests/shardy tests/unit/test_notebooks.py
+NEWEST_TESTS ?= tests/jax tests/bench tests/shardy tests/unit/test_notebooks.py
 test-newest: wheel  ## the tests of JAX, of Shardy and of the notebooks with the newest JAX, in an environment of its own
 	.ci/with_jax.sh dist/*.whl $(NEWEST_TESTS)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from shardcore.bench.models import Model
@@ -88,7 +88,8 @@ class Training:
     def mesh(self) -> AbstractMesh:
         """The mesh, without devices."""
         axes = [name for name in AXES if name in self.sizes]
-        return AbstractMesh(tuple(self.sizes[name] for name in axes), tuple(axes))
+        sizes, types = tuple(self.sizes[name] for name in axes), (AxisType.Auto,) * len(axes)
+        return AbstractMesh(sizes, tuple(axes), axis_types=types)
 
     def present(self, *axes: str) -> tuple[str, ...]:
         """Those of ``axes`` that the mesh has."""

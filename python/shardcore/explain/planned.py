@@ -10,9 +10,11 @@ from shardcore.explain.compiled import KINDS
 from shardcore.explain.device_groups import Groups, joined, normalized
 from shardcore.explain.hlo_text import element_count
 from shardcore.explain.reach import Flow, Node, flow
+from shardcore.simulate.groups import listed_groups
+from shardcore.simulate.site import Site
 
 if TYPE_CHECKING:
-    from shardcore._core import Block, Op, Value
+    from shardcore._core import Block, Mesh, Op, Value
     from shardcore.costs.program import Cost
     from shardcore.costs.records import CollectiveCost
 
@@ -63,7 +65,8 @@ def planned(cost: Cost) -> list[Planned]:
     required = dict(zip(map(id, rows), cost.rows.required_stacks, strict=True))
     reached = _flow(ops)
     numbers = _numbers(ops)
-    found = [_planned(row, op, required[id(row)], reached, numbers) for row, op in pairs]
+    meshes = {**trial.local.source.meshes, **trial.local.module.meshes}
+    found = [_planned(row, op, required[id(row)], reached, numbers, meshes) for row, op in pairs]
     return _related(found, ops, pairs)
 
 
@@ -73,6 +76,7 @@ def _planned(
     stack: str,
     reached: dict[Value, tuple[int, int]],
     numbers: dict[Value, int],
+    meshes: dict[str, Mesh],
 ) -> Planned:
     kind = op.name.removeprefix("stablehlo.")
     operand, result = op.operands[0], op.results[0]
@@ -81,8 +85,7 @@ def _planned(
         pairs = attributes["source_target_pairs"]
         groups = joined((one, other) for one, other in pairs if one != other)
     else:
-        rows: Sequence[Sequence[int]] = attributes.get("replica_groups", ())
-        groups = normalized([[device for device in group if device >= 0] for group in rows])
+        groups = normalized(listed_groups(Site(op, (), "<program>", meshes=meshes)))
     whole = result if kind == "all_gather" else operand
     return Planned(
         row=row,

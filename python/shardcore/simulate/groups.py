@@ -63,7 +63,7 @@ class Groups:
     @classmethod
     def of(cls, site: Site, *, across_both: bool) -> Groups:
         """The groups in the attributes of an op."""
-        return cls(site, _listed(site), channel_of(site), across_both=across_both)
+        return cls(site, listed_groups(site), channel_of(site), across_both=across_both)
 
     def devices(self, grid: Grid) -> list[list[int]]:
         """The device ids of each group."""
@@ -121,7 +121,7 @@ def _names(devices: list[int]) -> str:
     return f"device{'s' if len(devices) > 1 else ''} {text}"
 
 
-def _listed(site: Site) -> list[list[int]]:
+def listed_groups(site: Site) -> list[list[int]]:
     """The groups as ids, without the -1 of shorter groups; none if all ids are one group."""
     given = site.attributes.get("replica_groups")
     if isinstance(given, dict):
