@@ -136,7 +136,11 @@ pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder>
 fn is_strided_matrix(dims: &DotDims, index: usize, rank: usize) -> bool {
     let (batch, order) = order_of_product(dims, index, rank);
     let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
-    let split = if index == 0 { rank - contracting.len() } else { batch + contracting.len() };
+    let Some(free) = rank.checked_sub(batch + contracting.len()) else { return false };
+    if order.len() != rank {
+        return false;
+    }
+    let split = batch + if index == 0 { free } else { contracting.len() };
     let groups = [&order[..batch], &order[batch..split], &order[split..]];
     let is_one = |dims: &[usize]| dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let last = groups[0].last().map(|&dim| dim + 1);
