@@ -147,6 +147,23 @@ def test_a_step_that_takes_no_time(here: Path) -> None:
         calibrate(*read_measurements(path, here / "chips.toml"))
 
 
+def test_a_run_that_is_held_out_may_take_no_time(here: Path) -> None:
+    nothing = {"file": "nothing.mlir", "step_seconds": 1.0, "held_out": True}
+    path = measured(here, GOOD, nothing, chip="plain")
+    found = calibrate(*read_measurements(path, here / "chips.toml"))
+    assert found.chip.measured["many"].runs == 1
+
+
+def test_what_is_left_of_errors_is_read_again(here: Path) -> None:
+    path = measured(here, GOOD, {**GOOD, "step_seconds": 2e-4}, chip="h100")
+    found = calibrate(*read_measurements(path)).chip
+    (here / "fitted.toml").write_text(calibrate(*read_measurements(path)).to_toml())
+    read = calculus.hardware("h100", here / "fitted.toml")
+    assert read.measured.keys() == {"one", "many"}
+    assert (read.measured["one"], read.measured["many"].runs) == (found.measured["one"], 2)
+    assert read.measured["many"].spread == pytest.approx(found.measured["many"].spread, rel=1e-3)
+
+
 def test_names_of_chips_and_programs_are_quoted(here: Path) -> None:
     chip = calculus.hardware("a b.c", here / "chips.toml")
     program = Module.parse(PROGRAM).propagate().partition("xla")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from shardcore.cli.options import seconds
 from shardcore.cli.streams import print_error
 
 
@@ -26,7 +27,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         default=60.0,
         metavar="N",
         help="the time after which a call is stopped [60]",
@@ -46,13 +47,3 @@ def run(options: argparse.Namespace) -> int:
         return 1
     serve(chip, options.seconds)
     return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
-    return found

@@ -59,6 +59,17 @@ class Parser(argparse.ArgumentParser):
             super()._print_message(message, file)
 
 
+def seconds(text: str) -> float:
+    """A time above 0, as the type of an argument."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return found
+
+
 def count(text: str) -> int:
     """A number that is not negative, at most :data:`_MAX_COUNT`."""
     if not text.isascii() or not text.isdigit():

@@ -13,6 +13,7 @@ from shardcore.cli.options import (
     print_text,
     progress_bar,
     read_module,
+    seconds,
 )
 from shardcore.cli.where import add_hardware, cost_options, mesh
 from shardcore.units import parse_bytes
@@ -56,7 +57,7 @@ def add(commands: Any) -> None:
         "--minimize", choices=_OBJECTIVES, default="time", help="what to minimize [time]"
     )
     parser.add_argument(
-        "--seconds", type=_seconds, default=30.0, metavar="N", help="the time for the search [30]"
+        "--seconds", type=seconds, default=30.0, metavar="N", help="the time for the search [30]"
     )
     add_hardware(parser)
     parser.add_argument(
@@ -108,13 +109,3 @@ def _devices(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:8]) <= 1 << 20:
         raise argparse.ArgumentTypeError(f"expected a number of devices above 0, got {text!r}")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
-    return found

@@ -95,8 +95,11 @@ def timed(
     runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
     counts = [kind.count for kind in kinds]
     compute_seconds = sum(map(mul, [at.peak for at in times], counts))
-    least = [sum(map(mul, column, counts)) for column in _least_columns(times)]
-    computation = _Computation(max(least), [at.achieved for at in times])
+    least = max(
+        sum(map(mul, [at.compute for at in times], counts)),
+        sum(map(mul, [at.least_memory for at in times], counts)),
+    )
+    computation = _Computation(least, [at.achieved for at in times])
     host = host_cost(figures, chip)
     step = _step(figures, computation, runs, (rates.chip, host))
     arguments, outputs, aliased = figures.memory(False)
@@ -216,13 +219,8 @@ def _step(
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
     seconds = shares.step_seconds + point
     communication = runs.total(lambda run: run.seconds)
-    # A schedule at lower rates takes no less; what rounding says otherwise is not said.
+    # Where nothing but one resource is used the two are equal, but for rounding.
     return _Step(communication, min(max(busy), seconds), seconds, exposed, host_exposed)
-
-
-def _least_columns(times: Sequence[Times]) -> tuple[list[float], list[float]]:
-    """Seconds of computation, and of the traffic that cannot be avoided."""
-    return [at.compute for at in times], [at.least_memory for at in times]
 
 
 def _in_products(kinds: Iterable[WorkKind], times: Iterable[Times]) -> float:

@@ -50,8 +50,8 @@ class Calibration:
         source = _quoted(f"calibrated on {names}")
         lines += ["", f"[{chip}.measured]"]
         for kind, it in self.chip.measured.items():
-            row = f"runs = {it.runs}, spread = {it.spread:.4g}, source = {_quoted(it.source)}"
-            lines.append(f"{kind} = {{ {row} }}")
+            figures = f"runs = {it.runs}, spread = {it.spread:.4g}, products = {it.products:g}"
+            lines.append(f"{kind} = {{ {figures}, source = {_quoted(it.source)} }}")
         return "\n".join([*lines, "", f"[{chip}.source]", f"achieved = {source}", ""])
 
     def record(self) -> dict[str, Any]:
@@ -125,13 +125,15 @@ def _measured(
     found = {}
     for kind in KINDS:
         own = [run for run in runs if KINDS[run.program.num_devices > 1] == kind]
-        misses = [math.log(run.step_seconds / run.cost(chip).step_seconds) for run in own]
+        points = [(run, run.cost(chip).step_seconds) for run in own]
+        # A run that is held out may take no time by the model: nothing is learnt from that.
+        misses = [(run.name, math.log(run.step_seconds / at)) for run, at in points if at > 0]
         if misses:
             # Each share that is fitted takes one run's worth of error away.
             freedom = max(1, len(misses) - num_fitted)
-            spread = math.sqrt(sum(miss * miss for miss in misses) / freedom)
-            names = ", ".join(run.name for run in own)
-            found[kind] = Measured(freedom, max(spread, _LEAST_SPREAD), f"calibrated on {names}")
+            spread = math.sqrt(sum(miss * miss for _, miss in misses) / freedom)
+            source = f"calibrated on {', '.join(name for name, _ in misses)}"
+            found[kind] = Measured(len(misses), max(spread, _LEAST_SPREAD), source)
     return MappingProxyType({**chip.measured, **found})
 
 

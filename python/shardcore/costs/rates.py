@@ -28,9 +28,11 @@ class Times(NamedTuple):
     least_memory: float = 0.0
     """Of the traffic that no cache or fusion can avoid."""
     peak: float = 0.0
-    """At the peak, if each kernel takes the longer of computation and traffic."""
+    """At the peak, if each kernel takes the longer of computation and of traffic, all of it with
+    the memory."""
     achieved: float = 0.0
-    """At the rates that programs achieve; never less than at the peak."""
+    """At the rates that programs achieve; less than at the peak only where a cache has what is
+    read."""
 
     def plus(self, other: Times) -> Times:
         """Return the sums of both."""
