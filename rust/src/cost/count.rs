@@ -83,7 +83,7 @@ impl<'a> Count<'a> {
         chip: Chip,
     ) -> ProgramCost {
         let count = Self::new(local, inlined, estimates, Some(chip));
-        count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry))
+        count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry, chip.0))
     }
     /// The figures that depend on the order in which ops run.
     pub fn sequence(
@@ -362,7 +362,7 @@ impl<'a> Count<'a> {
         let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry);
-        let memory = Memory::of_ports(program, &mut self.works, entry, &[], Space::Device);
+        let memory = Memory::of_ports(program, &mut self.works, entry, &[], (Space::Device, compiler));
         let arguments = memory.argument_bytes;
         let functions = self.execution.functions.iter().map(|&func| program.func_op(func));
         let functions: Vec<OpId> = functions.collect();
@@ -379,11 +379,11 @@ impl<'a> Count<'a> {
         Sequence { steps: order.steps(&live), least_peak_bytes }
     }
     /// Adds the figures of arguments and results, and of loops.
-    fn finish(mut self, entry: FuncId) -> ProgramCost {
+    fn finish(mut self, entry: FuncId, compiler: Compiler) -> ProgramCost {
         let (program, works) = (self.program, &mut self.works);
         let donated = donated_of_entry(program, works, entry);
-        self.cost.memory = Memory::of_ports(program, works, entry, &donated, Space::Device);
-        self.cost.host.memory = Memory::of_ports(program, works, entry, &donated, Space::Host);
+        self.cost.memory = Memory::of_ports(program, works, entry, &donated, (Space::Device, compiler));
+        self.cost.host.memory = Memory::of_ports(program, works, entry, &donated, (Space::Host, compiler));
         self.cost.donated = donated;
         self.cost.loops = std::mem::take(&mut self.execution.loops);
         let rows = self.cost.ops.iter();

@@ -10,6 +10,8 @@
 use super::buffers::{Places, Run};
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
+use crate::compilers::target::Compiler;
+use crate::compilers::xla_tpu::tiles::stored_bytes;
 use crate::compilers::Live;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
@@ -45,25 +47,27 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The bytes in `space` of the arguments of `entry`, of its results, and of results that arguments are `donated` to.
+    /// The bytes in `space` of the arguments of `entry`, of its results, and of results that arguments are `donated` to, as `compiler` lays
+    /// them out.
     pub fn of_ports(
         program: &Program,
         works: &mut Works<'_>,
         entry: FuncId,
         donated: &[(usize, ValueId)],
-        space: Space,
+        (space, compiler): (Space, Compiler),
     ) -> Self {
         let mut memory = Self::default();
+        let bytes = |works: &mut Works<'_>, value| stored_bytes(&mut works.tensors, value, compiler);
         let Some(body) = program.func_body(entry).get() else { return memory };
         for arg in program.block_args(body) {
             if works.spaces.of_argument(arg) == space {
-                memory.argument_bytes += works.tensors.bytes(arg);
+                memory.argument_bytes += bytes(works, arg);
             }
         }
         let returned = returned(program, body);
         for (index, &value) in returned.iter().enumerate() {
             if works.spaces.of_result(index, value) == space {
-                memory.output_bytes += works.tensors.bytes(value);
+                memory.output_bytes += bytes(works, value);
             }
         }
         if returned.len() > 1 && space == Space::Device {
@@ -71,7 +75,7 @@ impl Memory {
         }
         for &(index, arg) in donated {
             if works.spaces.of_argument(arg) == space {
-                memory.alias_bytes += works.tensors.bytes(returned[index]);
+                memory.alias_bytes += bytes(works, returned[index]);
             }
         }
         memory

@@ -85,7 +85,7 @@ impl Liveness {
         for (&kernel, at) in order.iter().zip(0..) {
             run.place_results(kernel, at, makes.row(kernel));
         }
-        let taken = run.taken(order.len());
+        let taken = taken(graph, &run.spans, order.len());
         let mut is_output = run.is_output;
         for (is_output, &argument) in is_output.iter_mut().zip(&run.taking_over) {
             *is_output &= argument == NONE;
@@ -377,22 +377,23 @@ impl<'g> Run<'g> {
         }
         Some(graph.items[made as usize].over).filter(|&item| item != NONE).and_then(fits)
     }
-    /// The bytes at each of `count` positions.
-    fn taken(&self, count: usize) -> Vec<u128> {
-        let mut taken = vec![0_u128; count];
-        let mut freed = vec![0_u128; count + 1];
-        for (span, item) in self.spans.iter().zip(&self.graph.items) {
-            if let Some((first, last)) = *span {
-                taken[first as usize] = taken[first as usize].saturating_add(item.bytes);
-                let after = (last as usize).saturating_add(1).min(count);
-                freed[after] = freed[after].saturating_add(item.bytes);
-            }
+}
+
+/// The bytes that items of `graph` take in `spans`, at each of `count` positions.
+pub fn taken(graph: &Graph, spans: &[Option<(u32, u32)>], count: usize) -> Vec<u128> {
+    let mut taken = vec![0_u128; count];
+    let mut freed = vec![0_u128; count + 1];
+    for (span, item) in spans.iter().zip(&graph.items) {
+        if let Some((first, last)) = *span {
+            taken[first as usize] = taken[first as usize].saturating_add(item.bytes);
+            let after = (last as usize).saturating_add(1).min(count);
+            freed[after] = freed[after].saturating_add(item.bytes);
         }
-        let mut now: u128 = 0;
-        for (taken, freed) in taken.iter_mut().zip(freed) {
-            now = now.saturating_add(*taken).saturating_sub(freed);
-            *taken = now;
-        }
-        taken
     }
+    let mut now: u128 = 0;
+    for (taken, freed) in taken.iter_mut().zip(freed) {
+        now = now.saturating_add(*taken).saturating_sub(freed);
+        *taken = now;
+    }
+    taken
 }

@@ -51,6 +51,11 @@ impl Liveness {
             others
                 .into_iter()
                 .fold(first, |best, one| if most(&one) < most(&best) { one } else { best });
+        if compiler.has_vector_memory() {
+            let mut best = best;
+            best.assign_memory_space(program, graph);
+            return best;
+        }
         if !compiler.starts_collectives_early() {
             return best;
         }

@@ -12,6 +12,8 @@ use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
+use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
+use crate::compilers::xla_tpu::tiles::stored_bytes;
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
@@ -84,6 +86,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 joined.extend(values.iter().map(|&value| (value, set)));
             }
         }
+        if compiler.fuses_products() {
+            products_fused(program, &mut storage, functions);
+        }
         let count = program.num_value_ids();
         Self {
             program,
@@ -110,6 +115,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     /// The item of `value`; [`NONE`] if it has none in this block.
     pub(in crate::compilers::xla_cpu) fn item(&self, value: ValueId) -> u32 {
         self.items[self.storage.equal.first(value).index()]
+    }
+    /// The bytes that `value` takes in memory.
+    pub(in crate::compilers::xla_cpu) fn bytes(&mut self, value: ValueId) -> u128 {
+        stored_bytes(&mut self.works.tensors, value, self.layouts.compiler())
     }
     pub(in crate::compilers::xla_cpu) fn make(
         &mut self,
@@ -173,7 +182,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     /// Makes the result of `update` once more, as `value`, for `op`, which reads it in other dims: XLA fuses the update with
     /// the reshape.
     fn update_again(&mut self, op: OpId, update: OpId, value: ValueId) -> u32 {
-        let bytes = self.works.tensors.bytes(value);
+        let bytes = self.bytes(value);
         let kernel = self.kernel(op, false, false);
         self.walk(kernel, self.program.operand(update, 0), false);
         let copy = self.make(value, bytes, kernel);
@@ -226,7 +235,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                     (_, OpKind::Sort | OpKind::While) => program.operands(op).nth(index),
                     _ => None,
                 };
-                let bytes = self.works.tensors.bytes(value);
+                let bytes = self.bytes(value);
                 let over = over.map_or(NONE, |value| self.item(value));
                 let item = self.make(value, bytes, kernel);
                 self.graph.items[item as usize].over = over;
@@ -247,7 +256,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         // Hosts reduce the whole, of which each device keeps a part.
         let is_expanded = is_expanded_scatter(program, self.layouts.compiler(), op);
         let whole = if is_expanded { program.operand(op, 0) } else { value };
-        self.works.tensors.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
+        self.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
     }
     /// Makes `value`, the result of a convolution with groups of images: `kernel` computes all pairs of groups, those that are
     /// not on the diagonal are masked, and what is left is added up.
@@ -259,7 +268,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             kernel = self.kernel(op, false, false);
             self.reads.push((kernel, Read::whole(pairs)));
         }
-        let bytes = self.works.tensors.bytes(value);
+        let bytes = self.bytes(value);
         self.make(value, bytes, kernel);
     }
     /// Makes `value`, the result of a reduction in two steps, of the first of which `kernel` leaves so many elements.
@@ -283,7 +292,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         if self.storage.is_written(value) {
             let kernel = self.kernel(op, false, false);
             self.reads.push((kernel, Read::whole(whole)));
-            let bytes = self.works.tensors.bytes(value);
+            let bytes = self.bytes(value);
             self.make(value, bytes, kernel);
         }
     }
@@ -334,7 +343,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             let is_in_place = key.1.iter().copied().eq(0..key.1.len());
             let kernel = self.kernel(op, is_in_place, false);
             self.walk(kernel, value, is_in_place);
-            let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
+            let (own, bytes) = (self.items[value.index()], self.bytes(value));
             let is_wide = self.layouts.widens(program, self.works, op, value);
             let copy = self.make(value, bytes.saturating_mul(if is_wide { 2 } else { 1 }), kernel);
             self.items[value.index()] = own;
@@ -349,7 +358,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         if let Some(&known) = self.copies.get(&key) {
             return known;
         }
-        let bytes = self.works.tensors.bytes(value);
+        let bytes = self.bytes(value);
         let own = self.items[value.index()];
         let kernel = self.kernel(op, false, false);
         self.walk(kernel, value, false);

@@ -62,7 +62,7 @@ impl Builder<'_, '_, '_> {
         self.note_joined(set.last, op);
         self.read_operands(set.first, op, &[]);
         let value = self.program.result(op, 0);
-        let bytes = self.works.tensors.bytes(value);
+        let bytes = self.bytes(value);
         for item in set.flat {
             let whole = &mut self.graph.items[item as usize].bytes;
             *whole = whole.saturating_add(bytes);

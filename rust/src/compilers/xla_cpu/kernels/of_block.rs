@@ -39,7 +39,7 @@ impl Builder<'_, '_, '_> {
             fused.clear();
         }
         for value in program.block_args(block) {
-            let bytes = self.works.tensors.bytes(value);
+            let bytes = self.bytes(value);
             self.make(value, bytes, NONE);
         }
         self.graph.kernels.reserve(ops.len());

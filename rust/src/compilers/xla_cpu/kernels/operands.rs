@@ -4,6 +4,7 @@ use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::{Builder, Visit};
 use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
+use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
 
 impl Builder<'_, '_, '_> {
@@ -51,6 +52,10 @@ impl Builder<'_, '_, '_> {
                     let folded = self.layouts.folded_into(program, self.works, op, (index, value));
                     value = folded.unwrap_or(value);
                 }
+                if self.fuses_into_product(op, value) {
+                    self.walk_on(kernel, Visit { value, is_elementwise: false, is_sum: false, bytes: u64::MAX });
+                    continue;
+                }
                 let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
                 if item != NONE {
                     self.reads.push((kernel, Read::whole(item)));
@@ -67,6 +72,14 @@ impl Builder<'_, '_, '_> {
                 }
             }
         }
+    }
+    /// Whether `op`, which is no elementwise one, computes its operand `value` itself.
+    fn fuses_into_product(&self, op: OpId, value: ValueId) -> bool {
+        let row = self.storage.row(value);
+        self.layouts.compiler().fuses_products()
+            && is_product(self.program, op)
+            && row.is_inlined
+            && !self.storage.is_written(value)
     }
     /// Adds what `kernel` reads to compute `value`.
     pub(in crate::compilers::xla_cpu) fn walk(

@@ -272,6 +272,9 @@ impl Layouts {
         {
             return None;
         }
+        if self.compiler.fuses_products() {
+            return None;
+        }
         match self.reading(program, works, op, index)? {
             Reading::Moved(order) => Some(order),
             Reading::AsIs | Reading::Reshaped => None,

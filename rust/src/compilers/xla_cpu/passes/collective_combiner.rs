@@ -73,7 +73,7 @@ impl Candidates {
         let limit = compiler.combined_bytes();
         let is_sum = |op: &OpId| {
             facts.has(*op, Fact::REDUCES)
-                || limit.is_some() && facts.has(*op, Fact::OPAQUE) && program.op_name(*op) == GATHER
+                || compiler.combines_all_collectives() && facts.has(*op, Fact::OPAQUE) && program.op_name(*op) == GATHER
         };
         // What comes before all of them needs none.
         let first = ops.iter().position(is_sum)?;
@@ -123,18 +123,18 @@ pub fn is_expanded_scatter(program: &Program, compiler: Compiler, op: OpId) -> b
 
 /// What has to be equal for `op`, if it is a collective of one operand that `compiler` combines. Hosts reduce `bf16` as `f32`.
 fn key(program: &Program, op: OpId, compiler: Compiler) -> Option<Key<'_>> {
-    let has_limit = compiler.combined_bytes().is_some();
+    let has_all = compiler.combines_all_collectives();
     let name = program.op_name(op);
-    let is_scatter = has_limit && name == SCATTER || is_expanded_scatter(program, compiler, op);
+    let is_scatter = has_all && name == SCATTER || is_expanded_scatter(program, compiler, op);
     let groups = program.attr(op, "replica_groups").unwrap_or_default();
-    if has_limit && name == GATHER && program.num_operands(op) == 1 {
+    if has_all && name == GATHER && program.num_operands(op) == 1 {
         return Some((program.op_name_id(op), "", StrId::NONE, groups));
     }
     if !(name == SUM || is_scatter) || program.num_operands(op) != 1 {
         return None;
     }
     // What is expanded is an all-reduce like others.
-    let kind = if has_limit { program.op_name_id(op) } else { StrId::NONE };
+    let kind = if has_all { program.op_name_id(op) } else { StrId::NONE };
     let region = program.op_regions(op).next()?;
     let inner = program.block_ops(program.region_entry(region).get()?).next()?;
     let text = program.value_type_text(program.result(op, 0));

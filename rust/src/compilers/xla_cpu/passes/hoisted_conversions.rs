@@ -35,7 +35,7 @@ impl Builder<'_, '_, '_> {
             }
             let kernel = self.kernel(op, false, false);
             self.walk(kernel, value, false);
-            let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
+            let (own, bytes) = (self.items[value.index()], self.bytes(value));
             let copy = self.make(value, bytes.saturating_mul(2), kernel);
             self.items[value.index()] = own;
             self.copies.insert((value, order), copy);

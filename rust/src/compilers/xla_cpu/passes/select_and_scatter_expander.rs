@@ -25,7 +25,7 @@ impl Builder<'_, '_, '_> {
         for item in self.places_of(op, value, rank) {
             self.read(window, item);
         }
-        let bytes = self.works.tensors.bytes(source);
+        let bytes = self.bytes(source);
         let _ = self.make_apart(value, bytes, window);
         let each: Vec<u32> = (0..rank).map(|_| self.make_apart(value, found, window)).collect();
         let joins = self.kernel(op, false, false);
@@ -34,7 +34,7 @@ impl Builder<'_, '_, '_> {
         }
         let joined = self.make_apart(value, found.saturating_mul(rank as u128), joins);
         let fills = self.kernel(op, false, false);
-        let bytes = self.works.tensors.bytes(result);
+        let bytes = self.bytes(result);
         let filled = self.make_apart(result, bytes, fills);
         let kernel = self.kernel(op, false, true);
         self.graph.ops.push((op, kernel));

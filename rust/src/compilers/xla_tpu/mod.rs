@@ -1,0 +1,7 @@
+//! What XLA's compiler for TPUs does that the one for hosts does not.
+//!
+//! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
+
+pub mod memory_space_assignment;
+pub mod product_fusion;
+pub mod tiles;
