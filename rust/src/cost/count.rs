@@ -362,7 +362,8 @@ impl<'a> Count<'a> {
         let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry);
-        let memory = Memory::of_ports(program, &mut self.works, entry, &[], (Space::Device, compiler));
+        let memory =
+            Memory::of_ports(program, &mut self.works, entry, &[], (Space::Device, compiler));
         let arguments = memory.argument_bytes;
         let functions = self.execution.functions.iter().map(|&func| program.func_op(func));
         let functions: Vec<OpId> = functions.collect();
@@ -382,8 +383,10 @@ impl<'a> Count<'a> {
     fn finish(mut self, entry: FuncId, compiler: Compiler) -> ProgramCost {
         let (program, works) = (self.program, &mut self.works);
         let donated = donated_of_entry(program, works, entry);
-        self.cost.memory = Memory::of_ports(program, works, entry, &donated, (Space::Device, compiler));
-        self.cost.host.memory = Memory::of_ports(program, works, entry, &donated, (Space::Host, compiler));
+        self.cost.memory =
+            Memory::of_ports(program, works, entry, &donated, (Space::Device, compiler));
+        self.cost.host.memory =
+            Memory::of_ports(program, works, entry, &donated, (Space::Host, compiler));
         self.cost.donated = donated;
         self.cost.loops = std::mem::take(&mut self.execution.loops);
         let rows = self.cost.ops.iter();

@@ -57,7 +57,8 @@ impl Memory {
         (space, compiler): (Space, Compiler),
     ) -> Self {
         let mut memory = Self::default();
-        let bytes = |works: &mut Works<'_>, value| stored_bytes(&mut works.tensors, value, compiler);
+        let bytes =
+            |works: &mut Works<'_>, value| stored_bytes(&mut works.tensors, value, compiler);
         let Some(body) = program.func_body(entry).get() else { return memory };
         for arg in program.block_args(body) {
             if works.spaces.of_argument(arg) == space {

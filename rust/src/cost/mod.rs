@@ -251,7 +251,8 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     let execution = Execution::new(program, &mut works);
     let donated = donated_of_entry(program, &mut works, entry);
     let spaces = [Space::Device, Space::Host];
-    let ports = spaces.map(|space| Memory::of_ports(program, &mut works, entry, &[], (space, Compiler::XlaCpu)));
+    let ports = spaces
+        .map(|space| Memory::of_ports(program, &mut works, entry, &[], (space, Compiler::XlaCpu)));
     let arguments: u128 = ports.iter().map(|memory| memory.argument_bytes).sum();
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
 }

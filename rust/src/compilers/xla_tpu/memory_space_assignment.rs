@@ -1,7 +1,7 @@
 //! Memory space assignment: which temporary values are in the vector memory of a TPU's core, not in its HBM.
 //!
 //! A value is made in vector memory where there is room. Where there is none, what is needed last is moved to HBM, and takes memory there
-//! from then on. What is needed after a loop or a branch is in HBM while that runs, as the ops inside need the vector memory.
+//! from then on. Blocks inside an op and what is around that have half of the memory each.
 //! Source: XLA's `MemorySpaceAssignment`.
 
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
@@ -15,18 +15,29 @@ const VECTOR_MEMORY: u128 = 112 << 20;
 
 impl Liveness {
     /// Keeps what fits into vector memory out of what is counted.
-    pub fn assign_memory_space(&mut self, program: &Program, graph: &Graph) {
+    pub fn assign_memory_space(&mut self, program: &Program, graph: &Graph, is_entry: bool) {
         let num_positions = self.order.len() as u32;
-        let mut vector = VectorMemory { ends: vec![0; self.order.len()], ..VectorMemory::default() };
+        let mut vector =
+            VectorMemory { ends: vec![0; self.order.len()], ..VectorMemory::default() };
+        // What branches and callees make is where they made it.
+        let is_own = |item: u32| {
+            let made_by = graph.items[item as usize].made_by as usize;
+            let by = graph.kernels.get(made_by);
+            by.is_some_and(|by| {
+                program.kind(by.op) == OpKind::While || !runs_blocks(program, by.op)
+            })
+        };
         let mut made: Vec<(u32, u32)> = (0..)
             .zip(&self.spans)
             .filter_map(|(item, span)| Some((span.filter(|span| span.1 < num_positions)?.0, item)))
+            .filter(|&(_, item)| is_own(item))
             .collect();
         made.sort_unstable();
         let mut made = made.into_iter().peekable();
         for at in 0..num_positions {
             let op = graph.kernels[self.order[at as usize] as usize].op;
-            let most = if runs_blocks(program, op) { 0 } else { VECTOR_MEMORY };
+            let is_whole = is_entry && !runs_blocks(program, op);
+            let most = if is_whole { VECTOR_MEMORY } else { VECTOR_MEMORY / 2 };
             while let Some((_, item)) = made.next_if(|&(first, _)| first == at) {
                 let bytes = graph.items[item as usize].bytes;
                 if let Some((_, last)) = self.spans[item as usize].take() {

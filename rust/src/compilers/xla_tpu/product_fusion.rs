@@ -44,7 +44,8 @@ fn only_user(program: &Program, storage: &Storage, value: ValueId) -> Option<OpI
         }
         if !storage.facts.has(user, Fact::NAME) {
             let takes_in = storage.facts.has(user, Fact::FUSES)
-                && (storage.facts.has(user, Fact::POINTWISE) || program.kind(user) == OpKind::Reduce);
+                && (storage.facts.has(user, Fact::POINTWISE)
+                    || program.kind(user) == OpKind::Reduce);
             return takes_in.then_some(user);
         }
         at = program.result(user, 0);
@@ -73,13 +74,11 @@ fn fuse_into_user(
         if storage.is_written(result) {
             break;
         }
-        match only_user(program, storage, result) {
-            Some(next) => user = next,
-            None => {
-                storage.store(result, true, false);
-                break;
-            }
-        }
+        let Some(next) = only_user(program, storage, result) else {
+            storage.store(result, true, false);
+            break;
+        };
+        user = next;
     }
     if program.op_results(user).any(|result| !with_product.insert(result)) {
         return;

@@ -20,7 +20,7 @@ impl Liveness {
         compiler: Compiler,
     ) -> Self {
         let live = |order, held: &[(u32, u32)]| Self::new(graph, (order, held), donated, true, &[]);
-        Self::scheduled((program, graph), donated, compiler, live)
+        Self::scheduled((program, graph, true), donated, compiler, live)
     }
     /// Of `graph`, that of another block, where what is `carried` to the next trip is written over the argument. What the kernels
     /// in `always` make is there throughout.
@@ -33,11 +33,11 @@ impl Liveness {
     ) -> Self {
         let live =
             |order, held: &[(u32, u32)]| Self::new(graph, (order, held), carried, false, always);
-        Self::scheduled((program, graph), carried, compiler, live)
+        Self::scheduled((program, graph, false), carried, compiler, live)
     }
     /// What is `live` in the order in which `compiler` runs the kernels of `graph`, a block of `program`.
     fn scheduled(
-        (program, graph): (&Program, &Graph),
+        (program, graph, is_entry): (&Program, &Graph, bool),
         donated: &[(usize, u32)],
         compiler: Compiler,
         live: impl Fn(Vec<u32>, &[(u32, u32)]) -> Self,
@@ -53,7 +53,7 @@ impl Liveness {
                 .fold(first, |best, one| if most(&one) < most(&best) { one } else { best });
         if compiler.has_vector_memory() {
             let mut best = best;
-            best.assign_memory_space(program, graph);
+            best.assign_memory_space(program, graph, is_entry);
             return best;
         }
         if !compiler.starts_collectives_early() {

@@ -317,7 +317,9 @@ impl Storage {
                 && (self.facts.reads_little(program, works, op)
                     || reshaped.is_some()
                     || self.is_used_as_name(program, op)
-                    || !row.is_read_whole && paths.all_fuse(program, works, &self.facts, op));
+                    || !layouts.compiler().fuses_products()
+                        && !row.is_read_whole
+                        && paths.all_fuse(program, works, &self.facts, op));
             row.depth = if is_repeated || is_single { depth } else { 0 };
             row.is_inlined = is_single || is_repeated;
             row.is_written = !row.is_inlined || row.is_read_whole;

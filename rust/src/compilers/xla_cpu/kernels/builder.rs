@@ -301,8 +301,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let program = self.program;
         let mut copies = std::mem::take(&mut self.operand_copies);
         copies.clear();
-        if program.kind(op) == OpKind::While && self.layouts.is_on_host() {
-            return self.widened_for(op, copies);
+        if program.kind(op) == OpKind::While && !self.layouts.compiler().fuses_by_priority() {
+            return self.converted_for(op, copies);
         }
         if !self.storage.facts.has(op, Fact::OPAQUE) {
             // Others read their operands as they are.

@@ -53,7 +53,10 @@ impl Builder<'_, '_, '_> {
                     value = folded.unwrap_or(value);
                 }
                 if self.fuses_into_product(op, value) {
-                    self.walk_on(kernel, Visit { value, is_elementwise: false, is_sum: false, bytes: u64::MAX });
+                    self.walk_on(
+                        kernel,
+                        Visit { value, is_elementwise: false, is_sum: false, bytes: u64::MAX },
+                    );
                     continue;
                 }
                 let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };

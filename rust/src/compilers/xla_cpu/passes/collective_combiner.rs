@@ -73,7 +73,9 @@ impl Candidates {
         let limit = compiler.combined_bytes();
         let is_sum = |op: &OpId| {
             facts.has(*op, Fact::REDUCES)
-                || compiler.combines_all_collectives() && facts.has(*op, Fact::OPAQUE) && program.op_name(*op) == GATHER
+                || compiler.combines_all_collectives()
+                    && facts.has(*op, Fact::OPAQUE)
+                    && program.op_name(*op) == GATHER
         };
         // What comes before all of them needs none.
         let first = ops.iter().position(is_sum)?;

@@ -1,7 +1,7 @@
-//! Values in `bf16` that a loop only reads, which hosts convert to `f32` once, before the loop: ops of its body read them as `f32`, and
-//! the conversion is the same in each trip.
+//! Values that a loop only reads and are converted once, before the loop, as that is the same in each trip: on hosts those in `bf16`, as
+//! ops of the body read them as `f32`; on TPUs those of which the body converts slices to `bf16`.
 //!
-//! Source: XLA's `FloatNormalization` and `WhileLoopInvariantCodeMotion`.
+//! Source: XLA's `FloatNormalization` and `WhileLoopInvariantCodeMotion`; of TPUs what compiled programs show.
 
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -14,15 +14,16 @@ use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 const MAX_DEPTH: u32 = 8;
 
 impl Builder<'_, '_, '_> {
-    /// For each operand of `op`, a loop, its copy in `f32`; [`NONE`] if it is read as it is.
-    pub(in crate::compilers::xla_cpu) fn widened_for(
+    /// For each operand of `op`, a loop, its converted copy; [`NONE`] if it is read as it is.
+    pub(in crate::compilers::xla_cpu) fn converted_for(
         &mut self,
         op: OpId,
         mut copies: Vec<u32>,
     ) -> Vec<u32> {
         let program = self.program;
         for (index, value) in program.operands(op).enumerate() {
-            if !self.is_widened(op, index) {
+            let is_widened = self.is_widened(op, index);
+            if !is_widened && !self.is_narrowed(op, index) {
                 copies.push(NONE);
                 continue;
             }
@@ -36,7 +37,8 @@ impl Builder<'_, '_, '_> {
             let kernel = self.kernel(op, false, false);
             self.walk(kernel, value, false);
             let (own, bytes) = (self.items[value.index()], self.bytes(value));
-            let copy = self.make(value, bytes.saturating_mul(2), kernel);
+            let bytes = if is_widened { bytes.saturating_mul(2) } else { bytes / 2 };
+            let copy = self.make(value, bytes, kernel);
             self.items[value.index()] = own;
             self.copies.insert((value, order), copy);
             copies.push(copy);
@@ -62,12 +64,79 @@ impl Builder<'_, '_, '_> {
         let is_narrow = value.is_some_and(|value| self.works.tensors.element(value) == "bf16");
         self.layouts.is_on_host() && is_narrow && is_computed_with(self.program, op, index, 0)
     }
+    fn is_narrowed(&mut self, op: OpId, index: usize) -> bool {
+        let value = self.program.operands(op).nth(index);
+        let is_wide = value.is_some_and(|value| self.works.tensors.element(value) == "f32");
+        self.layouts.compiler().fuses_products()
+            && is_wide
+            && is_read_in_slices(self.program, op, index, 0)
+    }
+}
+
+/// Argument `index` of the body of `op`, a loop.
+fn argument_of(program: &Program, op: OpId, index: usize) -> Option<ValueId> {
+    let body = program.op_regions(op).nth(1).and_then(|region| program.region_entry(region).get());
+    program.block_args(body?).nth(index)
+}
+
+/// Whether the body of `op`, a loop, only reads its argument `index`, and that in slices that it converts to `bf16`.
+fn is_read_in_slices(program: &Program, op: OpId, index: usize, depth: u32) -> bool {
+    let argument = argument_of(program, op, index).filter(|_| depth < MAX_DEPTH);
+    let Some(argument) = argument.filter(|_| is_only_read(program, op, index)) else {
+        return false;
+    };
+    let mut is_sliced = false;
+    for user in program.users(argument) {
+        match program.kind(user) {
+            OpKind::While => {
+                let mut operands = (0..).zip(program.operands(user));
+                let reads = |(at, value)| {
+                    value != argument || is_read_in_slices(program, user, at, depth + 1)
+                };
+                if !operands.all(reads) {
+                    return false;
+                }
+                is_sliced = true;
+            }
+            _ if program.has_traits(user, OpTraits::TERMINATOR) => {}
+            _ if program.op_name(user) == "stablehlo.dynamic_slice" => {
+                if !is_narrowed_by_all(program, program.result(user, 0)) {
+                    return false;
+                }
+                is_sliced = true;
+            }
+            _ => return false,
+        }
+    }
+    is_sliced
+}
+
+/// Whether all that read `value`, or what is reshaped of it, or behind a barrier, convert it to `bf16`.
+fn is_narrowed_by_all(program: &Program, value: ValueId) -> bool {
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        for user in program.users(value) {
+            match program.op_name(user) {
+                "stablehlo.reshape" => left.push(program.result(user, 0)),
+                "stablehlo.optimization_barrier" => {
+                    let results = program.operands(user).zip(program.op_results(user));
+                    left.extend(results.filter(|pair| pair.0 == value).map(|pair| pair.1));
+                }
+                "stablehlo.convert" => {
+                    if !program.value_type_text(program.result(user, 0)).ends_with("bf16>") {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
 }
 
 /// Whether the body of `op`, a loop, only reads its argument `index`, and computes something of it.
 fn is_computed_with(program: &Program, op: OpId, index: usize, depth: u32) -> bool {
-    let body = program.op_regions(op).nth(1).and_then(|region| program.region_entry(region).get());
-    let argument = body.and_then(|body| program.block_args(body).nth(index));
+    let argument = argument_of(program, op, index);
     let Some(argument) = argument.filter(|_| depth < MAX_DEPTH) else { return false };
     let computes = |user: OpId| match program.kind(user) {
         OpKind::While => {

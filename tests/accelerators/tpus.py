@@ -1,0 +1,113 @@
+"""Memory of programs on TPUs, ours beside that of XLA's compiler for TPUs, which needs no TPU.
+
+`figures_v5e.json` has what that compiler says of the models of `tests.shardy.xla`, and of the
+programs in `large/`: training steps, prefill, decoding and single layers of the size of real ones,
+for a mesh of 2 by 4. Some of the models fit into the vector memory of a core as a whole.
+`python -m tests.accelerators.tpus --measure` writes it anew, where `jax[tpu]` is installed;
+without arguments the command prints the ratios.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import shardcore
+
+from tests.shardy.xla import model_rows
+from tests.shardy.xla.measured import key
+
+KEPT = Path(__file__).with_name("figures_v5e.json")
+_LARGE = Path(__file__).with_name("large")
+HARDWARE = "tpu-v5e"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one device in HBM, as `memory_analysis()` has them."""
+
+    key: str
+    argument: int
+    output: int
+    alias: int
+    temp: int
+
+    @property
+    def peak(self) -> int:
+        """Arguments, outputs and temporaries."""
+        return self.argument + self.output - self.alias + self.temp
+
+
+def models() -> list[str]:
+    """The models that other tests compile, too."""
+    return model_rows.names()
+
+
+def large() -> list[str]:
+    """Programs of the size of real ones."""
+    return sorted(path.name.removesuffix(".mlir.gz") for path in _LARGE.glob("*.gz"))
+
+
+def text(name: str) -> str:
+    """The program called `name`."""
+    path = _LARGE / f"{name}.mlir.gz"
+    return gzip.decompress(path.read_bytes()).decode() if path.exists() else model_rows.text(name)
+
+
+@cache
+def kept() -> dict[str, Memory]:
+    """XLA's figures, by program."""
+    rows = json.loads(KEPT.read_text())
+    return {name: Memory(**row) for name, row in rows.items()}
+
+
+def cost(name: str) -> shardcore.Cost:
+    """Ours of the program called `name`."""
+    return shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost(HARDWARE)
+
+
+def ratios(programs: Iterable[str]) -> dict[str, float]:
+    """Our peaks over XLA's."""
+    return {name: cost(name).peak_bytes / kept()[name].peak for name in programs}
+
+
+def near(found: dict[str, float], within: float) -> int:
+    """How many are so near to XLA's."""
+    return sum(abs(ratio - 1) <= within for ratio in found.values())
+
+
+def measure(text: str) -> Memory:
+    """What XLA's compiler says of `text`."""
+    from tests.accelerators.oracle import TPUS, executable
+
+    memory = executable(text, TPUS).get_compiled_memory_stats()
+    return Memory(
+        key(text),
+        memory.argument_size_in_bytes,
+        memory.output_size_in_bytes,
+        memory.alias_size_in_bytes,
+        memory.temp_size_in_bytes,
+    )
+
+
+def main() -> None:
+    if sys.argv[1:] == ["--measure"]:
+        rows = {name: asdict(measure(text(name))) for name in (*models(), *large())}
+        lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+        KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        return
+    for kind, names in (("models", models()), ("large programs", large())):
+        found = ratios(names)
+        for name, ratio in sorted(found.items(), key=lambda row: row[1]):
+            print(f"{ratio:8.2f} {name}")
+        shares = (f"{near(found, within)} within {within:.0%}" for within in (0.05, 0.1, 0.25))
+        print(f"peaks of {len(found)} {kind}: {', '.join(shares)}")
+
+
+if __name__ == "__main__":
+    main()
