@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from shardcore.bench.leaderboard import costed
 from shardcore.bench.rows import read_rows
+from shardcore.calculus.hardware import hardware
 from shardcore.cli import main
 from shardcore.errors import LoweringError
 from shardcore.maxtext import facts
-from shardcore.maxtext.config import read_config
+from shardcore.maxtext.config import Config, read_config
+from shardcore.maxtext.mesh import chips_of
 
 from tests.bench.conftest import HAS_JAX
 
@@ -88,8 +90,8 @@ def test_measured_runs_have_the_same_step(number: int, tmp_path: Path) -> None:
         read_config(written(tmp_path, ""), settings(ROWS[number])),
         hardware=None if row.chip.startswith("tpu") else row.chip,
         devices=None if row.chip.startswith("tpu") else row.number_of("chips"),
-        topology=row.columns["topology"] or None,
     )
+    assert step.chips.topology == (row.columns["topology"] or None)
     assert (step.chips.hardware, step.chips.count) == (row.chip, row.number_of("chips"))
     assert step.chips.slices == int(row.columns["slices"] or 1) or row.chip == "h100-a3"
     expected = training_of(row)
@@ -156,6 +158,16 @@ def test_parts_of_a_batch_take_as_long_as_a_whole(tmp_path: Path) -> None:
     assert parts[1] < whole[1]
 
 
+def test_chips_of_topologies_are_known() -> None:
+    for target, torus in facts.topologies().items():
+        config = Config({**facts.defaults(), "compile_topology": target})
+        chips = chips_of(config, None, None, None)
+        assert hardware(chips.hardware).name == chips.hardware
+        assert (chips.slices, chips.topology) == (1, torus)
+        if target.startswith(("v5e", "v6e", "tpu7x")):
+            assert chips.devices == int(target.partition("-")[2])
+
+
 def test_every_key_is_in_one_class() -> None:
     data = json.loads(Path(facts.__file__).with_name("keys.json").read_text("utf-8"))
     counts = {kind: len(data[kind]) for kind in facts.CLASSES}
@@ -205,7 +217,7 @@ HOSTILE = {
     "ici_tensor_parallelism: -1": "are -1",
     "ici_pipeline_parallelism: 2": "not modelled",
     "base_config: ../../nothing\\0": "",
-    "compile_topology: v9-4": "not known",
+    "compile_topology: v9-4": "not modelled",
     "num_experts: 8": "experts of",
 }
 
@@ -232,8 +244,12 @@ def test_errors_have_place_and_hint(tmp_path: Path) -> None:
     assert "override_model_config" in str(error.hint)
     text = "model_name: llama3.1-8b\nici_tensor_parallelism: 16\n"
     error = refusal(tmp_path, text, "compile_topology=v6e-16")
-    assert "heads of key of 8 is not divided over 16 devices of tensor" in error.message
+    assert "key: heads of 8 is not divided over 16 devices of tensor" in error.message
     assert "give --hardware" in str(refusal(tmp_path, "model_name: llama3.1-8b\n").hint)
+    error = refusal(tmp_path, text, hardware="tpu-v6e", topology="axb")
+    assert error.hint == "write --topology 16x16, or 4x4x8"
+    config = read_config(written(tmp_path, text), ["learning_rate=1e-5"])
+    assert config.values["learning_rate"] == 1e-5
     for setting in ("", "steps", "=4", "steps=[", "steps=1\nlog: 2"):
         assert refusal(tmp_path, "", setting)
 

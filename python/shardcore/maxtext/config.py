@@ -125,17 +125,19 @@ def read_config(path: str | Path, settings: Iterable[str] = ()) -> Config:
 
 def _resolved(given: dict[str, Given]) -> Config:
     own = Config({**facts.defaults(), **{key: each.value for key, each in given.items()}}, given)
-    name = own.text("model_name", ["default", *facts.models()])
+    known = ["default", *facts.models()]
+    # Models of instructions have the sizes of those that they were made of.
+    name = own.text("model_name").replace("-Instruct", "")
+    if name not in known:
+        own.text("model_name", known)
     model = facts.models().get(name, {})
-    overruled: tuple[str, ...] = ()
-    if not own.flag("override_model_config"):
-        differ = [key for key in given if key in model and given[key].value != model[key]]
-        for key in differ:
-            if given[key].filename == SETTING:
-                raise own.error(
-                    key, f"{name} sets {key}", "set override_model_config=true to change it"
-                )
-        overruled = tuple(differ)
+    differ = [key for key in given if key in model and given[key].value != model[key]]
+    is_override = own.flag("override_model_config")
+    for key in differ:
+        if given[key].filename == SETTING and not is_override:
+            hint = "set override_model_config=true to change it"
+            raise own.error(key, f"{name} sets {key}", hint)
+    overruled = tuple(key for key in differ if given[key].filename != SETTING)
     values = {**facts.defaults(), **model}
     values.update({key: each.value for key, each in given.items() if key not in overruled})
     return Config(values, given, frozenset(model), overruled)
@@ -174,7 +176,7 @@ def _setting(setting: str) -> dict[str, Given]:
     key = key.strip()
     # A value is YAML, as in the file.
     [(_, found)] = _mapping(f"value: {value}", SETTING, keys=1).items()
-    return {key: Given(found.value, SETTING, place)}
+    return {key: Given(_converted(key, found.value), SETTING, place)}
 
 
 def _mapping(text: str, name: str, keys: int | None = None) -> dict[str, Given]:

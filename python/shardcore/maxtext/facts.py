@@ -47,3 +47,10 @@ def models() -> Mapping[str, dict[str, Any]]:
     """Return what MaxText sets for each ``model_name``."""
     known = {name: each for name, each in _data("models.json").items() if name != "source"}
     return MappingProxyType(known)
+
+
+@cache
+def topologies() -> Mapping[str, str]:
+    """Return the torus of each ``compile_topology`` of TPUs."""
+    known = {name: torus for name, torus in _data("topologies.json").items() if name != "source"}
+    return MappingProxyType(known)

@@ -6,19 +6,21 @@ import math
 import re
 from dataclasses import dataclass
 
+from shardcore.bounded import shown
+from shardcore.maxtext import facts
 from shardcore.maxtext.config import Config
 
 AXES = ("data", "fsdp", "fsdp_transpose", "expert", "context", "tensor")
 """The axes that are modelled; ``fsdp_transpose`` is a part of ``fsdp``."""
 
 _TARGETS = {
-    "v4": ("tpu-v4", 2),
-    "v5e": ("tpu-v5e", 1),
-    "v5p": ("tpu-v5p", 2),
-    "v6e": ("tpu-v6e", 1),
-    "tpu7x": ("tpu-v7x", 2),
+    "v4": "tpu-v4p",
+    "v5e": "tpu-v5e",
+    "v5p": "tpu-v5p",
+    "v6e": "tpu-v6e",
+    "tpu7x": "tpu-v7x",
 }
-"""The chip of a ``compile_topology``, and by how many of what it counts there is a chip."""
+"""The chip of a ``compile_topology``."""
 
 _DEVICES = {"tpu-v7x": 2}
 """Devices that JAX has of a chip, where they are several. Here a device is a chip."""
@@ -53,23 +55,21 @@ def chips_of(
     """
     slices = max(config.number("compile_topology_num_slices", -1), 1)
     slices = max(slices, config.number("num_slices", -1), _product(config, "dcn"))
-    target, count = config.text("compile_topology"), devices
-    if target:
-        found = re.fullmatch(r"(v4|v5e|v5p|v6e|tpu7x)-([0-9]{1,6})", target, re.ASCII)
-        if found is None:
-            message = f"compile_topology {target!r:.80} is not known"
-            raise config.error("compile_topology", message, "write v5e-256, v5p-128 or tpu7x-256")
-        chip, each = _TARGETS[found[1]]
-        hardware = hardware or chip
-        count = count or max(int(found[2]) // each, 1) * slices
+    if target := config.text("compile_topology"):
+        target = config.text("compile_topology", facts.topologies())
+        hardware = hardware or _TARGETS[target.partition("-")[0]]
+        topology = topology or (None if devices else facts.topologies()[target])
+    count = devices
     if hardware is None:
         raise config.error(
             "hardware", "the chip is not said", "give --hardware, or set compile_topology"
         )
-    if count is None and topology is not None:
+    if topology is not None:
         sizes = topology.split("x")
-        if all(re.fullmatch("[0-9]{1,6}", size, re.ASCII) for size in sizes):
-            count = math.prod(map(int, sizes)) * slices
+        if not all(re.fullmatch("[1-9][0-9]{0,5}", size, re.ASCII) for size in sizes):
+            message = f"the topology is {shown(topology)}"
+            raise config.error("compile_topology", message, "write --topology 16x16, or 4x4x8")
+        count = count or math.prod(map(int, sizes)) * slices
     if count is None and config.number("ici_data_parallelism", -1) > 0:
         known = [config.number(f"ici_{axis}_parallelism", -1) for axis in AXES]
         if all(size > 0 for size in known):

@@ -211,7 +211,7 @@ def _check_shapes(config: Config, run: Training) -> None:
         count = math.prod(run.sizes.get(axis, 1) for axis in axes)
         if size % count:
             text = " and ".join(axes)
-            message = f"{what} of {size} is not divided over {count} devices of {text}"
+            message = f"{what} {size} is not divided over {count} devices of {text}"
             hint = f"make {key} a multiple of {count}, or set ici_{axes[0]}_parallelism"
             raise config.error(key, message, hint)
 
@@ -222,8 +222,8 @@ def _check_shapes(config: Config, run: Training) -> None:
         ):
             own = "base_num_kv_heads" if name[:3] in ("key", "val") else "base_num_query_heads"
             key = own if dim == "heads" else _SIZED.get(dim, "base_emb_dim")
-            check(f"{dim} of {name}", size, axes, key)
-    check("max_target_length", run.time, run.present("context"), "max_target_length")
+            check(f"{name}: {dim} of", size, axes, key)
+    check("max_target_length of", run.time, run.present("context"), "max_target_length")
 
 
 _SIZED = {

@@ -31,7 +31,9 @@ def maxtext_parts(step: Step, cost: Cost) -> list[Part]:
             table(("key", "value"), ((key, shown(one)) for key, one in step.unmodelled.items())),
         ]
     if step.overruled:
-        text = f"\n{step.run.model.name} has its own values, and override_model_config is not set: "
+        text = (
+            f"\n{step.run.model.name} has values of its own, as in MaxText; not those of the file: "
+        )
         parts.append(paragraph(text + ", ".join(step.overruled)))
     return parts
 
@@ -67,6 +69,7 @@ def _collectives(cost: Cost) -> Part:
             format_seconds(exposed),
         )
         for key, (count, sent, seconds, exposed) in sorted(sums.items(), key=lambda one: -one[1][2])
+        if seconds > 0
     )
     return table(("kind", "axes", ">count", ">sent", ">time", ">exposed"), rows)
 
