@@ -275,3 +275,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["cost"]["step_seconds"] > 0
     assert main(["maxtext", path, "--set", "vocab_sise=2"]) == 1
     assert 'did you mean "vocab_size"?' in capsys.readouterr().err
+
+
+def test_keys_of_the_compiler_and_of_routing_are_not_called_harmless() -> None:
+    kinds = facts.classes()
+    for key in ("compile_xla_flags", "shardy", "load_balance_loss_weight", "mtp_num_layers"):
+        assert kinds[key] == "unmodelled"
+    for key in ("learning_rate", "checkpoint_period", "rope_max_timescale", "dataset_path"):
+        assert kinds[key] == "harmless"
