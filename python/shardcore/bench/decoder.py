@@ -105,7 +105,9 @@ class _Layer:
     def latent_attention(self, y: jax.Array) -> jax.Array:
         latent, how = self.kind.latent, self.how
         assert latent is not None
-        short = fused(how, norm, y @ self.weight("query_down"), self.p["query_norm"])
+        short = y
+        if latent.query:
+            short = fused(how, norm, y @ self.weight("query_down"), self.p["query_norm"])
         [q] = self.products("btl,lhd->bthd", short, "query")
         found = y @ self.weight("latent")
         common = fused(how, norm, found[..., : latent.keys], self.p["latent_norm"])

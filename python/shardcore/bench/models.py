@@ -30,7 +30,7 @@ class Latent:
     """Sizes of latent attention, in which keys and values are made of a short vector."""
 
     query: int
-    """Width of the vector that queries are made of."""
+    """Width of the vector that queries are made of; 0: of what the layer starts with."""
     keys: int
     """Width of the one that keys and values are made of."""
     rotated: int

@@ -79,9 +79,10 @@ def _attention(model: Model, kind: Layers) -> Iterator[tuple[str, Sizes]]:
         latent = kind.latent
         short, own = (latent.query, "whole"), (latent.keys, "whole")
         plain = kind.head - latent.rotated
-        yield "query_down", [width, short]
-        yield "query_norm", [short]
-        yield "query", [short, heads, (kind.head, "whole")]
+        if latent.query:
+            yield "query_down", [width, short]
+            yield "query_norm", [short]
+        yield "query", [short if latent.query else width, heads, (kind.head, "whole")]
         yield "latent", [width, (latent.keys + latent.rotated, "whole")]
         yield "latent_norm", [own]
         yield "key", [own, heads, (plain, "whole")]

@@ -32,8 +32,11 @@ def lower(run: Training) -> shardcore.jax.Lowered:
         for name, each in shapes(run.model).items()
     }
     count = jax.ShapeDtypeStruct((), jnp.int32)
-    rows = NamedSharding(mesh, P(run.batch_axes, run.time_axis))
-    tokens = jax.ShapeDtypeStruct((run.batch, run.time), jnp.int32, sharding=rows)
+    # Parts of a batch, whose gradients are added up, are a dim of their own.
+    parts = (run.microbatches,) if run.microbatches > 1 else ()
+    rows = NamedSharding(mesh, P(*(None for _ in parts), run.batch_axes, run.time_axis))
+    size = (*parts, run.batch // run.microbatches, run.time)
+    tokens = jax.ShapeDtypeStruct(size, jnp.int32, sharding=rows)
     state = (arrays, arrays, arrays, count)
     return shardcore.jax.lower(
         _step(run),
@@ -60,8 +63,18 @@ def adam(state: Any, gradient: Weights) -> Any:
 
 def _step(run: Training) -> Callable[..., Any]:
     def step(state: Any, tokens: jax.Array) -> Any:
-        value, gradient = jax.value_and_grad(_loss)(state[0], tokens, run)
-        return adam(state, gradient), value
+        if run.microbatches == 1:
+            value, gradient = jax.value_and_grad(_loss)(state[0], tokens, run)
+            return adam(state, gradient), value
+
+        def part(sums: Any, rows: jax.Array) -> Any:
+            found = jax.value_and_grad(_loss)(state[0], rows, run)
+            return jax.tree.map(jnp.add, sums, found), None
+
+        zeros = jax.tree.map(jnp.zeros_like, state[0])
+        (value, gradient), _ = jax.lax.scan(part, (jnp.float32(0), zeros), tokens)
+        mean = jax.tree.map(lambda g: g / run.microbatches, gradient)
+        return adam(state, mean), value / run.microbatches
 
     return step
 

@@ -80,7 +80,7 @@ class Training:
     sequence_parallel: bool = True
     """By hand: whether activations between layers are divided over ``tensor``."""
     microbatches: int = 1
-    """By hand: how many parts the batch of a device is computed in."""
+    """How many parts the batch of a device is computed in, one after the other."""
     interleave: int = 1
     """By hand: how many pieces of layers a stage has."""
 

@@ -29,6 +29,8 @@ examples:
   shardcore cost old.mlir new.mlir --hardware h100
                                                   what changed, by line
   shardcore bench steps --chip tpu-v6e             measured steps, and ours
+  shardcore maxtext config.yml --set per_device_batch_size=4
+                                                  a step of MaxText
   shardcore diff old.mlir new.mlir --markdown     what a pull request changes
   shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove          the program of one device,
@@ -162,6 +164,7 @@ def _parser() -> Parser:
         explain_time,
         graph,
         matmul,
+        maxtext,
         mcp,
         partition,
         plan,
@@ -188,6 +191,7 @@ def _parser() -> Parser:
     cost.add(commands)
     calibrate.add(commands)
     bench.add(commands)
+    maxtext.add(commands)
     compare.add(commands)
     diff.add(commands)
     partition.add(commands)
