@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from shardcore.diagnose.findings import Finding
 from shardcore.errors import Diagnostic
-from shardcore.labels import sharding_text
 from shardcore.units import format_bytes, format_seconds
+from shardcore.why.text import edit_text
 
 if TYPE_CHECKING:
     from shardcore.costs import Cost
@@ -51,8 +51,7 @@ def _with_hint(found: Finding, trial: Trial, most: int) -> Diagnostic | None:
         return None
     edit = found.search(trial, most) if most else None
     if edit is not None and edit.product(trial.cost) <= 1 - _LEAST_GAIN:
-        sharding = sharding_text(edit.sharding)
-        hint = f"annotate {edit.target} with {sharding}: {effect(edit, trial.cost)}"
+        hint = f"{edit_text(edit.record())}: {effect(edit, trial.cost)}"
         return found.diagnostic._replace(hint=hint)
     if found.needs_edit:
         return None

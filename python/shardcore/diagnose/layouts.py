@@ -70,9 +70,10 @@ def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
     from shardcore.why.remedy import Remedy, keeping_shards
 
     before = trial.cost
-    kept = keeping_shards(trial, edits)
+    targets = ((trial.lines.reach(target), sharding) for target, sharding in edits)
+    kept = keeping_shards(trial, ((name, each) for name, each in targets if name is not None))
     tried = ((edit, trial.after(*edit)) for edit in islice(kept, most))
-    found = (Remedy.of(edit, before, after) for edit, after in tried if after is not None)
+    found = (Remedy.of(edit, trial, after) for edit, after in tried if after is not None)
     return min(found, key=lambda each: each.product(before), default=None)
 
 

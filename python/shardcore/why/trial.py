@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.cached_property import cached_property
 from shardcore.errors import ShardcoreError
+from shardcore.why.lines import Lines
 
 if TYPE_CHECKING:
     from shardcore._core import Result, TensorSharding
@@ -35,6 +36,11 @@ class Trial:
         """The program that was partitioned, as it was given."""
         result = self.local.result
         return result._given().session(**result._options())
+
+    @cached_property
+    def lines(self) -> Lines:
+        """Where values can be constrained in the user's files."""
+        return Lines(self.local.result)
 
     @cached_property
     def cost(self) -> Cost:
