@@ -16,6 +16,9 @@ _NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
 
 _INSERTED = re.compile(r"(@.* )?%shc_*\d", re.DOTALL)
 
+LOCAL = "local"
+"""What tables say of values of the program of one device alone: the shape is that of a device."""
+
 REPLICATED = "replicated"
 """What tables say of values without a sharding: every device holds them whole."""
 
