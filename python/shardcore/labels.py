@@ -67,6 +67,28 @@ def folded(rows: Iterable[tuple[str, Hashable, T]]) -> list[tuple[str, list[T]]]
     return [(pattern(labels), joined) for labels, joined in known.values()]
 
 
+_PARENT = re.compile(r"(.*)(\[[^\[\]]*\]|\.\w+)")
+"""A path, and its last step."""
+
+_MOST_NAMES = 3
+
+
+def named_together(labels: Sequence[str]) -> str:
+    """Return ``labels`` in a few words: paths that differ in numbers, or in their last step, as one
+    pattern, ``params['layers'][*]``, and of more than three the first.
+    """
+    alike: dict[str, list[str]] = {}
+    for label, _ in folded([(each, (), None) for each in dict.fromkeys(labels)]):
+        found = _PARENT.fullmatch(label)
+        alike.setdefault(found[1] if found else label, []).append(label)
+    names: list[str] = []
+    for parent, each in alike.items():
+        names += each if len(each) < _MOST_NAMES else [f"{parent}[*]"]
+    if len(names) > _MOST_NAMES:
+        names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} others"]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if names[1:] else "".join(names)
+
+
 def pattern(labels: Sequence[str]) -> str:
     """``labels``, which are alike but for their numbers, with ``*`` for those that differ."""
     if len(labels) == 1:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import shardcore.jax
 from jax.sharding import PartitionSpec as P
-from shardcore import Cost, Module
+from shardcore import Cost, Module, Result
 from shardcore.why.lines import Lines
 
 SOURCE = """
@@ -47,7 +47,7 @@ def user(tmp_path: Path, text: str = SOURCE, name: str = "user_model") -> Module
     return found
 
 
-def cost(module: ModuleType) -> Cost:
+def completed(module: ModuleType, length: int = 1024) -> Result:
     def shape(*sizes: int, dtype: object = jnp.bfloat16) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(sizes, dtype)
 
@@ -58,11 +58,15 @@ def cost(module: ModuleType) -> Cost:
     lowered = shardcore.jax.lower(
         jax.grad(module.loss),
         params,
-        shape(64, 1024, dtype=jnp.int32),
+        shape(64, length, dtype=jnp.int32),
         mesh={"fsdp": 4, "tensor": 2},
         in_shardings=(specs, P("fsdp")),
     )
-    return Module.parse(lowered.as_text()).propagate().cost("tpu-v5p")
+    return Module.parse(lowered.as_text()).propagate()
+
+
+def cost(module: ModuleType) -> Cost:
+    return completed(module).cost("tpu-v5p")
 
 
 def test_the_line_that_is_advised_removes_the_collective(tmp_path: Path) -> None:
@@ -129,3 +133,29 @@ def test_files_that_are_not_here_and_texts_without_places() -> None:
     line = "x = jax.lax.with_sharding_constraint(x, P(None, 'x'))"
     assert code(located) == ("%0", (line, "gone.py:3"))
     assert code(TEXT.replace("LOC0", "").replace("LOC1", "")) == ("%0", (None, None))
+
+
+TRAINED = SOURCE.replace(
+    'return (norm(x) @ params["head"]).astype(jnp.float32).mean()',
+    'logits = jax.nn.log_softmax((norm(x) @ params["head"]).astype(jnp.float32))\n'
+    "    return -jnp.take_along_axis(logits, tokens[..., None], -1).mean()",
+)
+
+
+def test_what_follows_from_a_root_is_below_it(tmp_path: Path) -> None:
+    result = completed(user(tmp_path, TRAINED), 2048)
+    root, *others = result.diagnostics("tpu-v5p")
+    assert root.code == "axis-lost"
+    assert root.location is not None
+    assert "user_model.py:17" in root.location
+    assert "write x = jax.lax.with_sharding_constraint(x, P('fsdp')) at" in str(root.hint)
+    assert {each.code for each in root.follows} == {"large-resharded"}
+    assert "large-resharded" not in {each.code for each in others}
+    assert str(root).count("from it follows large-resharded at ") == len(root.follows)
+    assert len(root.record()["follows"]) == len(root.follows)
+    assert not result.check({"diagnostics": {"forbid": ["large-resharded"]}})
+    allowed = ["axis-lost", "output-moved", *(each.code for each in root.follows)]
+    assert result.check({"diagnostics": {"forbid": ["all"], "allow": allowed}})
+    alone = {each.code for each in result.diagnostics("tpu-v5p", ignore=["axis-lost"])}
+    assert "large-resharded" in alone
+    assert "axis-lost" not in alone

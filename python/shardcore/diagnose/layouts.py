@@ -27,6 +27,12 @@ class Layouts:
     def __init__(self, result: Result, ops: Iterable[Op]) -> None:
         self._result, self._ops = result, ops
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of all meshes."""
+        meshes = self._result.module.meshes.values()
+        return tuple(dict.fromkeys(name for mesh in meshes for name in mesh.axis_names))
+
     @cached_property
     def _twins(self) -> dict[_Shape, Counter[TensorSharding]]:
         values = (value for op in self._ops for value in op.results if not value.manual_axes)

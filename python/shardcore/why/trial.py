@@ -51,9 +51,24 @@ class Trial:
         """Return the cost, by the same policy and on the same hardware, once ``target`` is
         annotated with ``sharding``; ``None`` if that is refused.
         """
-        session = self.session
         try:
-            result = session._propagate(session._merged({target: sharding}))
-            return self.count(self.local._of(result))
+            return self.of(self.completed(target, sharding)).cost
         except ShardcoreError:
             return None
+
+    def completed(self, target: str, sharding: TensorSharding) -> Result:
+        """Return the program completed with ``target`` annotated.
+
+        Raises:
+            ShardcoreError: that is refused.
+        """
+        session = self.session
+        return session._propagate(session._merged({target: sharding}))
+
+    def of(self, result: Result) -> Trial:
+        """Return the same of another completed program.
+
+        Raises:
+            PartitionError: it has no program of one device (``unpartitionable``).
+        """
+        return Trial(self.local._of(result), self.count)
