@@ -37,6 +37,7 @@ class Flow:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._rules: dict[int, OpShardingRule | None] = {}
+        self._known: dict[tuple[str, int], list[tuple[Op, Value, str, int]]] = {}
 
     def losses(self, name: str, axis: str) -> list[Loss]:
         """Return where the value ``name`` lost ``axis``: upstream of each dim that does not have
@@ -45,29 +46,39 @@ class Flow:
         if value is None:
             return []
         dims = range(len(value.shape or ()))
-        left = deque((value, dim) for dim in dims if not has_axis(value, dim, axis))
-        seen = {(value.qualified_name, dim) for value, dim in left}
+        left = deque((value, name, dim) for dim in dims if not has_axis(value, dim, axis))
+        seen = {(name, dim) for _, name, dim in left}
         found: dict[tuple[str, int], Loss] = {}
         while left and len(seen) < _MOST_DIMS:
-            value, dim = left.popleft()
-            for op, operand, place in self._before(value, dim):
-                if has_axis(operand, place, axis):
-                    if op.name in _PASSES:
-                        # The user takes the axis away.
-                        continue
+            value, name, dim = left.popleft()
+            for op, operand, other, place in self._before(name, dim):
+                if (other, place) in seen:
+                    continue
+                if not has_axis(operand, place, axis):
+                    seen.add((other, place))
+                    left.append((operand, other, place))
+                elif op.name not in _PASSES:
+                    # Of those, the user takes the axis away.
                     loss = Loss(op, operand, place, value, dim, axis)
-                    found.setdefault((value.qualified_name, dim), loss)
-                elif (operand.qualified_name, place) not in seen:
-                    seen.add((operand.qualified_name, place))
-                    left.append((operand, place))
+                    found.setdefault((name, dim), loss)
         return list(found.values())
 
-    def _before(self, value: Value, dim: int) -> Iterator[tuple[Op, Value, int]]:
-        """The dims that ``dim`` of ``value`` is computed from, and the ops between."""
-        name = value.qualified_name
-        for op, source in self._sources.get(name, ()):
-            yield op, source, dim
-        if name in self._sources or name not in self._makers:
+    def _before(self, name: str, dim: int) -> list[tuple[Op, Value, str, int]]:
+        """The dims that ``dim`` of the value ``name`` is computed from, with names and the ops between."""
+        key = name, dim
+        if key not in self._known:
+            self._known[key] = [
+                (op, operand, operand.qualified_name, place)
+                for op, operand, place in self._sought(name, dim)
+            ]
+        return self._known[key]
+
+    def _sought(self, name: str, dim: int) -> Iterator[tuple[Op, Value, int]]:
+        if name in self._sources:
+            for op, source in self._sources[name]:
+                yield op, source, dim
+            return
+        if name not in self._makers:
             return
         op, number = self._makers[name]
         if op.name in _PASSES:
@@ -135,7 +146,7 @@ class Flow:
 
 
 def has_axis(value: Value, dim: int, axis: str) -> bool:
-    """Whether ``dim`` of ``value`` is sharded over ``axis``, or a part of it."""
+    """Whether ``dim`` of the value ``name`` is sharded over ``axis``, or a part of it."""
     sharding = value.sharding
     if sharding is None or dim >= sharding.rank:
         return False
