@@ -64,7 +64,7 @@ class Flow:
         return list(found.values())
 
     def _before(self, name: str, dim: int) -> list[tuple[Op, Value, str, int]]:
-        """The dims that ``dim`` of the value ``name`` is computed from, with names and the ops between."""
+        """The dims that ``dim`` of the value ``name`` is computed from, with the ops between."""
         key = name, dim
         if key not in self._known:
             self._known[key] = [
