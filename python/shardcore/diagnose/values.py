@@ -80,10 +80,17 @@ def _replicated_values(result: Result, ops: list[Op], meshes: list[Mesh]) -> Ite
 
 
 def _replicated_results(ops: Iterable[Op]) -> Iterator[Value]:
-    """Large results that are whole on every device, of operands that are not."""
+    """Large results that are whole on every device, of operands that are not.
+
+    What is made of scalars alone is not in memory: compilers write it where it is used.
+    """
     for op in ops:
         whole = [value for value in op.results if _is_replicated(value)]
-        if op.operands and whole and not any(map(_is_replicated, op.operands)):
+        if (
+            any(value.shape for value in op.operands)
+            and whole
+            and not any(map(_is_replicated, op.operands))
+        ):
             yield from whole
 
 
