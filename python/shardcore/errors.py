@@ -103,6 +103,8 @@ class Diagnostic(NamedTuple):
     """The value that a warning is about, by its path in the user's program or its name."""
     location: str | None = None
     """The line of a warning in the user's program, as :attr:`shardcore.Value.location` has it."""
+    follows: tuple[Diagnostic, ...] = ()
+    """The warnings of which this one is the root, in :meth:`shardcore.Result.diagnostics`."""
 
     @property
     def line(self) -> int | None:
@@ -143,6 +145,7 @@ class Diagnostic(NamedTuple):
             self.severity,
             self.value,
             self.location,
+            self.follows,
         )
 
     def record(self) -> dict[str, Any]:
@@ -160,6 +163,7 @@ class Diagnostic(NamedTuple):
             "value": self.value,
             "location": self.location or at or self.filename,
             "source_line": self.source_line or None,
+            **({"follows": [each.record() for each in self.follows]} if self.follows else {}),
         }
 
     def __str__(self) -> str:
@@ -177,6 +181,9 @@ class Diagnostic(NamedTuple):
         if self.hint:
             hint = self.hint.replace("\n", "\n    ")
             lines.append(f"  help: {hint}")
+        for each in self.follows:
+            at = f" at {one_line(each.location)}" if each.location else ""
+            lines.append(f"  from it follows {each.code}{at}: {one_line(each.message)}")
         return visible("\n".join(lines))
 
     def _excerpts(self, place: Place) -> list[str]:

@@ -6,6 +6,7 @@ shardings; :func:`text` writes a program as HLO, also that of one device.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from shardcore._core import Module
@@ -14,7 +15,7 @@ from shardcore.bytecode import converted
 from shardcore.errors import Diagnostic, ParseError
 from shardcore.expected import expect
 
-__all__ = ["in_dialect", "is_hlo", "optimized_text", "read", "text"]
+__all__ = ["in_dialect", "is_hlo", "is_proto", "optimized_text", "read", "text"]
 
 
 def is_hlo(data: bytes | str) -> bool:
@@ -27,6 +28,12 @@ def is_hlo(data: bytes | str) -> bool:
     if isinstance(data, str):
         return data[:4096].lstrip().startswith("HloModule")
     return data[:4096].lstrip().startswith(b"HloModule")
+
+
+def is_proto(data: bytes) -> bool:
+    """Whether ``data`` starts as an ``HloModuleProto`` or an ``HloProto`` does: with the field of
+    the name, or of the module, and with what no text has."""
+    return data.startswith(b"\n") and re.search(rb"[\x00-\x08\x0e-\x1f]", data[:4096]) is not None
 
 
 def read(data: str | bytes, *, filename: str = "<hlo>", shardy: str | None = None) -> Module:

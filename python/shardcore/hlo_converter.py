@@ -72,11 +72,75 @@ def _plain(text: str, jax_mlir: Any) -> str:
     with runpy.run_path(str(Path(__file__).with_name("jaxlib_context.py")))["context"]():
         module = ir.Module.parse(text)
         _Flattening(ir).module(module)
+        _inline_fusions(module)
+        _lower_bitcasts(module, ir)
         text = _print(module)
         with contextlib.suppress(Exception):
             # There are ops that it does not convert.
             text = _print(ir.Module.parse(jax_mlir.mhlo_to_stablehlo(text)))
         return text
+
+
+def _inline_fusions(op: Any) -> None:
+    """Put the ops of fusions, which compiled programs have, in the place of these."""
+    for region in op.operation.regions:
+        for block in region.blocks:
+            for view in list(block.operations):
+                inner = view.operation
+                _inline_fusions(inner)
+                if inner.name != "mhlo.fusion":
+                    continue
+                [body] = inner.regions[0].blocks
+                for argument, operand in zip(body.arguments, inner.operands, strict=True):
+                    argument.replace_all_uses_with(operand)
+                *ops, returned = list(body.operations)
+                for each in ops:
+                    each.operation.move_before(inner)
+                for result, value in zip(inner.results, returned.operation.operands, strict=True):
+                    result.replace_all_uses_with(value)
+                inner.erase()
+
+
+def _lower_bitcasts(op: Any, ir: Any) -> None:
+    """Write bitcasts, which compiled programs have, as transposes and reshapes of what is in memory
+    in the order of the layouts."""
+    for region in op.operation.regions:
+        for block in region.blocks:
+            for view in list(block.operations):
+                inner = view.operation
+                _lower_bitcasts(inner, ir)
+                if inner.name == "mhlo.bitcast":
+                    inner.result.replace_all_uses_with(_in_new_layout(inner, ir))
+                    inner.erase()
+
+
+def _in_new_layout(op: Any, ir: Any) -> Any:
+    """The elements of the operand of a bitcast, as its result has them."""
+    [value], result = op.operands, ir.RankedTensorType(op.result.type)
+    names = "source_layout", "result_layout"
+    # Layouts list dims from the minor one.
+    source, target = (
+        [*ir.DenseIntElementsAttr(op.attributes[name])][::-1] if name in op.attributes else None
+        for name in names
+    )
+
+    def made(name: str, shape: list[int], attributes: dict[str, Any]) -> Any:
+        ty = ir.RankedTensorType.get(shape, result.element_type, loc=op.location)
+        at = {"loc": op.location, "ip": ir.InsertionPoint(op)}
+        return ir.Operation.create(name, [ty], [value], attributes, **at).result
+
+    def transposed(order: list[int]) -> Any:
+        shape = list(ir.RankedTensorType(value.type).shape)
+        permutation = {"permutation": ir.DenseI64ArrayAttr.get(order)}
+        return made("stablehlo.transpose", [shape[dim] for dim in order], permutation)
+
+    if source is not None and source != sorted(source):
+        value = transposed(source)
+    order = target if target is not None else list(range(result.rank))
+    value = made("stablehlo.reshape", [result.shape[dim] for dim in order], {})
+    if order != sorted(order):
+        value = transposed([order.index(dim) for dim in range(result.rank)])
+    return value
 
 
 def _print(module: Any) -> str:

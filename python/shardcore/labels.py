@@ -16,6 +16,9 @@ _NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
 
 _INSERTED = re.compile(r"(@.* )?%shc_*\d", re.DOTALL)
 
+LOCAL = "local"
+"""What tables say of values of the program of one device alone: the shape is that of a device."""
+
 REPLICATED = "replicated"
 """What tables say of values without a sharding: every device holds them whole."""
 
@@ -62,6 +65,28 @@ def folded(rows: Iterable[tuple[str, Hashable, T]]) -> list[tuple[str, list[T]]]
         labels.append(label)
         joined.append(row)
     return [(pattern(labels), joined) for labels, joined in known.values()]
+
+
+_PARENT = re.compile(r"(.*)(\[[^\[\]]*\]|\.\w+)")
+"""A path, and its last step."""
+
+_MOST_NAMES = 3
+
+
+def named_together(labels: Sequence[str]) -> str:
+    """Return ``labels`` in a few words: paths that differ in numbers, or in their last step, as one
+    pattern, ``params['layers'][*]``, and of more than three the first.
+    """
+    alike: dict[str, list[str]] = {}
+    for label, _ in folded([(each, (), None) for each in dict.fromkeys(labels)]):
+        found = _PARENT.fullmatch(label)
+        alike.setdefault(found[1] if found else label, []).append(label)
+    names: list[str] = []
+    for parent, each in alike.items():
+        names += each if len(each) < _MOST_NAMES else [f"{parent}[*]"]
+    if len(names) > _MOST_NAMES:
+        names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} others"]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if names[1:] else "".join(names)
 
 
 def pattern(labels: Sequence[str]) -> str:

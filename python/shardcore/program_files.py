@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 
-from shardcore import entry_point, files, hlo
+from shardcore import entry_point, exported, files, hlo
 from shardcore._core import Module
 from shardcore.controls import visible
+from shardcore.errors import Diagnostic, LoweringError
+
+_PICKLES = tuple(bytes([version]) for version in (2, 3, 4, 5))
+"""The second byte of a pickle, by its version."""
 
 
 def read(path: str, shardy: str | None = None) -> Module:
-    """Return the program at ``path``: MLIR as text or bytecode, HLO, which is converted, or what
-    ``model.py:build``, a function of a Python file, returns; see :mod:`shardcore.entry_point`.
+    """Return the program at ``path``: MLIR as text or bytecode, the bytes of an exported function,
+    HLO, which is converted, or what ``model.py:build``, a function of a Python file, returns; see
+    :mod:`shardcore.entry_point`.
 
     ``shardy`` is that of :meth:`shardcore.Module.parse`.
 
@@ -39,11 +44,26 @@ def read_text(path: str) -> tuple[bytes, str]:
 
 
 def parse(text: bytes | str, name: str, shardy: str | None = None) -> Module:
-    """Return the program of a text, of MLIR or HLO, that is called ``name`` in errors.
+    """Return the program of a text or bytes, of MLIR, HLO or an exported function, by how they
+    begin; it is called ``name`` in errors.
 
     Raises:
+        LoweringError: it is a pickle (``artifact``).
         ShardcoreError: as for :meth:`shardcore.Module.parse`.
     """
-    if name.endswith(".hlo.pb") or hlo.is_hlo(text):
+    if isinstance(text, bytes):
+        if text[:1] == b"\x80" and text[1:2] in _PICKLES:
+            message = (
+                f"{name} is a pickle, which may run any code; and of a jax.stages.Lowered there is "
+                "none, as JAX cannot pickle it"
+            )
+            hint = (
+                "write lowered.as_text(debug_info=True), or jax.export.export(f)(*args).serialize()"
+                ", to a file; or name the function that makes it, model.py:build"
+            )
+            raise LoweringError(Diagnostic("artifact", message, hint))
+        text = exported.program(text) or text
+    is_proto = isinstance(text, bytes) and hlo.is_proto(text)
+    if is_proto or name.endswith(".hlo.pb") or hlo.is_hlo(text):
         return hlo.read(text, filename=name, shardy=shardy)
     return Module.parse(text, filename=name, shardy=shardy)

@@ -61,6 +61,8 @@ SAID = {name: ["unused-axis"] for name in UNUSED_AXIS.split()} | {
     "linalg-log-determinant": ["no-rule", "no-effect", "no-effect", "unused-axis"],
     "linalg-matrix-exponential": ["no-rule"],
     "foreign-calls": ["no-rule"],
+    "gpt-free": ["output-moved"],
+    "encoder-decoder-fsdp": ["output-moved"],
 }
 """The codes of diagnostics that programs have, each of which was read and is right; the others of
 more than two hundred have none."""
@@ -483,3 +485,33 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["propagate", str(path), "--ignore", "nothing"])
     capsys.readouterr()
+
+
+def test_results_that_are_sharded_otherwise_than_what_they_replace() -> None:
+    text = f"""{MESH}func.func @main(
+    %a: {BIG} {BOTH} loc("params['up']"), %b: {BIG} {BOTH} loc("params['down']"),
+    %x: {BIG} {annotated("data", "")} loc("x"))
+    -> ({BIG} {{jax.result_info = "result[0]['up']"}},
+      {BIG} {{jax.result_info = "result[0]['down']"}}) {{
+  %0 = stablehlo.dot_general %x, %a, contracting_dims = [1] x [0] : ({BIG}, {BIG}) -> {BIG}
+  %1 = sdy.sharding_constraint %0 <@mesh, [{{}}, {{"data"}}]> : {BIG}
+  %2 = stablehlo.add %b, %b : {BIG}
+  return %1, %2 : {BIG}, {BIG}
+}}"""
+    found = Module.parse(text).propagate().diagnostics()
+    [moved] = [each for each in found if each.code == "output-moved"]
+    assert moved.value == "result[0]['up']"
+    assert """is sharded as [{}, {"data"}], and params['up'] of the same path""" in moved.message
+    # By numbers alone nobody knows whether one is the next value of the other.
+    bare = text.replace("params['up']", "values[0]").replace("result[0]['up']", "result[0]")
+    assert "output-moved" not in codes(Module.parse(bare).propagate())
+
+
+def test_what_is_made_of_scalars_is_not_in_memory() -> None:
+    body = f"""
+      %c = stablehlo.constant dense<1.0> : tensor<f32>
+      %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> {BIG}
+      %1 = "my.op"(%0, %x) : ({BIG}, {BIG}) -> {BIG}
+      return %x : {BIG}"""
+    found = result(body, f"%x: {BIG} {BOTH}").diagnostics()
+    assert [each.code for each in found] == ["no-rule"]

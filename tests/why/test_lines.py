@@ -129,3 +129,26 @@ def test_an_argument_whose_path_looks_like_a_line_is_an_argument(
     }""")
     assert main(["why", str(path), "w:0"]) == 0
     assert 'w:0 [{"x"}]' in capsys.readouterr().out
+
+
+CALLED = (
+    f"{MESH}func.func @main(%a: {TENSOR} "
+    '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<12x2xf32> {\n'
+    f'  %0 = call @tril(%a) : ({TENSOR}) -> {TENSOR} loc("model.py":12:8)\n'
+    f"  return %0 : {TENSOR}\n}}\n"
+    f'func.func private @tril(%b: {TENSOR} loc("model.py":12:8)) -> {TENSOR} {{\n'
+    f'  %1 = stablehlo.tanh %b : {TENSOR} loc("model.py":12:8)\n'
+    f"  return %1 : {TENSOR}\n}}\n"
+)
+
+
+def test_what_functions_of_a_line_make_comes_after_its_own_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(CALLED)
+    assert main(["propagate", str(path), "--at", "model.py:12"]) == 0
+    rows = capsys.readouterr().out.splitlines()[1:]
+    names = [row.partition("  ")[0] for row in rows]
+    assert names[0] == "%0"
+    assert "@tril %1" in names[1:]

@@ -234,3 +234,23 @@ def jax_spec(spec: Spec) -> Any:
     if spec.unreduced:
         return build(*entries, unreduced=set(spec.unreduced))
     return build(*entries)
+
+
+def spec_of(sharding: TensorSharding | None) -> Spec | None:
+    """Return ``sharding`` as a spec without trailing ``None``; ``None`` if no spec says it."""
+    if sharding is None:
+        return Spec(())
+    try:
+        spec = to_spec(sharding)
+    except CalculusError:
+        return None
+    dims = list(spec.dims)
+    while dims and dims[-1] is None:
+        dims.pop()
+    return spec._replace(dims=tuple(dims))
+
+
+def spec_text(spec: Any) -> str:
+    """Return ``spec``, JAX's or ours, as code: ``P('data')``."""
+    unreduced = frozenset(getattr(spec, "unreduced", None) or ())
+    return str(Spec(tuple(entries_of(spec)), unreduced))

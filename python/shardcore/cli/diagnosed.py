@@ -9,9 +9,13 @@ from typing import Any
 import shardcore
 from shardcore.cli.options import print_fitted, print_text
 from shardcore.diagnose import DIAGNOSTICS
+from shardcore.units import plural
 
 MOST_OPS = 100_000
 """The ops of a program up to which its tables end with its diagnostics."""
+
+MOST_SHOWN = 5
+"""The diagnostics that are shown, those whose edits save most."""
 
 
 def add_ignore(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +38,11 @@ def show_diagnostics(
         print_text(f"\ndiagnostics of programs above {MOST_OPS} ops: result.diagnostics()")
         return
     known = set(result.warnings)
-    for each in result.diagnostics(hardware, ignore=ignore, **given):
-        if each not in known:
-            print_fitted(f"\n{each}")
+    found = [
+        each for each in result.diagnostics(hardware, ignore=ignore, **given) if each not in known
+    ]
+    for each in found[:MOST_SHOWN]:
+        print_fitted(f"\n{each}")
+    if len(found) > MOST_SHOWN:
+        more = plural(len(found) - MOST_SHOWN, "more warning")
+        print_text(f"\n{more}: --json has all, result.diagnostics() too")

@@ -28,8 +28,9 @@ _MAX_DIGITS = 18
 _MAX_COUNT = 2**63 - 1
 
 _PROGRAM_HELP = (
-    "the program: MLIR text, - is standard input; or model.py:build, a Python function that "
-    "returns a function and its arguments"
+    "the program: MLIR as text or bytecode, bytes of jax.export, HLO of any stage as text or "
+    "proto; - is standard input; or model.py:build, a Python function that returns a function and "
+    "its arguments"
 )
 JSON_SCHEMA = 1
 """The version of the JSON of all commands: raised when a key goes, or changes its meaning."""

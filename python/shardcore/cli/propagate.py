@@ -17,6 +17,7 @@ from shardcore.cli.options import (
     warn,
     write,
 )
+from shardcore.line_values import line_values
 
 
 def add(commands: Any) -> None:
@@ -82,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     warn(result)
     if options.output:
         write(options.output, str(result.module))
-    values = None if options.at is None else result.at(options.at)
+    values = None if options.at is None else line_values(result, options.at)
     if options.json:
         from shardcore.report.records import record, value_record
 

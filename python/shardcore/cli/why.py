@@ -18,6 +18,7 @@ from shardcore.cli.options import (
 )
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.costs.longest import longest_collectives
+from shardcore.line_values import line_values
 from shardcore.why import Why, WhyNot, absences
 from shardcore.why.text import collective_tree
 
@@ -106,7 +107,7 @@ def _line(options: argparse.Namespace, result: Result) -> int:
     """Explain the values that a line of the source made: those that have the axis, if one is asked
     for, or else of each why it has not.
     """
-    values = [value for value in result.at(options.value) if value.shape]
+    values = [value for value in line_values(result, options.value) if value.shape]
     axis, dim = options.axis, options.dim
     whys: list[Why | WhyNot] = []
     for value in values:

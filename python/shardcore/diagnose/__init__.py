@@ -7,6 +7,8 @@
 :mod:`~.traffic`      values that are rematerialized, or large and moved; memory that does not fit
 :mod:`~.whole`        ops that every device computes as a whole
 :mod:`~.states`       gradients and states of optimizers that lack an axis of their parameter
+:mod:`~.roots`        the op at which an axis is lost, as the root of other warnings
+:mod:`~.flow`         which dims a dim of a value is computed from
 :mod:`~.findings`     warnings with what looks for an edit that helps
 :mod:`~.layouts`      annotations of a value that may be better
 :mod:`~.hints`        hints that name an edit, which was tried
@@ -27,9 +29,10 @@ from shardcore._core import Result
 from shardcore.bounded import items, shown
 from shardcore.diagnose.annotations import annotation_findings
 from shardcore.diagnose.findings import Finding
-from shardcore.diagnose.hints import with_hints
+from shardcore.diagnose.hints import MOST_OPS_TRIED, Hinted, with_hints
 from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.ops import op_findings
+from shardcore.diagnose.roots import MOST_TRIED, key, root_of
 from shardcore.diagnose.states import state_findings
 from shardcore.diagnose.traffic import memory_findings, traffic_findings
 from shardcore.diagnose.values import value_findings
@@ -46,12 +49,14 @@ __all__ = ["DIAGNOSTICS", "diagnostics"]
 
 DIAGNOSTICS = {
     "does-not-fit": "the peak memory is above that of the chip",
+    "axis-lost": "an op at which an axis is lost, from which other warnings follow",
     "large-replicated": "a large value is whole on every device",
     "rematerialization": "XLA gathers a whole tensor to reshard it",
     "lacks-axis": "a gradient or state lacks an axis of its parameter, and an edit mends it",
     "computed-whole": "every device gathers large operands of an op and computes all of it, or "
     "makes all of large random bits",
     "large-resharded": "a large value that ops compute is moved to another sharding",
+    "output-moved": "a result is sharded otherwise than the argument of the same path",
     "no-rule": "an op has no sharding rule, and propagation stops at it",
     "contradiction": "two annotations of one tensor shard a dim over different axes",
     "no-effect": "an annotation says nothing, or what another one says already",
@@ -80,6 +85,28 @@ def diagnostics(
     trial = _trial(result, hardware, hardware_file)
     # XLA legalizes CHLO before it propagates.
     ops = result._legalized().ops()
+    order = {code: place for place, code in enumerate(DIAGNOSTICS) if code not in ignored}
+
+    def kept(result: Result, trial: Trial | None) -> list[Finding]:
+        found = _findings(result, trial, is_chip_given=hardware is not None)
+        return [each for each in found if each.diagnostic.code in order]
+
+    found = kept(result, trial)
+    roots: list[Hinted] = []
+    most = min(MOST_OPS_TRIED // max(len(ops), 1), MOST_TRIED)
+    root = root_of(found, trial, kept, most) if trial and "axis-lost" in order else None
+    if root is not None:
+        roots = [(root.product, root.diagnostic)]
+        found = [each for each in found if key(each.diagnostic) not in root.follows]
+    hinted = [*roots, *with_hints(found, trial, len(ops))]
+    # What does not fit, then what saves most; of equals by code.
+    hinted.sort(key=lambda each: (each[1].code != "does-not-fit", each[0], order[each[1].code]))
+    return tuple(diagnostic for _, diagnostic in hinted)
+
+
+def _findings(result: Result, trial: Trial | None, *, is_chip_given: bool) -> list[Finding]:
+    """What is to be said of a completed program."""
+    ops = result._legalized().ops()
     layouts = Layouts(result, ops)
     found = [
         *value_findings(result, ops, layouts),
@@ -87,20 +114,16 @@ def diagnostics(
         *op_findings(result),
         *state_findings(result, ops),
         *(traffic_findings(result, ops, trial.local) if trial else ()),
-        *(memory_findings(trial.cost, layouts) if trial and hardware is not None else ()),
+        *(memory_findings(trial.cost, layouts) if trial and is_chip_given else ()),
         *map(Finding, result.warnings),
     ]
     # An op without a rule is the reason why its result is replicated.
     stops = {each.diagnostic.value for each in found if each.diagnostic.code == "no-rule"}
-    order = {code: place for place, code in enumerate(DIAGNOSTICS) if code not in ignored}
-    kept = [
+    return [
         each
         for each in found
-        if each.diagnostic.code in order
-        and (each.diagnostic.code != "large-replicated" or each.diagnostic.value not in stops)
+        if each.diagnostic.code != "large-replicated" or each.diagnostic.value not in stops
     ]
-    kept.sort(key=lambda each: order[each.diagnostic.code])
-    return tuple(with_hints(kept, trial, len(ops)))
 
 
 def _trial(

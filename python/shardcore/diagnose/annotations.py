@@ -65,13 +65,13 @@ def _constraints(ops: list[Op]) -> Iterator[tuple[Value, Value]]:
         name = op.name_stack.rpartition("/")[2]
         if not name:
             # A text without locations: those in a `shard_map` over some axes are JAX's.
-            manual = _in_manual(ops) if manual is None else manual
+            manual = in_manual(ops) if manual is None else manual
         if name == _WRITTEN or (not name and manual is not None and op not in manual):
             yield op.operands[0], op.results[0]
 
 
-def _in_manual(ops: list[Op]) -> set[Op]:
-    """Those of ``ops`` that are in manual computations, and in functions called from there."""
+def in_manual(ops: list[Op]) -> set[Op]:
+    """Return those of ``ops`` in manual computations, and in functions called from there."""
     functions: dict[str, list[Op]] = {}
     for op in ops:
         functions.setdefault(op.function, []).append(op)

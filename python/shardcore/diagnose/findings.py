@@ -32,6 +32,8 @@ class Finding(NamedTuple):
     its peak; 0 of others."""
     needs_edit: bool = False
     """Whether it is worth a word only if an edit helps."""
+    starts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Values from which axes are followed to where they are lost, with these."""
     unhelped: str | None = None
     """The hint where edits were tried and none helps; by default that of the warning."""
 
@@ -44,6 +46,11 @@ def first_of(found: Sequence[Finding]) -> list[Finding]:
     *kept, last = found[:MOST_EACH]
     message = f"{last.diagnostic.message}; and {left} more like it"
     return [*kept, last._replace(diagnostic=last.diagnostic._replace(message=message))]
+
+
+def starts_of(row: CollectiveCost) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the tensors of the op that required ``row``, and the axes that it runs along."""
+    return tuple((tensor.name, row.axes) for tensor in row.why.search.tensors)
 
 
 def removal_of(row: CollectiveCost) -> Search:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from shardcore.diagnose.findings import Finding
 from shardcore.errors import Diagnostic
-from shardcore.labels import sharding_text
 from shardcore.units import format_bytes, format_seconds
+from shardcore.why.text import edit_text
 
 if TYPE_CHECKING:
     from shardcore.costs import Cost
@@ -28,7 +28,12 @@ _LEAST_CHANGE = 0.001
 """The share from which a change is told."""
 
 
-def with_hints(found: Sequence[Finding], trial: Trial | None, num_ops: int) -> list[Diagnostic]:
+Hinted = tuple[float, Diagnostic]
+"""What the edit of a hint makes of step time times peak memory, 1 where there is none; the warning.
+"""
+
+
+def with_hints(found: Sequence[Finding], trial: Trial | None, num_ops: int) -> list[Hinted]:
     """Return the warnings of ``found`` with the edits that help.
 
     Args:
@@ -38,27 +43,26 @@ def with_hints(found: Sequence[Finding], trial: Trial | None, num_ops: int) -> l
     """
     searches = sum(each.search is not None for each in found)
     if trial is None or not searches:
-        return [each.diagnostic for each in found if not each.needs_edit]
+        return [(1.0, each.diagnostic) for each in found if not each.needs_edit]
     most = min(MOST_OPS_TRIED // max(num_ops, 1) // searches, MOST_EDITS)
     return [hinted for each in found if (hinted := _with_hint(each, trial, most)) is not None]
 
 
-def _with_hint(found: Finding, trial: Trial, most: int) -> Diagnostic | None:
+def _with_hint(found: Finding, trial: Trial, most: int) -> Hinted | None:
     """The warning of ``found``, with an edit if one helps; ``None`` if it shall not be given."""
     if found.search is None:
-        return found.diagnostic
+        return 1.0, found.diagnostic
     if found.size > trial.cost.peak_bytes:
         return None
     edit = found.search(trial, most) if most else None
     if edit is not None and edit.product(trial.cost) <= 1 - _LEAST_GAIN:
-        sharding = sharding_text(edit.sharding)
-        hint = f"annotate {edit.target} with {sharding}: {effect(edit, trial.cost)}"
-        return found.diagnostic._replace(hint=hint)
+        hint = f"{edit_text(edit.record())}: {effect(edit, trial.cost)}"
+        return edit.product(trial.cost), found.diagnostic._replace(hint=hint)
     if found.needs_edit:
         return None
     if most and found.unhelped is not None:
-        return found.diagnostic._replace(hint=found.unhelped)
-    return found.diagnostic
+        return 1.0, found.diagnostic._replace(hint=found.unhelped)
+    return 1.0, found.diagnostic
 
 
 def effect(edit: Remedy, before: Cost) -> str:

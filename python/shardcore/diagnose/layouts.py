@@ -27,6 +27,12 @@ class Layouts:
     def __init__(self, result: Result, ops: Iterable[Op]) -> None:
         self._result, self._ops = result, ops
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of all meshes."""
+        meshes = self._result.module.meshes.values()
+        return tuple(dict.fromkeys(name for mesh in meshes for name in mesh.axis_names))
+
     @cached_property
     def _twins(self) -> dict[_Shape, Counter[TensorSharding]]:
         values = (value for op in self._ops for value in op.results if not value.manual_axes)
@@ -70,9 +76,10 @@ def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
     from shardcore.why.remedy import Remedy, keeping_shards
 
     before = trial.cost
-    kept = keeping_shards(trial, edits)
+    targets = ((trial.lines.reach(target), sharding) for target, sharding in edits)
+    kept = keeping_shards(trial, ((name, each) for name, each in targets if name is not None))
     tried = ((edit, trial.after(*edit)) for edit in islice(kept, most))
-    found = (Remedy.of(edit, before, after) for edit, after in tried if after is not None)
+    found = (Remedy.of(edit, trial, after) for edit, after in tried if after is not None)
     return min(found, key=lambda each: each.product(before), default=None)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.layouts import best
 from shardcore.diagnose.places import LARGE_BYTES, warning
+from shardcore.labels import REPLICATED, named_together, sharding_text
 from shardcore.session.paths import steps
 from shardcore.units import format_bytes
 
@@ -23,8 +25,52 @@ def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
     program and of loops are compared with all arguments, arguments with those that end with the
     same path, as ``opt_state.mu['w']`` and ``params['w']`` do.
     """
-    found = sorted(_lacking(result, ops), key=lambda each: -each.size)
-    return first_of(found)
+    found = first_of(sorted(_lacking(result, ops), key=lambda each: -each.size))
+    named = {each.diagnostic.value for each in found}
+    return [*found, *_moved(result, named)]
+
+
+def _moved(result: Result, named: set[str | None]) -> Iterator[Finding]:
+    """Findings about results that are sharded otherwise than the arguments that they replace or are
+    the gradients of, but for those ``named`` already."""
+    arguments = [port for port in result.arguments() if port.shape]
+    alike: dict[tuple[tuple[tuple[str, ...], ...], ...], list[tuple[Port, Port]]] = {}
+    for port in result.results():
+        before = _before(port, arguments)
+        own = _axes(port.sharding)
+        if before is None or _axes(before.sharding) == own or port.label in named:
+            continue
+        alike.setdefault((_axes(before.sharding), own), []).append((before, port))
+    for pairs in alike.values():
+        before, port = pairs[0]
+        sharding = before.sharding
+        old, new = (sharding_text(str(each.sharding or "")) for each in (before, port))
+        inputs, outputs = (
+            named_together([each.label or each.name for each in ports])
+            for ports in zip(*pairs, strict=True)
+        )
+        message = (
+            f"{outputs} {'are' if pairs[1:] else 'is'} sharded as {new or REPLICATED}, and "
+            f"{inputs} of the same {'paths' if pairs[1:] else 'path'} as {old or REPLICATED}: what "
+            "takes both reshards one of them, and a next step is compiled again"
+        )
+        hint = "give jax.jit out_shardings like its in_shardings"
+        name = port.label or port.name
+        target = ", ".join(each.name for _, each in pairs) if pairs[1:] else name
+        edits = [(target, sharding)] if sharding else []
+        found = warning("output-moved", message, hint, name, None)
+        yield Finding(found, partial(best, edits))
+
+
+def _before(port: Port, arguments: list[Port]) -> Port | None:
+    """The argument whose next value ``port``, a result, is: the one whose memory it takes, or that
+    of the same shape whose path ends as its own does, but for the first step."""
+    same = [each for each in arguments if (each.shape, each.dtype) == (port.shape, port.dtype)]
+    for each in same:
+        if each.attributes.get("tf.aliasing_output", "").partition(" ")[0] == str(port.index):
+            return each
+    named = [each for each in same if _is_state(port, each) and _is_named(each)]
+    return max(named, key=lambda each: len(steps(each.label or "")), default=None)
 
 
 def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
@@ -57,6 +103,11 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
         parameter = _parameter(each, twins)
         if parameter is not None:
             yield _finding(name, each, parameter, location)
+
+
+def _is_named(port: Port) -> bool:
+    """Whether the path of ``port`` has more than numbers after its first step."""
+    return any(not step.strip("[]").isdecimal() for step in steps(port.label or "")[1:])
 
 
 def _is_state(port: Port, parameter: Port) -> bool:

@@ -8,11 +8,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from shardcore._core import TensorSharding
-from shardcore.diagnose.findings import Finding, first_of, removal_of
+from shardcore.diagnose.findings import Finding, first_of, removal_of, starts_of
 from shardcore.diagnose.layouts import Layouts, best
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.diagnose.whole import computed_whole, random_bits
-from shardcore.labels import sharding_text
+from shardcore.labels import named_together, sharding_text
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _rematerialized(result: Result, collectives: tuple[CollectiveCost, ...]) -> 
             )
         hint = "ask which annotations disagree: shardcore why FILE --collectives 5"
         place = row.cause_location or row.location
-        yield Finding(warning("rematerialization", message, hint, value, place), removal_of(row))
+        each = warning("rematerialization", message, hint, value, place)
+        yield Finding(each, removal_of(row), starts=starts_of(row))
 
 
 def _on_one_device(result: Result, row: CollectiveCost) -> tuple[str, str]:
@@ -119,11 +120,12 @@ def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Itera
         value = side.value
         times = f" {row.count} times" if row.count > 1 else ""
         message = (
-            f"{value} of {format_bytes(row.bytes)} is resharded{times}: {row.kind} along {axes} "
-            f"for {cause}, because {', '.join(names[:-1])} and {names[-1]} disagree"
+            f"{value} is resharded{times}, {format_bytes(row.bytes)} on every device: "
+            f"{row.kind} along {axes} for {cause}, because {named_together(names)} disagree"
         )
         hint = "ask which annotations disagree: shardcore why FILE --collectives 5"
-        yield Finding(warning("large-resharded", message, hint, value, place), removal_of(row))
+        each = warning("large-resharded", message, hint, value, place)
+        yield Finding(each, removal_of(row), starts=starts_of(row))
 
 
 def _computed(row: CollectiveCost, makers: dict[str, Op]) -> Side | None:
@@ -164,7 +166,8 @@ def memory_findings(cost: Cost, layouts: Layouts) -> Iterator[Finding]:
     place = None if at is None else at.location
     found = warning("does-not-fit", message, hint, largest[0].name if largest else None, place)
     rows = [(row.name, row.shape) for row in largest]
-    yield Finding(found, partial(_smaller, layouts, rows))
+    starts = tuple((row.name, layouts.axes) for row in largest)
+    yield Finding(found, partial(_smaller, layouts, rows), starts=starts)
 
 
 def _smaller(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shardcore._core import Port, values_on_host
+from shardcore.diagnose.annotations import in_manual
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.places import LARGE_BYTES, warning
@@ -60,13 +61,15 @@ def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iter
             yield port.label or port.name, port, mesh, None
 
 
-def _replicated_values(
-    result: Result, ops: Iterable[Op], meshes: list[Mesh]
-) -> Iterator[_Replicated]:
+def _replicated_values(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iterator[_Replicated]:
     """Values in the memory of devices that ops compute from others which are not replicated."""
     found = list(_replicated_results(ops))
     if not found:
         return
+    # What is whole on each device of a manual computation is a shard outside.
+    inside = in_manual(ops)
+    manual = {value.qualified_name for op in inside for value in op.results}
+    found = [value for value in found if value.qualified_name not in manual]
     # What propagation inserts has no name that one could annotate.
     given = {value.qualified_name for op in result._given().ops() for value in op.results}
     for value, is_on_host in zip(found, values_on_host(found), strict=True):
@@ -77,10 +80,17 @@ def _replicated_values(
 
 
 def _replicated_results(ops: Iterable[Op]) -> Iterator[Value]:
-    """Large results that are whole on every device, of operands that are not."""
+    """Large results that are whole on every device, of operands that are not.
+
+    What is made of scalars alone is not in memory: compilers write it where it is used.
+    """
     for op in ops:
         whole = [value for value in op.results if _is_replicated(value)]
-        if op.operands and whole and not any(map(_is_replicated, op.operands)):
+        if (
+            any(value.shape for value in op.operands)
+            and whole
+            and not any(map(_is_replicated, op.operands))
+        ):
             yield from whole
 
 
@@ -119,6 +129,7 @@ def _replicated(
         warning("large-replicated", message, hint, name, at),
         partial(layouts.best, name, value.shape or (), mesh_name),
         size,
+        starts=((name, tuple(mesh.axis_names)),),
         unhelped=unhelped,
     )
 

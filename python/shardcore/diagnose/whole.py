@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from shardcore.diagnose.findings import Finding, removal_of
+from shardcore.diagnose.findings import Finding, removal_of, starts_of
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes
 
@@ -78,7 +78,8 @@ def computed_whole(local: Partitioned) -> Iterator[Finding]:
         other = _WAYS_OUT.get(name, "shard other dims")
         hint = f"{other}; or compute it on shards in a jax.shard_map"
         place = row.cause_location or row.location
-        yield Finding(warning("computed-whole", message, hint, value, place), removal_of(row))
+        each = warning("computed-whole", message, hint, value, place)
+        yield Finding(each, removal_of(row), starts=starts_of(row))
 
 
 _RANDOM = "stablehlo.rng_bit_generator"

@@ -220,7 +220,8 @@ class Comparison:
         if not expected.diagnostics:
             return
         found = self.result.diagnostics(expected.hardware)
-        left = [each for each in found if each.code not in expected.diagnostics_allow]
+        every = [one for each in found for one in (each, *each.follows)]
+        left = [each for each in every if each.code not in expected.diagnostics_allow]
         for number, code in enumerate(expected.diagnostics):
             rows = [each for each in left if code in ("all", each.code)]
             if rows:

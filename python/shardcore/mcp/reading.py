@@ -11,6 +11,7 @@ from shardcore.costs.longest import longest_collectives
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.expect.subjects import Subject, Subjects
 from shardcore.labels import REPLICATED, file_line, folded, sharding_text
+from shardcore.line_values import line_values
 from shardcore.mcp.programs import Answer, Programs, call, table_text
 from shardcore.mcp.toolbox import about, tool
 from shardcore.session import Session
@@ -162,7 +163,7 @@ def why(
 
 def _why_line(opened: Program, line: str, axis: str | None) -> Answer:
     """Where the axes of what a line made come from."""
-    values = [value for value in opened.result.at(line) if value.shape]
+    values = [value for value in line_values(opened.result, line) if value.shape]
     whys = (str(opened.result.why(value)) for value in values[:_MOST_VALUES])
     if axis is not None:
         whys = (

@@ -165,7 +165,7 @@ class Plan:
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        from shardcore.plan.stated import spec_text
+        from shardcore.calculus.partition_spec import spec_text
 
         return {
             "kind": self.kind,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shardcore.plan.stated import spec_text
+from shardcore.calculus.partition_spec import spec_text
 from shardcore.plan.user_trees import path, port_rules
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardcore._core import Port, TensorSharding
-from shardcore.calculus.partition_spec import Spec, entries_of, to_spec
-from shardcore.errors import CalculusError
-from shardcore.plan.source_lines import Site, site
+from shardcore._core import Port
+from shardcore.calculus.partition_spec import Spec, spec_of, spec_text
 from shardcore.session import Session
+from shardcore.source_lines import Site, constrained, constraint_line, site
 
 
 @dataclass(frozen=True)
@@ -39,25 +38,16 @@ class Constraint:
     """The expression in the user's file that makes it, if the file can be read."""
 
     @property
-    def name(self) -> str:
-        """The user's variable, or the expression."""
-        if self.site is None:
-            return "x"
-        return self.site.name or self.site.text
-
-    @property
     def wrapped(self) -> str:
         """The code in place of the expression."""
         text = "x" if self.site is None else self.site.text
-        return f"jax.lax.with_sharding_constraint({text}, {spec_text(self.spec)})"
+        return constrained(text, spec_text(self.spec))
 
     @property
     def line(self) -> str:
         """The line of code: after the assignment to the variable, or in place of the
         expression."""
-        code = f"jax.lax.with_sharding_constraint({self.name}, {spec_text(self.spec)})"
-        assigned = self.site is None or self.site.name is not None
-        return f"{self.name} = {code}" if assigned else code
+        return constraint_line(self.site, spec_text(self.spec))
 
     @property
     def place(self) -> str:
@@ -131,20 +121,6 @@ def specs_of(ports: Sequence[Port]) -> dict[str, Spec]:
     return {name: spec for name, spec in found if spec is not None}
 
 
-def spec_of(sharding: TensorSharding | None) -> Spec | None:
-    """Return ``sharding`` as a spec without trailing ``None``; ``None`` if no spec says it."""
-    if sharding is None:
-        return Spec(())
-    try:
-        spec = to_spec(sharding)
-    except CalculusError:
-        return None
-    dims = list(spec.dims)
-    while dims and dims[-1] is None:
-        dims.pop()
-    return spec._replace(dims=tuple(dims))
-
-
 def constraints_of(session: Session, places: Mapping[str, str]) -> tuple[Constraint, ...]:
     """Return the values that are constrained, those with the shortest line first.
 
@@ -169,9 +145,3 @@ def constraints_of(session: Session, places: Mapping[str, str]) -> tuple[Constra
 
 def _names(value: Any) -> tuple[str, ...]:
     return value.qualified_name, f"@{value.function} {value.name}"
-
-
-def spec_text(spec: Any) -> str:
-    """Return ``spec``, JAX's or ours, as code: ``P('data')``."""
-    unreduced = frozenset(getattr(spec, "unreduced", None) or ())
-    return str(Spec(tuple(entries_of(spec)), unreduced))

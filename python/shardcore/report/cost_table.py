@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from shardcore.labels import REPLICATED, file_line, is_inserted, sharding_text
+from shardcore.labels import LOCAL, REPLICATED, file_line, is_inserted, sharding_text
 from shardcore.report.console import paragraph, plain_text, table
 from shardcore.report.fits import fit_text
 from shardcore.report.host_table import host_lines, largest_transfers, transfers_part
@@ -253,7 +253,7 @@ def _live(values: Iterable[LiveValue]) -> Part:
             "x".join(
                 [*("?" if size is None else str(size) for size in row.shape), row.dtype or ""]
             ),
-            sharding_text(row.sharding) or ("" if is_inserted(row.name) else REPLICATED),
+            sharding_text(row.sharding) or (LOCAL if is_inserted(row.name) else REPLICATED),
             format_bytes(row.bytes),
             row.location or "",
         )

@@ -47,6 +47,8 @@ def _diagnostics(record: Mapping[str, Any]) -> Iterable[str]:
         yield f"  {row['code']}: {row['message']}{_at(row['location'])}"
         if row["hint"]:
             yield f"    {row['hint']}"
+        for each in row.get("follows", ()):
+            yield f"    from it follows {each['code']}: {each['message']}{_at(each['location'])}"
 
 
 def _collectives(record: Mapping[str, Any]) -> Iterable[str]:

@@ -26,7 +26,7 @@ _ENDS = {
 def plan_parts(plan: Plan) -> list[Part]:
     """The parts of the report."""
     # The calculus is not imported with the package.
-    from shardcore.plan.stated import spec_text
+    from shardcore.calculus.partition_spec import spec_text
 
     cost = plan.cost
     lines = [

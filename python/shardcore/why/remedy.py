@@ -46,6 +46,10 @@ class Remedy:
     """What is added to the bytes that a device sends."""
     is_replaced: bool = False
     """Whether a collective of another kind takes its place, in a shorter step."""
+    line: str | None = None
+    """The code that constrains a value, ``h = jax.lax.with_sharding_constraint(h, P('data'))``."""
+    place: str | None = None
+    """File and line where that is to be written."""
 
     def product(self, before: Cost) -> float:
         """Return step time times peak memory after the edit, as a share of that ``before``."""
@@ -53,9 +57,10 @@ class Remedy:
         return step * _share(self.peak_bytes, before.peak_bytes)
 
     @staticmethod
-    def of(edit: Edit, before: Cost, after: Cost, *, is_replaced: bool = False) -> Remedy:
-        """Return ``edit`` with what it changes in the cost."""
+    def of(edit: Edit, trial: Trial, after: Cost, *, is_replaced: bool = False) -> Remedy:
+        """Return ``edit`` with what it changes in the cost of ``trial``."""
         target, sharding = edit
+        before = trial.cost
         return Remedy(
             target,
             _text(sharding),
@@ -63,6 +68,7 @@ class Remedy:
             after.peak_bytes - before.peak_bytes,
             _sent(after) - _sent(before),
             is_replaced,
+            *trial.lines.code(target, sharding),
         )
 
     def record(self) -> dict[str, Any]:
@@ -120,7 +126,7 @@ def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterat
         if after is None or _runs(after, row, row.kind) > same - row.count:
             continue
         is_replaced = _runs(after, row) > runs - row.count
-        found = Remedy.of(edit, before, after, is_replaced=is_replaced)
+        found = Remedy.of(edit, trial, after, is_replaced=is_replaced)
         if not is_replaced or found.seconds < 0:
             yield found
 
@@ -197,7 +203,9 @@ def _targets(
     for tensor in search.tensors:
         is_value = tensor.number is not None and tensor.name not in ports
         if is_value and tensor.sharding is not None:
-            yield tensor.name, tensor.sharding, (None,) * tensor.sharding.rank
+            values = search.trial.lines.reach(tensor.name, search.row.cause_location)
+            if values is not None:
+                yield values, tensor.sharding, (None,) * tensor.sharding.rank
 
 
 def _replicated(meshes: dict[str, Mesh], rank: int) -> TensorSharding | None:

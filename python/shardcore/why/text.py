@@ -167,8 +167,13 @@ def collective_tree(record: dict[str, Any]) -> str:
 
 
 def edit_text(edit: dict[str, Any]) -> str:
-    """Return the edit in the record of a :class:`Remedy`."""
-    return f"annotate {edit['target']} with {without_mesh(edit['sharding'])}"
+    """Return the edit in the record of a :class:`Remedy`, as somebody makes it."""
+    sharding = without_mesh(edit["sharding"])
+    if edit["line"] is not None:
+        return f"write {edit['line']} at {file_line(edit['place'])}"
+    if edit["place"] is not None:
+        return f"constrain what {file_line(edit['place'])} makes to {sharding}"
+    return f"annotate {edit['target']} with {sharding}"
 
 
 def edit_effect(edit: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.cached_property import cached_property
 from shardcore.errors import ShardcoreError
+from shardcore.why.lines import Lines
 
 if TYPE_CHECKING:
     from shardcore._core import Result, TensorSharding
@@ -37,6 +38,11 @@ class Trial:
         return result._given().session(**result._options())
 
     @cached_property
+    def lines(self) -> Lines:
+        """Where values can be constrained in the user's files."""
+        return Lines(self.local.result)
+
+    @cached_property
     def cost(self) -> Cost:
         """The cost of the program as it is annotated."""
         return self.count(self.local)
@@ -45,9 +51,24 @@ class Trial:
         """Return the cost, by the same policy and on the same hardware, once ``target`` is
         annotated with ``sharding``; ``None`` if that is refused.
         """
-        session = self.session
         try:
-            result = session._propagate(session._merged({target: sharding}))
-            return self.count(self.local._of(result))
+            return self.of(self.completed(target, sharding)).cost
         except ShardcoreError:
             return None
+
+    def completed(self, target: str, sharding: TensorSharding) -> Result:
+        """Return the program completed with ``target`` annotated.
+
+        Raises:
+            ShardcoreError: that is refused.
+        """
+        session = self.session
+        return session._propagate(session._merged({target: sharding}))
+
+    def of(self, result: Result) -> Trial:
+        """Return the same of another completed program.
+
+        Raises:
+            PartitionError: it has no program of one device (``unpartitionable``).
+        """
+        return Trial(self.local._of(result), self.count)

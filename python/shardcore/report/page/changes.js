@@ -42,5 +42,7 @@ function diagnosticsSection() {
   return section("diagnostics", "Diagnostics", element("ul", { class: "rows" }, ...data.diagnostics.map((row) =>
     element("li", {}, element("span", { class: `chip ${row.severity === "error" ? "wrong" : "moved"}` }, row.code),
       ` ${row.message} `, row.place < 0 ? "" : stackLinks(row.place),
-      row.hint ? element("div", { class: "quiet" }, row.hint) : null))));
+      row.hint ? element("div", { class: "quiet" }, row.hint) : null,
+      ...(row.follows ?? []).map((each) => element("div", { class: "quiet" },
+        `from it follows ${each.code}${each.location ? ` at ${each.location}` : ""}: ${each.message}`))))));
 }

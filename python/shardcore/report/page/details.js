@@ -137,8 +137,8 @@ function collectiveWhy(row) {
     return element("li", {}, `${value} ${short}`, ...what, element("ol", {}, ...chain(link)));
   });
   const { edit, is_edit_sought: isSought } = row.why;
-  const found = edit ? [element("p", { class: "edit" }, "annotate ", element("code", {}, edit.target), " with ",
-    element("code", {}, withoutMesh(edit.sharding)), `: ${edit.is_replaced ? "another collective takes its place" : "it goes"}`
+  const found = edit ? [element("p", { class: "edit" }, element("code", {}, edit.text),
+    `: ${edit.is_replaced ? "another collective takes its place" : "it goes"}`
     + ` (step ${signed(edit.seconds, secondsText)}, peak ${signed(edit.peak_bytes, bytesText)})`)]
     : isSought ? [element("p", { class: "quiet" }, "no edit of one annotation removes it")] : [];
   return [element("h3", {}, "Why"), sides.length ? element("ul", { class: "why" }, ...sides)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardcore.report.page.string_tables import ABSENT, Tables
+from shardcore.why.text import edit_text
 
 if TYPE_CHECKING:
     from shardcore._core import Port, Result, Value
     from shardcore.costs import CollectiveCost
     from shardcore.why.collective import Side
+    from shardcore.why.remedy import Remedy
 
 MAX_STEPS = 100_000
 """The most steps that chains may have in all: half a second."""
@@ -55,7 +57,7 @@ class Whys:
         found = row.why
         return {
             "sides": [self._side(side) for side in found.sides],
-            "edit": found.edit.record() if has_edit and found.edit is not None else None,
+            "edit": _edit(found.edit) if has_edit and found.edit else None,
             "is_edit_sought": has_edit,
         }
 
@@ -100,3 +102,9 @@ class Whys:
             link = numbers.setdefault(key, len(numbers))
         self._left -= len(row["chain"])
         return link
+
+
+def _edit(edit: Remedy) -> dict[str, Any]:
+    """The edit, with what somebody does to make it."""
+    record = edit.record()
+    return {**record, "text": edit_text(record)}

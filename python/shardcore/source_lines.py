@@ -39,6 +39,21 @@ class Site:
     """Whether nothing else is on the lines of that statement."""
 
 
+def constraint_line(site: Site | None, spec: str) -> str:
+    """Return the line of code that constrains what ``site`` makes to ``spec``: after the assignment
+    to a variable, or in place of the expression; of ``x`` where the expression is not known."""
+    if site is None:
+        return f"x = {constrained('x', spec)}"
+    if site.name is None:
+        return constrained(site.text, spec)
+    return f"{site.name} = {constrained(site.name, spec)}"
+
+
+def constrained(text: str, spec: str) -> str:
+    """Return the code of the expression ``text``, constrained to ``spec``."""
+    return f"jax.lax.with_sharding_constraint({text}, {spec})"
+
+
 def parts(location: str) -> tuple[str, int, int] | None:
     """Return file, line and column of ``location``, ``file:line:column``; ``None`` if it is
     another text."""

@@ -1,0 +1,32 @@
+"""The values that a line of the user's program made, in the order in which a person asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shardcore.labels import is_inserted, without_column
+
+if TYPE_CHECKING:
+    from shardcore._core import Result, Value
+
+
+def line_values(result: Result, place: str) -> list[Value]:
+    """Return the values of ``result.at(place)``: results of the user's ops first, then scalars,
+    then what is inside of functions that the line calls, as those of JAX, and last what passes
+    inserted.
+
+    Raises:
+        LocationError: no value comes from there (``unknown-location``).
+    """
+    values = result.at(place)
+    lines = {without_column(value.location or "") for value in values}
+    called = {
+        str(op.attributes["callee"]).strip("@")
+        for op in result.module.ops()
+        if op.name == "func.call" and without_column(op.location or "") in lines
+    }
+
+    def rank(value: Value) -> tuple[bool, bool, bool]:
+        return is_inserted(value.qualified_name), value.function in called, not value.shape
+
+    return sorted(values, key=rank)
