@@ -47,6 +47,8 @@ class Slot(NamedTuple):
 Order = list[list[Slot]]
 """The tasks of each stage, in order."""
 
+KEEPING = ("gpipe", "circular")
+"""The schedules that keep the activations of all micro-batches."""
 SPLIT = ("zb-h1", "zb-h2")
 """The schedules in which the gradients of parameters are tasks of their own."""
 

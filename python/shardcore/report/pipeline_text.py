@@ -9,7 +9,7 @@ from shardcore.units import format_seconds, plural
 if TYPE_CHECKING:
     from shardcore.pipeline.schedules import Timeline
 
-COLUMNS = 72
+COLUMNS = 56
 """The characters of a step."""
 LEGEND = {
     "F": "forward",
