@@ -10,12 +10,14 @@
 :mod:`~.cuts`          cuts layers into chunks
 :mod:`~.answer`        what :func:`find` returns
 :mod:`~.search`        :func:`find`: stages, schedule and micro-batches for a program
+:mod:`~.code`          :func:`to_python`: the code of a pipeline
 =====================  ========================================================================
 """
 
 from __future__ import annotations
 
 from shardcore.pipeline.answer import Candidate, Pipeline
+from shardcore.pipeline.code import to_python
 from shardcore.pipeline.layers import Layers, Part, find_layers
 from shardcore.pipeline.orders import Chunk
 from shardcore.pipeline.schedules import SCHEDULES, Task, Timeline, run
@@ -33,4 +35,5 @@ __all__ = [
     "find",
     "find_layers",
     "run",
+    "to_python",
 ]
