@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from shardcore import PlanError
+from shardcore import Module, PlanError
 from shardcore.cli import main
 from shardcore.pipeline import SCHEDULES, Pipeline, find, run
 from shardcore.pipeline.cuts import chunk, parts
@@ -46,29 +46,62 @@ def test_each_says_what_it_is(found: Pipeline) -> None:
         assert each.send.achieved > 0
 
 
+def every_cut(found: Pipeline) -> list[tuple[float, float]]:
+    """The step and the most memory of each cut into stages as that of the best."""
+    best, layers = found.best, found.layers
+    stages, batches = best.stages, best.micro_batches
+    rows = []
+    count = len(layers.layers)
+    for ends in combinations(range(1, count), stages * best.turns - 1):
+        every = parts(layers, tuple(b - a for a, b in pairwise([0, *ends, count])))
+        of_stages = [every[stage::stages] for stage in range(stages)]
+        finish = [
+            sum(each.update for each in own) + layers.rest.seconds / stages for own in of_stages
+        ]
+        chunks = [chunk(each, batches, best.send.achieved) for each in every]
+        timeline = run(best.schedule, chunks, stages, batches, finish)
+        work = (layers.working_bytes + 2 * layers.boundary_bytes) / batches
+        memory = [
+            sum(each.parameter_bytes + each.gradient_bytes for each in own)
+            + layers.rest.parameter_bytes
+            + work
+            + kept
+            for own, kept in zip(of_stages, timeline.peak_activations, strict=True)
+        ]
+        rows.append((timeline.step_seconds, max(memory)))
+    return rows
+
+
 @pytest.mark.parametrize(
     ("schedule", "stages"),
     [("interleaved", 2), *((name, n) for name in ("gpipe", "1f1b", "zb-h1") for n in (2, 3))],
 )
 def test_no_cut_is_much_faster(schedule: str, stages: int) -> None:
-    turns, batches = 2 if schedule == "interleaved" else 1, 4
-    found = find(
-        programs.step(8), stages=stages, schedules=schedule, chunks=turns, micro_batches=batches
-    )
-    best = found.best
-    layers = found.layers
-    steps = []
-    for ends in combinations(range(1, 8), stages * turns - 1):
-        sizes = tuple(b - a for a, b in pairwise([0, *ends, 8]))
-        every = parts(layers, sizes)
-        finish = [
-            sum(each.update for each in every[stage::stages]) + layers.rest.seconds / stages
-            for stage in range(stages)
-        ]
-        chunks = [chunk(each, batches, best.send.achieved) for each in every]
-        steps.append(run(schedule, chunks, stages, batches, finish).step_seconds)
-    assert best.step_seconds >= min(steps) * (1 - 1e-9)
-    assert best.step_seconds <= min(steps) * 1.01
+    turns = 2 if schedule == "interleaved" else 1
+    found = find(programs.step(8), stages=stages, schedules=schedule, chunks=turns, micro_batches=4)
+    steps = [step for step, _ in every_cut(found)]
+    assert found.best.step_seconds >= min(steps) * (1 - 1e-9)
+    assert found.best.step_seconds <= min(steps) * 1.01
+
+
+@pytest.mark.parametrize("part", [0.95, 0.8, 0.7])
+def test_no_cut_that_fits_is_much_faster(part: float) -> None:
+    """Where the fastest cut does not fit, the fastest of those that do is found."""
+    program = Module.from_file(ROOT / "examples/gpt_step.mlir")
+
+    def search(memory: float | None) -> Pipeline:
+        return find(program, stages=4, schedules="1f1b", micro_batches=8, memory=memory)
+
+    free = search(None)
+    limit = free.best.peak_bytes * part
+    fitting = [step for step, memory in every_cut(free) if memory <= limit]
+    if not fitting:
+        with pytest.raises(PlanError, match="does-not-fit"):
+            search(limit)
+        return
+    found = search(limit).best
+    assert found.peak_bytes <= limit
+    assert min(fitting) * (1 - 1e-9) <= found.step_seconds <= min(fitting) * 1.01
 
 
 def test_less_memory_takes_longer() -> None:

@@ -168,7 +168,8 @@ class _Search:
             raise PlanError(
                 Diagnostic(
                     "does-not-fit",
-                    f"no pipeline takes less than {least} of a device, which has {has}",
+                    f"no pipeline that was found takes less than {least} of a device, which has "
+                    f"{has}",
                     "ask for more stages or micro-batches, or give more memory",
                 )
             )
