@@ -47,6 +47,8 @@ examples:
       --hardware tpu-v5e
   shardcore plan model.mlir --devices 32 --hardware tpu-v5e
                                                   the best shardings, found
+  shardcore pipeline model.mlir --hardware tpu-v5p
+                                                  stages, schedule, micro-batches
   shardcore check model.mlir --expect expected.toml
   shardcore mcp                                   a server for agents, editors
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
@@ -167,6 +169,7 @@ def _parser() -> Parser:
         maxtext,
         mcp,
         partition,
+        pipeline,
         plan,
         propagate,
         report,
@@ -198,6 +201,7 @@ def _parser() -> Parser:
     report.add(commands)
     sweep.add(commands)
     plan.add(commands)
+    pipeline.add(commands)
     why.add(commands)
     doctor.add(commands)
     explain.add(commands)

@@ -82,20 +82,20 @@ def shallow(module: Module) -> tuple[Module, Module, int] | None:
         text = _Text(str(module))
     except _Unreadable:
         return None
-    runs = list(_runs([_canonical(each.text) for each in text.statements[:-1]]))
+    found = list(runs([_canonical(each.text) for each in text.statements[:-1]]))
     counts: Counter[int] = Counter()
-    for run in runs:
+    for run in found:
         counts[run.count] += run.period
     if not counts:
         return None
     layers = max(counts, key=lambda count: (counts[count], count))
-    runs = [run for run in runs if layers - 2 <= run.count <= layers]
-    fewer = min(run.count for run in runs) - _KEPT
+    found = [run for run in found if layers - 2 <= run.count <= layers]
+    fewer = min(run.count for run in found) - _KEPT
     if layers < LEAST_LAYERS or fewer < 2:
         return None
     try:
         small, large = (
-            Module.parse(text.without(runs, cut), shardy=module.shardy)
+            Module.parse(text.without(found, cut), shardy=module.shardy)
             for cut in (fewer, fewer - 1)
         )
     except ShardcoreError:
@@ -111,11 +111,13 @@ def _canonical(text: str) -> str:
     return _NAME.sub("%", _LOCATION.sub("", text))
 
 
-def _runs(texts: Sequence[str]) -> Iterator[Run]:
-    """Yield runs of equal blocks that do not overlap, the longest first."""
+def runs(texts: Sequence[str], least: int = LEAST_LAYERS - 2) -> Iterator[Run]:
+    """Yield runs of ``least`` or more equal blocks of ``texts`` that do not overlap, the longest
+    first.
+    """
     numbers: dict[str, int] = {}
     ids = [numbers.setdefault(text, len(numbers)) for text in texts]
-    found = sorted(_all_runs(ids), key=lambda run: (-(run.end - run.start), run.period))
+    found = sorted(_all_runs(ids, least), key=lambda run: (-(run.end - run.start), run.period))
     taken = bytearray(len(ids))
     for run in found:
         if not any(taken[run.start : run.end]):
@@ -123,8 +125,8 @@ def _runs(texts: Sequence[str]) -> Iterator[Run]:
             yield run
 
 
-def _all_runs(ids: Sequence[int]) -> Iterator[Run]:
-    """Yield, for the likeliest lengths of blocks, the runs of blocks of that length."""
+def _all_runs(ids: Sequence[int], least: int) -> Iterator[Run]:
+    """Yield, for the likeliest lengths of blocks, the runs of ``least`` or more of that length."""
     last: dict[int, int] = {}
     distances: Counter[int] = Counter()
     for place, number in enumerate(ids):
@@ -140,7 +142,7 @@ def _all_runs(ids: Sequence[int]) -> Iterator[Run]:
         bounds = [-1, *map(int, ends), len(ids) - period]
         for before, end in pairwise(bounds):
             count = (end - before - 1) // period + 1
-            if count >= LEAST_LAYERS - 2:
+            if count >= least:
                 yield Run(before + 1, period, count)
 
 

@@ -1,0 +1,39 @@
+"""Pipelines: layers of a program, cuts into stages, schedules, and what a step takes with them.
+
+=====================  ========================================================================
+:mod:`~.orders`        the order in which each stage runs its tasks, by schedule
+:mod:`~.zero_bubble`   orders that fill waiting with gradients of parameters
+:mod:`~.schedules`     :func:`run`: what each stage does when, exactly
+:mod:`~.units`         finds the layers of a program of one device
+:mod:`~.labels`        which layer each op belongs to, and in which phase it runs
+:mod:`~.layers`        :func:`find_layers`: the layers, and what each takes
+:mod:`~.cuts`          cuts layers into chunks
+:mod:`~.answer`        what :func:`find` returns
+:mod:`~.search`        :func:`find`: stages, schedule and micro-batches for a program
+:mod:`~.code`          :func:`to_python`: the code of a pipeline
+=====================  ========================================================================
+"""
+
+from __future__ import annotations
+
+from shardcore.pipeline.answer import Candidate, Pipeline
+from shardcore.pipeline.code import to_python
+from shardcore.pipeline.layers import Layers, Part, find_layers
+from shardcore.pipeline.orders import Chunk
+from shardcore.pipeline.schedules import SCHEDULES, Task, Timeline, run
+from shardcore.pipeline.search import find
+
+__all__ = [
+    "SCHEDULES",
+    "Candidate",
+    "Chunk",
+    "Layers",
+    "Part",
+    "Pipeline",
+    "Task",
+    "Timeline",
+    "find",
+    "find_layers",
+    "run",
+    "to_python",
+]

@@ -1,0 +1,143 @@
+"""Cuts layers into the chunks of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import accumulate
+
+from shardcore.pipeline.layers import Layers, Part
+from shardcore.pipeline.orders import Chunk
+
+Cut = tuple[int, ...]
+"""The number of layers of each chunk, at least 1."""
+
+
+def parts(layers: Layers, cut: Cut) -> list[Part]:
+    """Return what each chunk takes: the first has what comes before the layers, too, the last what
+    comes after.
+    """
+    ends = list(accumulate(cut))
+    found = [
+        reduce(Part.__add__, layers.layers[end - size : end])
+        for end, size in zip(ends, cut, strict=True)
+    ]
+    found[0] = layers.before + found[0]
+    found[-1] = found[-1] + layers.after
+    return found
+
+
+def chunk(part: Part, micro_batches: int, send: float) -> Chunk:
+    """Return what a chunk takes for one of ``micro_batches``, of which it sends each on in ``send``
+    seconds.
+    """
+    return Chunk(
+        forward=part.forward / micro_batches + part.fixed_forward,
+        backward_input=part.backward_input / micro_batches + part.fixed_backward,
+        backward_weight=part.backward_weight / micro_batches,
+        send=send,
+        activations=part.activation_bytes / micro_batches,
+    )
+
+
+def seconds(part: Part, micro_batches: int) -> float:
+    """Return the seconds in which a stage of ``part`` computes in a step."""
+    of_one = chunk(part, micro_batches, 0.0)
+    times = of_one.forward + of_one.backward_input + of_one.backward_weight
+    return times * micro_batches + part.update
+
+
+def cut(
+    layers: Layers, chunks: int, micro_batches: int, fits: Callable[[int, Part], bool]
+) -> Cut | None:
+    """Return the cut whose slowest chunk is the fastest, of those whose chunks all fit; ``None`` if
+    there is none.
+
+    It is exact: a chunk that has more layers takes more time and memory, so that for a given time
+    of the slowest, chunks that take as many layers as they can leave the fewest to the last one.
+    That time is one of those that some run of layers takes, and found by bisection.
+
+    Args:
+        layers: the layers.
+        chunks: the number of chunks.
+        micro_batches: the number of micro-batches.
+        fits: whether a chunk, by its number and what it takes, fits; if it does not, it does not
+            with more layers.
+    """
+    count = len(layers.layers)
+    if chunks > count:
+        return None
+    sums = list(accumulate(layers.layers, Part.__add__, initial=Part()))
+    times = [seconds(part, micro_batches) for part in sums]
+    ends = seconds(layers.before, micro_batches), seconds(layers.after, micro_batches)
+    last = chunks - 1
+
+    def time(number: int, first: int, end: int) -> float:
+        """Seconds of the chunk ``number`` with the layers from ``first`` to ``end``."""
+        found = times[end] - times[first]
+        return found + (0 if number else ends[0]) + (ends[1] if number == last else 0)
+
+    def part(number: int, first: int, end: int) -> Part:
+        found = sums[end] - sums[first]
+        found = found if number else layers.before + found
+        return found + layers.after if number == last else found
+
+    def within(most: float) -> Cut | None:
+        """A cut whose chunks take at most ``most`` seconds each."""
+
+        def allowed(number: int, first: int, end: int) -> bool:
+            is_fast = time(number, first, end) <= most * (1 + 1e-9)
+            return is_fast and fits(number, part(number, first, end))
+
+        sizes, first = [], 0
+        for number in range(chunks):
+            # Each chunk behind this one needs a layer.
+            high = count - (last - number)
+            low = high if number == last else first + 1
+            if not allowed(number, first, low):
+                return None
+            while low < high:
+                middle = (low + high + 1) // 2
+                if allowed(number, first, middle):
+                    low = middle
+                else:
+                    high = middle - 1
+            sizes.append(low - first)
+            first = low
+        return tuple(sizes)
+
+    possible = sorted(
+        {
+            time(number, first, end)
+            for number in {0, min(1, last), last}
+            for first in range(count)
+            for end in range(first + 1, count + 1)
+        }
+    )
+    low, high = 0, len(possible) - 1
+    if within(possible[high]) is None:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if within(possible[middle]) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return within(possible[low])
+
+
+def neighbours(found: Cut) -> list[Cut]:
+    """Return the cuts in which one layer more is in some chunk and one less in another, those that
+    are near to each other first.
+    """
+    count = len(found)
+    moved = []
+    for distance in range(1, count):
+        for at in range(count - distance):
+            for one, other in ((at, at + distance), (at + distance, at)):
+                if found[one] > 1:
+                    sizes = list(found)
+                    sizes[one] -= 1
+                    sizes[other] += 1
+                    moved.append(tuple(sizes))
+    return moved

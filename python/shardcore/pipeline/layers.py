@@ -1,0 +1,309 @@
+"""The layers of a training step, and what each takes in each phase."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import Module, Result, Value
+from shardcore.errors import Diagnostic, PlanError
+from shardcore.pipeline.labels import (
+    BEFORE,
+    GRADIENT,
+    Assigned,
+    Labels,
+)
+from shardcore.pipeline.units import COLLECTIVES, LEAST_LAYERS, read
+
+if TYPE_CHECKING:
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.costs.kernels import Kernel
+    from shardcore.costs.program import Cost
+
+
+@dataclass(frozen=True)
+class Part:
+    """What some layers take on one device: seconds and bytes for the whole batch."""
+
+    forward: float = 0.0
+    """Seconds of the forward pass that are divided among micro-batches."""
+    backward_input: float = 0.0
+    """Those of the gradient of the input."""
+    backward_weight: float = 0.0
+    """Those of the gradients of the parameters."""
+    fixed_forward: float = 0.0
+    """Seconds of the forward pass of each micro-batch, however small it is: parameters are
+    gathered and converted."""
+    fixed_backward: float = 0.0
+    """Those of the backward pass."""
+    update: float = 0.0
+    """Seconds once a step: gradients are reduced, the optimizer runs."""
+    flops: int = 0
+    moved_bytes: int = 0
+    """Bytes read from and written to memory."""
+    parameter_bytes: int = 0
+    """Bytes of parameters and of what the optimizer keeps of them."""
+    gradient_bytes: int = 0
+    """Bytes of their gradients, before these are reduced."""
+    activation_bytes: int = 0
+    """Bytes that the forward pass keeps for the backward pass."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step with one micro-batch."""
+        times = self.forward + self.backward_input + self.backward_weight
+        return times + self.fixed_forward + self.fixed_backward + self.update
+
+    def __add__(self, other: Part) -> Part:
+        """Return the sums."""
+        return Part(**{name: at + getattr(other, name) for name, at in vars(self).items()})
+
+    def __sub__(self, other: Part) -> Part:
+        """Return the differences."""
+        return Part(**{name: at - getattr(other, name) for name, at in vars(self).items()})
+
+    def scaled(self, factor: float) -> Part:
+        """Return it with ``factor`` times its seconds."""
+        names = ("forward", "backward_input", "backward_weight", "fixed_forward", "fixed_backward")
+        times = {name: getattr(self, name) * factor for name in (*names, "update")}
+        return replace(self, **times)
+
+    def divided(self, count: int) -> Part:
+        """Return one of ``count`` equal parts."""
+        if count == 1:
+            return self
+        shares: dict[str, Any] = {
+            name: at / count if isinstance(at, float) else -(-at // count)
+            for name, at in vars(self).items()
+        }
+        return Part(**shares)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {**vars(self), "seconds": self.seconds}
+
+
+@dataclass(frozen=True, repr=False)
+class Layers:
+    """The layers of a program, and what comes before and after them."""
+
+    before: Part
+    """What comes before the first layer, as an embedding, with its gradient."""
+    layers: tuple[Part, ...]
+    after: Part
+    """What comes after the last layer, as logits and loss, with their gradient."""
+    rest: Part
+    """What belongs to none of these: every stage has its part of the time, and the memory."""
+    boundary_bytes: int
+    """Bytes of the activations between two layers on one device, of the whole batch."""
+    batch: int | None
+    """The first size of these activations, by which micro-batches can divide them."""
+    working_bytes: int
+    """Bytes at the peak that are neither parameters, gradients, nor activations that are kept."""
+    is_looped: bool
+    """Whether loops run the layers."""
+    cost: Cost = field(repr=False, compare=False)
+    """The cost of the whole program."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all parts, which are those of the step."""
+        return sum(part.seconds for part in (self.before, *self.layers, self.after, self.rest))
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "before": self.before.record(),
+            "layers": [part.record() for part in self.layers],
+            "after": self.after.record(),
+            "rest": self.rest.record(),
+            "boundary_bytes": self.boundary_bytes,
+            "batch": self.batch,
+            "working_bytes": self.working_bytes,
+            "is_looped": self.is_looped,
+        }
+
+    def __repr__(self) -> str:
+        return f"<shardcore.pipeline.Layers: {len(self.layers)} layers, {self.seconds:.4g} s>"
+
+
+def find_layers(
+    program: Module | Result, hardware: str | Hardware = "tpu-v5p", **options: Any
+) -> Layers:
+    """Return the layers of a training step, and what each takes on one device.
+
+    Layers are what a loop with a known number of trips runs, or blocks of equal ops one after the
+    other. The backward pass of a layer is the loop that takes what its loop stacked, or the ops
+    that take what the layer made.
+
+    Args:
+        program: a program, whose shardings are completed first, or the result of that.
+        hardware: the chip.
+        options: those of :func:`shardcore.cost`, but for policy and improvement.
+
+    Raises:
+        PlanError: it has no layers (``no-layers``).
+        ShardcoreError: as for :func:`shardcore.cost`.
+    """
+    result = program.propagate() if isinstance(program, Module) else program
+    whole = result.cost(hardware, **options)
+    # The program of one device has no calls, and as it is printed each value of a block has a name
+    # of its own; on what mesh it runs it does not say.
+    given = result.partition("xla").module
+    local = Module.parse(str(given), shardy=given.shardy)
+    from shardcore.costs import cost
+
+    counted = cost(local, hardware, **options)
+    body = read(local, counted.loops)
+    if sum(unit.count for unit in body.units) < LEAST_LAYERS:
+        raise PlanError(
+            Diagnostic(
+                "no-layers",
+                "the program has neither a loop with a known number of trips that runs products, "
+                "nor blocks of equal ops",
+                "a pipeline is cut between layers: scan over them, or repeat them",
+            )
+        )
+    labels = Labels(body)
+    parts = _Parts(labels)
+    parts.add_kernels(counted.kernels)
+    names = {
+        was.results[0].name: now.results[0].name
+        for was, now in zip(given.ops(), local.ops(), strict=True)
+        if was.name in COLLECTIVES
+    }
+    parts.add_waits({names.get(row.op or ""): row.exposed_seconds for row in whole.collectives})
+    parts.add_memory()
+    return parts.layers(whole)
+
+
+_UNKNOWN = Assigned(None, "U", False)
+
+
+class _Parts:
+    """Sums by label."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+        self._body = labels.body
+        self._of: dict[int | None, Part] = defaultdict(Part)
+        self._by_name: dict[str, list[tuple[int, Assigned]]] = defaultdict(list)
+        """Where the op that makes a value belongs, and the block that it is in, by its name: blocks
+        of other loops may have values of the same name."""
+        for place, op in enumerate(self._body.ops):
+            for value in op.results:
+                self._by_name[value.name].append((0, labels.ops[place]))
+        for block, assigned in enumerate(labels.inner, 1):
+            for name, at in assigned.items():
+                self._by_name[name].append((block, at))
+
+    def add_kernels(self, kernels: Sequence[Kernel]) -> None:
+        """Add what kernels take, which come block by block."""
+        known = [self._by_name.get(kernel.value or "", []) for kernel in kernels]
+        # A name that several blocks have is that of the block around it.
+        blocks = [found[0][0] if len(found) == 1 else None for found in known]
+        ahead = list(blocks)
+        for place in range(len(blocks) - 2, -1, -1):
+            ahead[place] = blocks[place] if blocks[place] is not None else ahead[place + 1]
+        last = _UNKNOWN
+        block: int | None = None
+        for kernel, found, own, following in zip(kernels, known, blocks, ahead, strict=True):
+            if own is not None:
+                block = own
+            if kernel.is_collective:
+                continue
+            chosen = [at for number, at in found if number in (block, following)]
+            # A kernel of an op that the compiler made goes with the one before.
+            last = at = (chosen or [each for _, each in found] or [last])[0]
+            part = _timed(at, kernel.seconds * kernel.count)
+            moved, flops = kernel.bytes * kernel.count, kernel.flops * kernel.count
+            self._add(at.label, replace(part, flops=flops, moved_bytes=moved))
+
+    def add_waits(self, waits: Mapping[str | None, float]) -> None:
+        """Add the seconds in which collectives are awaited, by the names of their results."""
+        for name, seconds in waits.items():
+            found = self._by_name.get(name or "")
+            at = found[0][1] if found else _UNKNOWN
+            self._add(at.label, _timed(at, seconds))
+
+    def add_memory(self) -> None:
+        """Add the bytes of parameters, gradients and activations."""
+        labels, body = self._labels, self._body
+        users: dict[str, set[int]] = defaultdict(set)
+        late: dict[str, set[int]] = defaultdict(set)
+        for place, op in enumerate(body.ops):
+            at = labels.ops[place]
+            if at.label is None:
+                continue
+            for value in op.operands:
+                (users if at.phase == "F" else late)[value.name].add(at.label)
+        for argument in body.arguments:
+            if argument.name in labels.state:
+                owners: Iterable[int | None] = users[argument.name] or late[argument.name] or [None]
+                # What both ends have, as a table of embeddings that also makes the logits, is in
+                # the memory of both.
+                for label in owners:
+                    self._add(label, Part(parameter_bytes=argument.bytes or 0))
+        for place, op in enumerate(body.ops):
+            at = labels.ops[place]
+            if place in labels.backward or at.phase == "W":
+                grads = [v for v in op.results if labels.kinds.get(v.name) == GRADIENT]
+                self._add(at.label, Part(gradient_bytes=_bytes(grads)))
+            elif at.phase == "F":
+                loop = labels._loop_at(place)
+                made = list(op.results)
+                if loop is not None:
+                    made = [v for v in made if labels.label_of_value.get(v.name) == loop]
+                kept = labels.saved(made)
+                self._add(at.label, Part(activation_bytes=_bytes(kept)))
+
+    def layers(self, whole: Cost) -> Layers:
+        """The parts, whose times add up to the step of ``whole``."""
+        labels, units = self._labels, self._body.units
+        total = sum(part.seconds for part in self._of.values())
+        factor = whole.step_seconds / total if total else 1.0
+        of = {label: part.scaled(factor) for label, part in self._of.items()}
+        found = [
+            of.get(number, Part()).divided(unit.count)
+            for number, unit in enumerate(units)
+            for _ in range(unit.count)
+        ]
+        before, after = of.get(BEFORE, Part()), of.get(len(units), Part())
+        rest = of.get(None, Part())
+        kept = reduce(Part.__add__, [before, *found, after, rest])
+        known = whole.argument_bytes + kept.gradient_bytes + kept.activation_bytes
+        crossing = [labels.boundary(number) for number in range(len(units))]
+        shapes = [value.shape for values in crossing for value in values if value.shape]
+        return Layers(
+            before,
+            tuple(found),
+            after,
+            rest,
+            boundary_bytes=max(map(_bytes, crossing[1:] or crossing)),
+            batch=shapes[-1][0] if shapes else None,
+            working_bytes=max(whole.peak_bytes - known, 0),
+            is_looped=self._body.is_looped,
+            cost=whole,
+        )
+
+    def _add(self, label: int | None, part: Part) -> None:
+        self._of[label] = self._of[label] + part
+
+
+def _timed(at: Assigned, seconds: float) -> Part:
+    if at.phase == "U":
+        return Part(update=seconds)
+    if at.is_fixed:
+        return Part(fixed_forward=seconds) if at.phase == "F" else Part(fixed_backward=seconds)
+    if at.phase == "F":
+        return Part(forward=seconds)
+    if at.phase == "B":
+        return Part(backward_input=seconds)
+    return Part(backward_weight=seconds)
+
+
+def _bytes(values: Iterable[Value]) -> int:
+    return sum(value.bytes or 0 for value in values)

@@ -1,0 +1,117 @@
+"""The order in which each stage of a pipeline runs its tasks, by schedule.
+
+=================  =============================================================================
+``gpipe``          all forward passes, then all backward passes
+``1f1b``           one forward, one backward pass in turn, as soon as the pipeline is full
+``interleaved``    the same with several chunks a stage, in groups of as many micro-batches as
+                   there are stages
+``circular``       all forward passes chunk by chunk, as a loop whose buffer goes round several
+                   times computes them; then the same backward, as its derivative does
+``zb-h1``          as ``1f1b``, with the gradients of parameters where the stage would wait, in the
+                   memory that ``1f1b`` takes on its first stage
+``zb-h2``          the same in twice that memory
+=================  =============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Layers that a stage runs as one. Seconds and bytes are of one micro-batch."""
+
+    forward: float = 1.0
+    """Seconds of the forward pass."""
+    backward_input: float = 1.0
+    """Seconds of the gradient of the input, which the stage before waits for."""
+    backward_weight: float = 1.0
+    """Seconds of the gradients of the parameters, which nothing waits for."""
+    send: float = 0.0
+    """Seconds that the activations, and later their gradient, take between two chunks."""
+    activations: float = 1.0
+    """Bytes that the forward pass keeps for the backward pass."""
+
+
+class Slot(NamedTuple):
+    """A task without its time."""
+
+    phase: str
+    chunk: int
+    micro_batch: int
+
+
+Order = list[list[Slot]]
+"""The tasks of each stage, in order."""
+
+KEEPING = ("gpipe", "circular")
+"""The schedules that keep the activations of all micro-batches."""
+SPLIT = ("zb-h1", "zb-h2")
+"""The schedules in which the gradients of parameters are tasks of their own."""
+
+
+def _gpipe(stages: int, _: int, micro_batches: int) -> Order:
+    forward, backward = range(micro_batches), range(micro_batches - 1, -1, -1)
+    return [
+        [*(Slot("F", stage, m) for m in forward), *(Slot("B", stage, m) for m in backward)]
+        for stage in range(stages)
+    ]
+
+
+def _circular(stages: int, rounds: int, micro_batches: int) -> Order:
+    def order(stage: int) -> list[Slot]:
+        chunks = [stage + stages * turn for turn in range(rounds)]
+        forward = [(chunk, m) for chunk in chunks for m in range(micro_batches)]
+        return [*(Slot("F", *at) for at in forward), *(Slot("B", *at) for at in forward[::-1])]
+
+    return [order(stage) for stage in range(stages)]
+
+
+def _alternating(stages: int, rounds: int, micro_batches: int) -> Order:
+    """Fills the pipeline, then runs a forward and a backward pass in turn, then drains it."""
+
+    def places(backward: bool) -> Iterator[tuple[int, int]]:
+        """Rounds and micro-batches, in groups of as many micro-batches as there are stages."""
+        for first in range(0, micro_batches, stages):
+            for turn in range(rounds):
+                for m in range(first, min(first + stages, micro_batches)):
+                    yield rounds - 1 - turn if backward else turn, m
+
+    def order(stage: int) -> list[Slot]:
+        forward = [Slot("F", stage + stages * turn, m) for turn, m in places(False)]
+        backward = [Slot("B", stage + stages * turn, m) for turn, m in places(True)]
+        ahead = stages - stage - 1
+        if rounds > 1:
+            ahead += stages - stage - 1 + (rounds - 1) * stages
+        ahead = min(ahead, len(forward))
+        found = forward[:ahead]
+        for place, each in enumerate(backward):
+            if ahead + place < len(forward):
+                found.append(forward[ahead + place])
+            found.append(each)
+        return found
+
+    return [order(stage) for stage in range(stages)]
+
+
+ORDERS: dict[str, Callable[[int, int, int], Order]] = {
+    "gpipe": _gpipe,
+    "1f1b": _alternating,
+    "interleaved": _alternating,
+    "circular": _circular,
+}
+"""The order of each schedule, given stages, chunks a stage and micro-batches."""
+
+
+def seconds(phase: str, chunk: Chunk, splits: bool) -> float:
+    """Return the seconds of a phase of ``chunk``; a backward pass that nothing ``splits`` has both
+    gradients.
+    """
+    if phase == "F":
+        return chunk.forward
+    if phase == "W":
+        return chunk.backward_weight
+    return chunk.backward_input + (0.0 if splits else chunk.backward_weight)

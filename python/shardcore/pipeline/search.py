@@ -1,0 +1,297 @@
+"""Searches stages, chunks, micro-batches and a schedule for the layers of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import AxisRef, Mesh, Module, Result
+from shardcore.bounded import items, shown
+from shardcore.errors import Diagnostic, PlanError
+from shardcore.pipeline.answer import Candidate, Pipeline
+from shardcore.pipeline.cuts import Cut, chunk, cut, neighbours, parts, seconds
+from shardcore.pipeline.layers import Layers, Part, find_layers
+from shardcore.pipeline.orders import KEEPING
+from shardcore.pipeline.schedules import LOOPED, SCHEDULES, check, run
+from shardcore.units import format_bytes, format_bytes_up
+
+if TYPE_CHECKING:
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.costs.links import Links, Transfer
+
+STAGES = (2, 4, 8, 16)
+"""The numbers of stages that are tried."""
+TURNS = (2, 4)
+"""The chunks a stage that are tried with schedules that have several."""
+_MOST_MICRO_BATCHES = 64
+_MOST_TASKS = 100_000
+_STAGE = "stage"
+"""The axis of stages, the slowest of the mesh."""
+
+
+def find(
+    program: Module | Result,
+    hardware: str | Hardware = "tpu-v5p",
+    *,
+    stages: int | Iterable[int] | None = None,
+    micro_batches: int | Iterable[int] | None = None,
+    schedules: str | Iterable[str] | None = None,
+    chunks: int | Iterable[int] | None = None,
+    memory: float | str | None = None,
+    progress: Callable[[str, float], None] | None = None,
+    **options: Any,
+) -> Pipeline:
+    """Return the pipeline of a training step that takes the fewest seconds of devices within their
+    memory.
+
+    Each stage runs on as many devices as the mesh of the program has, sharded as the program is:
+    stages are a new axis, and what one device would compute is divided among them. Times are those
+    of the whole batch, divided among micro-batches; parameters are gathered for each of them.
+
+    Args:
+        program: a training step, whose shardings are completed first, or the result of that.
+        hardware: the chip.
+        stages: the numbers of stages to try; by default 2, 4, 8 and 16.
+        micro_batches: the numbers of micro-batches to try; by default powers of two that divide the
+            batch of a device.
+        schedules: some of :data:`SCHEDULES`; all of them without it.
+        chunks: the chunks a stage to try for schedules that have several; by default 2 and 4.
+        memory: bytes that a device has, as a number or as ``"16GiB"``; by default the chip's.
+        progress: called with what is done and the fraction of it that is done.
+        options: those of :func:`shardcore.cost`.
+
+    Raises:
+        PlanError: there are no layers (``no-layers``), no such schedule, or none for these numbers
+            (``schedule``), or nothing fits (``does-not-fit``).
+        ShardcoreError: as for :func:`shardcore.cost`.
+    """
+    layers = find_layers(program, hardware, **options)
+    limit = _limit(memory, layers.cost.hardware)
+    search = _Search(layers, limit, _links(layers, options), _mesh(program))
+    names = _list(schedules, SCHEDULES)
+    turns = _list(chunks, TURNS)
+    counts = _list(stages, [n for n in STAGES if n <= len(layers.layers)] or [len(layers.layers)])
+    batches = _list(micro_batches, _divisors(layers.batch))
+    for name in names:
+        check(name, 1, 1, 1)
+    tasks = [
+        (name, count, turn, batch)
+        for count in counts
+        for batch in batches
+        for name in names
+        for turn in (turns if name in LOOPED else (1,))
+    ]
+    for at, task in enumerate(tasks):
+        if progress is not None:
+            progress("pipelines", at / len(tasks))
+        search.add(*task)
+    return search.answer()
+
+
+class _Search:
+    """Pipelines for some layers, of which the best of each kind are kept."""
+
+    def __init__(self, layers: Layers, limit: float, links: Links, mesh: Mesh | None) -> None:
+        self._layers, self._limit, self._links = layers, limit, links
+        self._sizes = dict(mesh.shape) if mesh is not None else {}
+        self._own = mesh.num_devices if mesh is not None else 1
+        self._best: dict[tuple[str, int], Candidate] = {}
+        self._least: float | None = None
+        self.tried = 0
+        self._refused: PlanError | None = None
+
+    def add(self, name: str, stages: int, turns: int, micro_batches: int) -> None:
+        """Compute a pipeline, and keep it if it is the best of its kind that fits."""
+        try:
+            self._check(stages * turns, micro_batches)
+            check(name, stages * turns, stages, micro_batches)
+        except PlanError as error:
+            self._refused = self._refused or error
+            return
+        send = self._send(stages, micro_batches)
+
+        def fits(number: int, part: Part) -> bool:
+            if turns > 1:
+                return True
+            live = _live(name, number, stages, micro_batches)
+            kept = live * part.activation_bytes / micro_batches
+            return self._held(part, stages, micro_batches) + kept <= self._limit
+
+        found = cut(self._layers, stages * turns, micro_batches, fits)
+        if found is None:
+            # What takes least memory is said where nothing fits.
+            found = cut(self._layers, stages * turns, micro_batches, lambda *_: True)
+        assert found is not None
+        known = self._best.get((name, stages))
+        if known is not None and self._bound(found, stages, micro_batches) >= known.step_seconds:
+            return
+        best = self._candidate(name, stages, turns, micro_batches, found, send)
+        self._least = min(best.peak_bytes, self._least or best.peak_bytes)
+        if best.peak_bytes <= self._limit and (
+            known is None or best.step_seconds < known.step_seconds
+        ):
+            self._best[name, stages] = best
+
+    def _check(self, chunks: int, micro_batches: int) -> None:
+        """Check that there are layers and sequences for so many."""
+        batch, count = self._layers.batch, len(self._layers.layers)
+        if chunks > count:
+            raise PlanError(
+                Diagnostic(
+                    "schedule",
+                    f"{count} layers are fewer than {chunks} chunks",
+                    f"ask for at most {count} stages, with one chunk each",
+                )
+            )
+        if batch is not None and batch % micro_batches:
+            raise PlanError(
+                Diagnostic(
+                    "schedule",
+                    f"{micro_batches} micro-batches do not divide the {batch} of the batch that "
+                    "each device has",
+                    f"take {', '.join(map(str, _divisors(batch)))}",
+                )
+            )
+
+    def answer(self) -> Pipeline:
+        """Return the best of all, with the best of other kinds.
+
+        Raises:
+            PlanError: as for :func:`find`.
+        """
+        cost = self._layers.cost
+        if self._refused is not None and self._least is None:
+            raise self._refused
+        if not self._best:
+            least, has = format_bytes_up(self._least or 0), format_bytes(self._limit)
+            raise PlanError(
+                Diagnostic(
+                    "does-not-fit",
+                    f"no pipeline that was found takes less than {least} of a device, which has "
+                    f"{has}",
+                    "ask for more stages or micro-batches, or give more memory",
+                )
+            )
+        ranked = sorted(
+            map(self._improved, self._best.values()), key=lambda each: each.device_seconds
+        )
+        best = ranked[0]
+        others: list[Candidate] = []
+        for other in ranked[1:]:
+            known = [best, *others]
+            is_new = other.schedule not in {each.schedule for each in known}
+            if is_new or other.stages not in {each.stages for each in known}:
+                others.append(other)
+        whole = (cost.step_seconds, float(cost.peak_bytes), self._own)
+        return Pipeline(
+            best, tuple(others), self._layers, cost.hardware, self._limit, whole, self.tried
+        )
+
+    def _improved(self, found: Candidate) -> Candidate:
+        """``found`` with layers moved to other chunks as long as that makes it faster; only as many
+        cuts are computed as take :data:`_MOST_TASKS`.
+        """
+        kind = found.schedule, found.stages, found.turns, found.micro_batches
+        left = _MOST_TASKS // len(found.timeline.tasks)
+        while True:
+            better = found
+            for sizes in neighbours(found.cut)[: max(left, 0)]:
+                left -= 1
+                each = self._candidate(*kind, sizes, found.send)
+                if each.peak_bytes <= self._limit and each.step_seconds < better.step_seconds:
+                    better = each
+            if better.step_seconds >= found.step_seconds * (1 - 1e-6):
+                return found
+            found = better
+
+    def _candidate(
+        self, name: str, stages: int, turns: int, micro_batches: int, sizes: Cut, send: Transfer
+    ) -> Candidate:
+        self.tried += 1
+        found = parts(self._layers, sizes)
+        chunks = [chunk(part, micro_batches, send.achieved) for part in found]
+        of_stages = [reduce(Part.__add__, found[stage::stages]) for stage in range(stages)]
+        rest = self._layers.rest.seconds / stages
+        timeline = run(
+            name, chunks, stages, micro_batches, [part.update + rest for part in of_stages]
+        )
+        memory = tuple(
+            self._held(part, stages, micro_batches) + kept
+            for part, kept in zip(of_stages, timeline.peak_activations, strict=True)
+        )
+        devices = stages * self._own
+        return Candidate(name, stages, turns, micro_batches, sizes, timeline, memory, send, devices)
+
+    def _held(self, part: Part, stages: int, micro_batches: int) -> float:
+        """Bytes of a stage besides the activations that it keeps: parameters, gradients, what it
+        works on, and what it receives from both sides.
+        """
+        received = 2 * self._layers.boundary_bytes if stages > 1 else 0
+        work = (self._layers.working_bytes + received) / micro_batches
+        return part.parameter_bytes + part.gradient_bytes + self._layers.rest.parameter_bytes + work
+
+    def _bound(self, sizes: Cut, stages: int, micro_batches: int) -> float:
+        """Seconds of the step without waiting, at least."""
+        found = [seconds(part, micro_batches) for part in parts(self._layers, sizes)]
+        return max(sum(found[stage::stages]) for stage in range(stages))
+
+    def _send(self, stages: int, micro_batches: int) -> Transfer:
+        from shardcore.costs.build import NOTHING
+
+        if stages == 1:
+            return NOTHING
+        mesh = Mesh({_STAGE: stages, **self._sizes})
+        num_bytes = -(-self._layers.boundary_bytes // micro_batches)
+        return self._links.cost("collective_permute", mesh, (AxisRef(_STAGE),), num_bytes)
+
+
+def _live(name: str, stage: int, stages: int, micro_batches: int) -> int:
+    """The micro-batches whose activations a stage with one chunk keeps; with gradients that wait,
+    at least.
+    """
+    return micro_batches if name in KEEPING else min(stages - stage, micro_batches)
+
+
+def _links(layers: Layers, options: dict[str, Any]) -> Links:
+    from shardcore.calculus.collective_time import TimeOptions
+    from shardcore.calculus.slices import networked
+    from shardcore.costs.links import Links
+
+    names = ("exact", "efficiency", "one_way")
+    known = {name: options[name] for name in names if name in options}
+    chip = networked(layers.cost.hardware, options.get("dcn"))
+    return Links(chip, options=TimeOptions(**known), slices=options.get("slices"))
+
+
+def _mesh(program: Module | Result) -> Mesh | None:
+    """The mesh of several devices of the program, if it has one."""
+    module = program if isinstance(program, Module) else program.module
+    own = [mesh for mesh in module.meshes.values() if mesh.num_devices > 1]
+    return own[0] if own else None
+
+
+def _limit(memory: float | str | None, hardware: Hardware) -> float:
+    from shardcore.units import parse_bytes
+
+    if memory is None:
+        return hardware.hbm_bytes
+    found = parse_bytes(int(memory) if isinstance(memory, float) else memory)
+    if not found:
+        raise ValueError(f"expected a number of bytes, 16GiB, got {shown(memory)}")
+    return float(found)
+
+
+def _divisors(batch: int | None) -> list[int]:
+    """Powers of two that divide ``batch``."""
+    found, count = [1], 2
+    while batch is not None and batch % count == 0 and count <= _MOST_MICRO_BATCHES:
+        found.append(count)
+        count *= 2
+    return found
+
+
+def _list(given: Any, default: Sequence[Any]) -> list[Any]:
+    if given is None:
+        return list(default)
+    return [given] if isinstance(given, (str, int)) else list(items(given, "choices"))

@@ -1,0 +1,98 @@
+"""Orders of tasks that fill the time in which stages wait with gradients of parameters."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from shardcore.pipeline.orders import Chunk, Order, Slot, seconds
+
+
+def zero_bubble(
+    chunks: Sequence[Chunk], stages: int, micro_batches: int, times_memory: int
+) -> list[Order]:
+    """Return orders in the memory of as many micro-batches as the first stage of ``1f1b`` keeps, or
+    of twice as many less one; which is the best depends on the times.
+    """
+    most = min(times_memory * (stages - 1) + 1, micro_batches)
+    found = [_lagging(stages, micro_batches, times) for times in range(times_memory + 1)]
+    found += [_greedy(chunks, stages, micro_batches, most, patient) for patient in (False, True)]
+    return found
+
+
+def _lagging(stages: int, micro_batches: int, times: int) -> Order:
+    """As ``1f1b``, where a stage is ``times`` as many forward passes ahead as there are stages
+    behind it, and its gradients of parameters as many micro-batches late as there are before it.
+    Without any ``times`` they follow those of the input at once.
+    """
+
+    def order(stage: int) -> list[Slot]:
+        ahead = min(max(times, 1) * (stages - stage - 1), micro_batches)
+        late = min(times * stage, micro_batches)
+        found = [Slot("F", stage, m) for m in range(ahead)]
+        for m in range(micro_batches):
+            if ahead + m < micro_batches:
+                found.append(Slot("F", stage, ahead + m))
+            found.append(Slot("B", stage, m))
+            if m >= late:
+                found.append(Slot("W", stage, m - late))
+        return [*found, *(Slot("W", stage, m) for m in range(micro_batches - late, micro_batches))]
+
+    return [order(stage) for stage in range(stages)]
+
+
+def _greedy(
+    chunks: Sequence[Chunk], stages: int, micro_batches: int, most: int, patient: bool
+) -> Order:
+    """Each stage runs the first of these that it can: the gradient of an input, a forward pass if
+    it keeps fewer than ``most`` micro-batches, a gradient of parameters. If it is ``patient``, it
+    runs the last only if nothing of which it knows when it arrives would wait for that.
+    """
+    order: Order = [[] for _ in range(stages)]
+    # What has arrived or is on the way at each stage, by time and micro-batch.
+    inputs: dict[str, list[list[tuple[float, int]]]] = {
+        phase: [[] for _ in range(stages)] for phase in "FB"
+    }
+    inputs["F"][0] = [(0.0, m) for m in range(micro_batches)]
+    weights: list[list[int]] = [[] for _ in range(stages)]
+    live, free = [0] * stages, [0.0] * stages
+    events = [(0.0, stage) for stage in range(stages)]
+    while events:
+        now, stage = heapq.heappop(events)
+        if now < free[stage]:
+            continue
+        fits = live[stage] < most
+        coming = inputs["B"][stage][:1] + (inputs["F"][stage][:1] if fits else [])
+        chunk = chunks[stage]
+        slot: Slot | None = None
+        for phase in "BF" if fits else "B":
+            arrivals = inputs[phase][stage]
+            if slot is None and arrivals and arrivals[0][0] <= now:
+                slot = Slot(phase, stage, heapq.heappop(arrivals)[1])
+        if slot is None and weights[stage]:
+            waits = min((at for at, _ in coming), default=float("inf"))
+            if not patient or waits >= now + chunk.backward_weight:
+                slot = Slot("W", stage, weights[stage].pop(0))
+        if slot is None:
+            if coming:
+                heapq.heappush(events, (max(min(coming)[0], now), stage))
+            continue
+        order[stage].append(slot)
+        end = now + seconds(slot.phase, chunk, True)
+        free[stage] = end
+        live[stage] += {"F": 1, "B": 0, "W": -1}[slot.phase]
+        heapq.heappush(events, (end, stage))
+        if slot.phase == "W":
+            continue
+        if slot.phase == "F":
+            phase, to, send = ("F", stage + 1, chunk.send)
+            if to == stages:
+                phase, to, send = "B", stage, 0.0
+        else:
+            weights[stage].append(slot.micro_batch)
+            phase, to = "B", stage - 1
+            send = chunks[to].send if to >= 0 else 0.0
+        if to >= 0:
+            heapq.heappush(inputs[phase][to], (end + send, slot.micro_batch))
+            heapq.heappush(events, (max(end + send, free[to]), to))
+    return order

@@ -1,0 +1,126 @@
+"""The layers of training steps: how many, what each takes, what comes before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardcore import Module, PlanError
+from shardcore.pipeline import Layers, find_layers
+
+from tests.pipeline import programs
+from tests.pipeline.programs import BATCH, INNER, TIME, VOCAB, WIDTH
+
+ROOT = Path(__file__).parents[2]
+TOKENS = BATCH * TIME // 4
+"""Those of a device."""
+WEIGHTS = 2 * WIDTH * INNER * 2
+"""Bytes of the weights of a layer."""
+CASES = [
+    {"scans": scans, "remat": remat, "clips": clips}
+    for scans in (True, False)
+    for remat in (True, False)
+    for clips in (True, False)
+]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: ", ".join(name for name in case if case[name]))
+def case(request: pytest.FixtureRequest) -> tuple[dict[str, bool], Layers]:
+    return request.param, find_layers(programs.step(8, **request.param))
+
+
+def test_there_are_as_many_as_the_model_has(case: tuple[dict[str, bool], Layers]) -> None:
+    options, found = case
+    assert len(found.layers) == 8
+    assert found.is_looped == options["scans"]
+
+
+def test_times_add_up_to_the_step(case: tuple[dict[str, bool], Layers]) -> None:
+    _, found = case
+    assert found.seconds == pytest.approx(found.cost.step_seconds)
+    assert found.rest.seconds < 0.05 * found.seconds
+
+
+def test_state_is_that_of_the_arguments(case: tuple[dict[str, bool], Layers]) -> None:
+    """All but the tokens, each where it is used: parameters, and a moment of each."""
+    _, found = case
+    parts = (found.before, *found.layers, found.after, found.rest)
+    tokens = TOKENS * 4
+    assert sum(part.parameter_bytes for part in parts) == found.cost.argument_bytes - tokens
+    for part in found.layers[1:]:
+        assert part.parameter_bytes == 2 * WEIGHTS
+        assert part.gradient_bytes == WEIGHTS
+    assert found.after.parameter_bytes == 2 * WIDTH * VOCAB * 2
+    assert found.after.gradient_bytes == WIDTH * VOCAB * 2
+
+
+def test_phases_have_the_products_that_they_should(case: tuple[dict[str, bool], Layers]) -> None:
+    """As much work forward, for inputs and for parameters; rematerialization computes the first of
+    the two products again.
+    """
+    options, found = case
+    products = 2 * TOKENS * WIDTH * INNER * 2
+    for part in found.layers[1:]:
+        times = 3.5 if options["remat"] else 3
+        assert part.flops == pytest.approx(times * products, rel=0.03)
+        assert part.backward_weight > 0
+        assert part.backward_input > 0
+        assert part.forward > 0
+        assert part.update > 0
+    inner = found.layers[4]
+    assert inner.backward_weight < inner.backward_input + inner.fixed_backward
+
+
+def test_what_is_sent_and_kept(case: tuple[dict[str, bool], Layers]) -> None:
+    options, found = case
+    residual = TOKENS * WIDTH * 2
+    assert found.boundary_bytes == residual
+    assert found.batch == BATCH // 4
+    # A scan stacks what ``tanh`` makes twice: for the product, and for its own gradient.
+    copies = 0 if options["remat"] else 2 if options["scans"] else 1
+    kept = residual + copies * TOKENS * INNER * 2
+    assert found.layers[3].activation_bytes == pytest.approx(kept, rel=0.01)
+
+
+@pytest.mark.parametrize("remat", [False, True])
+def test_scans_and_blocks_take_the_same(remat: bool) -> None:
+    one, other = (
+        find_layers(programs.step(8, scans=scans, remat=remat)) for scans in (True, False)
+    )
+    assert one.layers[3].flops == pytest.approx(other.layers[3].flops, rel=0.01)
+    assert one.after.flops == pytest.approx(other.after.flops, rel=0.01)
+    assert one.boundary_bytes == other.boundary_bytes
+
+
+def test_more_layers_take_more() -> None:
+    few, many = (find_layers(programs.step(depth, scans=False)) for depth in (4, 8))
+    assert many.layers[2].flops == few.layers[2].flops
+    assert many.layers[2].forward == pytest.approx(few.layers[2].forward, rel=0.05)
+    assert many.after.flops == few.after.flops
+
+
+def test_an_example() -> None:
+    found = find_layers(Module.from_file(ROOT / "examples/gpt_step.mlir"), "tpu-v5p")
+    assert len(found.layers) == 12
+    assert found.seconds == pytest.approx(found.cost.step_seconds)
+    kept = [part.activation_bytes for part in found.layers]
+    assert max(kept) == pytest.approx(min(kept))
+    everything = found.cost.argument_bytes + sum(kept) + found.after.activation_bytes
+    assert everything == pytest.approx(found.cost.peak_bytes, rel=0.02)
+    assert repr(found).startswith("<shardcore.pipeline.Layers: 12 layers")
+    assert len(found.record()["layers"]) == 12
+
+
+def test_a_forward_pass_alone() -> None:
+    found = find_layers(programs.forward(4))
+    assert len(found.layers) == 4
+    for part in found.layers:
+        assert part.backward_input == part.backward_weight == 0
+        assert part.forward > 0
+
+
+def test_a_program_without_layers() -> None:
+    with pytest.raises(PlanError) as raised:
+        find_layers(Module.from_file(ROOT / "examples/mlp.mlir"))
+    assert raised.value.code == "no-layers"
+    assert raised.value.diagnostics[0].hint
