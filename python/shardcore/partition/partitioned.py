@@ -142,8 +142,9 @@ class Partitioned:
         if self._figures[0] != rules:
             self._figures = rules, {}
         known = self._figures[1]
-        # Only for GPUs kernels are followed.
-        target = (compiler, cache_bytes) if compiler == "xla-gpu" else ("none", 0)
+        # On TPUs kernels are not followed.
+        followed = compiler in ("xla-gpu", "xla-cpu")
+        target = (compiler, cache_bytes) if followed else ("none", 0)
         if target not in known:
             estimates = cost_estimates(self.module)
             known[target] = program_figures(self.module, self.origin, estimates, *target)
