@@ -29,6 +29,7 @@ examples:
   shardcore cost old.mlir new.mlir --hardware h100
                                                   what changed, by line
   shardcore bench steps --chip tpu-v6e             measured steps, and ours
+  shardcore measure -o mine.toml                  the chip at hand, for costs
   shardcore diff old.mlir new.mlir --markdown     what a pull request changes
   shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove          the program of one device,
@@ -163,6 +164,7 @@ def _parser() -> Parser:
         graph,
         matmul,
         mcp,
+        measure,
         partition,
         plan,
         propagate,
@@ -187,6 +189,7 @@ def _parser() -> Parser:
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     calibrate.add(commands)
+    measure.add(commands)
     bench.add(commands)
     compare.add(commands)
     diff.add(commands)
