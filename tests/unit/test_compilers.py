@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import shardcore
 from shardcore import Module
-from shardcore.costs.compilers import COMPILERS
+from shardcore.compilers import COMPILERS
 
 TWO_CHAINS = """
 func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>, %w: tensor<64x4096xf32>,

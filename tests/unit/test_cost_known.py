@@ -95,7 +95,7 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_MOST_TRANSFERS", 2)
     monkeypatch.setattr(rates, "_MOST_TIMES", 2)
     found = [figures(text, {"hardware": "tpu-v5p"}) for text in TEXTS]
-    assert len(rates._known_times(hardware("tpu-v5p"), 1.0)) <= 2
+    assert len(rates._known_times(hardware("tpu-v5p"), 1.0, False)) <= 2
     forget()
     monkeypatch.undo()
     assert [figures(text, {"hardware": "tpu-v5p"}) for text in TEXTS] == found

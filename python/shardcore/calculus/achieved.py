@@ -33,6 +33,7 @@ SHARES = (
 )
 """The figures that are shares of others, above 0 and at most 1."""
 
+_FLAGS = ("splits_collectives", "overlaps_network", "cache_persists")
 _TIMES = ("op_seconds", "collective_seconds", "step_seconds")
 
 
@@ -87,6 +88,13 @@ class Achieved:
     """What it takes to start a collective."""
     step_seconds: float = 0.0
     """What it takes to start a step."""
+    mapped_bytes: float = 0.0
+    """Bytes of a result from which on it is mapped anew in each step, as hosts do it."""
+    mapped_bytes_per_second: float = math.inf
+    """How fast that is."""
+    cache_persists: bool = False
+    """Whether a step that takes no more memory than the cache has finds all of it there, from the
+    step before."""
     splits_collectives: bool = False
     """Whether compilers overlap a collective with the product next to it, chunk by chunk."""
 
@@ -207,13 +215,13 @@ def _problem(key: str, value: object) -> str | None:
         return None if good else "write tile = [8, 128, 128]: rows, columns, depth"
     if key == "units":
         return None if _is_count(value) else "write units = 132, a whole number above 0"
-    if key in ("splits_collectives", "overlaps_network"):
+    if key in _FLAGS:
         return None if isinstance(value, bool) else f"write {key} = true or false"
     if key == "contention":
         return None if value == 0 or _is_share(value) else "write contention = 0.2, at most 1"
     if key in SHARES:
         return None if _is_share(value) else f"write {key} = 0.8, above 0 and at most 1"
-    lowest = 0.0 if key in (*_TIMES, "message_bytes") else 1e-30
+    lowest = 0.0 if key in (*_TIMES, "message_bytes", "mapped_bytes") else 1e-30
     good = _is_number(value) and isinstance(value, (int, float)) and lowest <= value <= 1e30
     return None if good else f"write a number, as in {key} = 1e-6"
 

@@ -22,6 +22,7 @@ from shardcore.calculus.achieved import Achieved, read_achieved
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
 from shardcore.calculus.measured import Measured, read_measured
 from shardcore.calculus.mistakes import choices, mistake
+from shardcore.compilers import COMPILERS
 from shardcore.errors import CalculusError
 
 if sys.version_info >= (3, 11):
@@ -86,6 +87,9 @@ class Hardware:
     cache_bytes: float = 0.0
     """The memory between a chip's units and its HBM: the L2 cache of a GPU, the VMEM of a TPU."""
     cache_bytes_per_second: float = float("inf")
+    compiler: str | None = None
+    """The compiler of its programs, as ``compiler`` of :func:`shardcore.cost`; ``None``: XLA's for
+    TPUs where it is a torus, else that for GPUs."""
     achieved: Achieved = field(default_factory=Achieved)
     """What programs achieve of these figures."""
     measured: Mapping[str, Measured] = field(default_factory=lambda: MappingProxyType({}))
@@ -352,6 +356,10 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
         if not _is_count(values[key]):
             message = f"{key} of {name} is {shown(values[key])}, no whole number above 0"
             raise wrong(message, f"write {key} = 4", key)
+    compiler = values.get("compiler", COMPILERS[0])
+    if compiler not in COMPILERS:
+        message = f"the compiler of {name} is {shown(compiler)}"
+        raise wrong(message, choices(str(compiler), COMPILERS), "compiler")
     values["achieved"] = read_achieved(
         values.get("achieved", {}),
         lambda problem, hint, key: wrong(f"achieved of {name} {problem}", hint, key),

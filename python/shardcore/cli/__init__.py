@@ -31,6 +31,7 @@ examples:
   shardcore bench steps --chip tpu-v6e             measured steps, and ours
   shardcore maxtext config.yml --set per_device_batch_size=4
                                                   a step of MaxText
+  shardcore measure -o mine.toml                  the chip at hand, for costs
   shardcore diff old.mlir new.mlir --markdown     what a pull request changes
   shardcore compare model.mlir --strategy basic,aggressive
   shardcore partition model.mlir --prove          the program of one device,
@@ -168,6 +169,7 @@ def _parser() -> Parser:
         matmul,
         maxtext,
         mcp,
+        measure,
         partition,
         pipeline,
         plan,
@@ -193,6 +195,7 @@ def _parser() -> Parser:
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     calibrate.add(commands)
+    measure.add(commands)
     bench.add(commands)
     maxtext.add(commands)
     compare.add(commands)

@@ -17,7 +17,7 @@ from shardcore.cli.options import (
     write,
 )
 from shardcore.cli.where import add_hardware, cost_options
-from shardcore.costs.compilers import COMPILERS
+from shardcore.compilers import COMPILERS
 from shardcore.partition.partitioned import POLICIES
 
 OWN_OPTIONS = ("combine", "improve", "compiler", "keep_ports")

@@ -24,6 +24,7 @@ from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
 from shardcore.costs.rates import MATRIX_UNITS, Rates, Times
 from shardcore.costs.records import LoopTrips, UncountedOp
+from shardcore.costs.residence import is_in_cache, mapping_seconds
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.why.trial import Trial
@@ -86,7 +87,8 @@ def timed(
     """
     limits, compiler = limits_and_compiler
     figures = local.figures(compiler, int(chip.cache_bytes))
-    rates = Rates(chip, local.num_devices)
+    in_cache = is_in_cache(figures, compiler, chip)
+    rates = Rates(chip, local.num_devices, in_cache=in_cache)
     kinds = work_kinds(figures)
     times = [rates.times(kind) for kind in kinds]
     work = list(zip(kinds, times, strict=True))
@@ -99,7 +101,8 @@ def timed(
         sum(map(mul, [at.compute for at in times], counts)),
         sum(map(mul, [at.least_memory for at in times], counts)),
     )
-    computation = _Computation(least, [at.achieved for at in times])
+    mapping = mapping_seconds(local, figures, chip)
+    computation = _Computation(least, [at.achieved for at in times], mapping)
     host = host_cost(figures, chip)
     step = _step(figures, computation, runs, (rates.chip, host))
     arguments, outputs, aliased = figures.memory(False)
@@ -183,6 +186,8 @@ class _Computation:
     """Seconds that all of them take at least."""
     achieved: list[float]
     """Seconds of one run of each kind of ops."""
+    mapping: float
+    """Seconds in which memory is mapped."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +222,7 @@ def _step(
     )
     busy = [computation.least, host.busy_seconds]
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
-    seconds = shares.step_seconds + point
+    seconds = shares.step_seconds + computation.mapping + point
     communication = runs.total(lambda run: run.seconds)
     # Where nothing but one resource is used the two are equal, but for rounding.
     return _Step(communication, min(max(busy), seconds), seconds, exposed, host_exposed)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -12,6 +10,7 @@ from typing import Any
 
 from shardcore.calculus.achieved import Achieved
 from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.hardware_text import key, quoted
 from shardcore.calculus.measured import KINDS, Measured
 from shardcore.calculus.mistakes import mistake
 from shardcore.costs.measurements import Measurement
@@ -43,15 +42,15 @@ class Calibration:
         """Return the shares as a hardware file."""
         shares = self.chip.achieved
         products = ", ".join(f"{name} = {share:.4g}" for name, share in shares.products.items())
-        chip = _key(self.chip.name)
+        chip = key(self.chip.name)
         lines = [f"[{chip}.achieved]", f"products = {{ {products} }}"]
         lines += [f"{name} = {getattr(shares, name):.4g}" for name in FITTED[1:]]
         names = ", ".join(row.name for row, *_ in self.rows if not row.held_out)
-        source = _quoted(f"calibrated on {names}")
+        source = quoted(f"calibrated on {names}")
         lines += ["", f"[{chip}.measured]"]
         for kind, it in self.chip.measured.items():
             figures = f"runs = {it.runs}, spread = {it.spread:.4g}, products = {it.products:g}"
-            lines.append(f"{kind} = {{ {figures}, source = {_quoted(it.source)} }}")
+            lines.append(f"{kind} = {{ {figures}, source = {quoted(it.source)} }}")
         return "\n".join([*lines, "", f"[{chip}.source]", f"achieved = {source}", ""])
 
     def record(self) -> dict[str, Any]:
@@ -142,16 +141,6 @@ def _share(shares: Achieved, name: str) -> float:
         return shares.products_of("bf16")
     # A share of 0, as contention may be, has no logarithm.
     return getattr(shares, name) or _LOWEST
-
-
-def _quoted(text: str) -> str:
-    """``text`` as a string of TOML, which is as one of JSON, but for one character."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    """``name`` as a key of TOML."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
 
 
 def _with(chip: Hardware, name: str, share: float) -> Hardware:

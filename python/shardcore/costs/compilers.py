@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shardcore.compilers import COMPILERS
+
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
-
-COMPILERS = ("xla-tpu", "xla-gpu", "xla-cpu", "none")
-"""XLA's compilers for TPUs, GPUs and hosts; ``"none"`` is a model of none in particular: what the
-compiler for hosts does, without the conversions to ``f32`` that only hosts need."""
 
 
 def compiler_of(chip: Hardware, name: str | None) -> str:
@@ -19,6 +17,8 @@ def compiler_of(chip: Hardware, name: str | None) -> str:
         ValueError: there is no such compiler.
     """
     if name is None:
+        if chip.compiler is not None:
+            return chip.compiler
         return "xla-tpu" if chip.is_torus else "xla-gpu"
     if name not in COMPILERS:
         raise ValueError(f"there is no compiler {name!r}; there are {', '.join(COMPILERS)}")

@@ -17,6 +17,9 @@ _MOST_TIMES = 1 << 14
 MATRIX_UNITS = ("product", "convolution")
 """What the matrix units of a chip compute."""
 
+OUT_OF_ORDER = ("scattered", "sort")
+"""What reads or writes out of order."""
+
 
 class Times(NamedTuple):
     """Seconds of one run of an op."""
@@ -40,19 +43,22 @@ class Times(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _known_times(_: Hardware, __: float) -> dict[tuple[Hashable, ...], Times]:
-    """The times that are known for a chip, and a share that products reach."""
+def _known_times(_: Hardware, __: float, ___: bool) -> dict[tuple[Hashable, ...], Times]:
+    """The times that are known for a chip, a share that products reach, and whether all is in the
+    cache.
+    """
     return {}
 
 
 class Rates:
-    """The times of ops on a chip."""
+    """The times of ops on a chip; ``in_cache`` where it has all memory of a step in its cache."""
 
-    def __init__(self, chip: Hardware, num_devices: int) -> None:
+    def __init__(self, chip: Hardware, num_devices: int, *, in_cache: bool = False) -> None:
         self.chip = chip
+        self._in_cache = in_cache
         self._sustained = chip.achieved.sustained if num_devices > 1 else 1.0
         self._known: dict[str | None, tuple[float, float]] = {}
-        self._times = _known_times(chip, self._sustained)
+        self._times = _known_times(chip, self._sustained, in_cache)
 
     def times(self, kind: WorkKind) -> Times:
         """The times of one run of ``kind``; each distinct one is computed once."""
@@ -82,8 +88,10 @@ class Rates:
         least = 0 if kind.unit == "vector" else max(0, kind.bytes - self.chip.cache_bytes)
         peak = max(compute, memory)
         shares = self.chip.achieved
-        in_order = kind.unit not in ("scattered", "sort")
+        in_order = kind.unit not in OUT_OF_ORDER
         at = memory / (shares.memory if in_order else shares.scattered)
+        if self._in_cache:
+            least, at = 0, self._from_cache(kind.bytes, kind.unit)
         achieved = max(self._compute(kind, compute), at)
         # Ops without traffic are fused into others, and start with them.
         achieved += shares.op_seconds if kind.bytes else 0.0
@@ -98,11 +106,21 @@ class Rates:
         in_order = kind.unit in ("vector", "kernel")
         moved = (kind.bytes - kind.cached_bytes) / chip.hbm_bytes_per_second
         at = moved / (shares.memory if in_order else shares.scattered)
-        if kind.cached_bytes:
+        if self._in_cache:
+            least, at = 0, self._from_cache(kind.bytes, kind.unit)
+        elif kind.cached_bytes:
             at += kind.cached_bytes / chip.cache_bytes_per_second
         peak = max(compute, memory)
         achieved = max(self._compute(kind, compute), at) + shares.op_seconds
         return Times(compute, memory, least / chip.hbm_bytes_per_second, peak, achieved)
+
+    def _from_cache(self, moved: int, unit: str) -> float:
+        """Seconds of ``moved`` bytes of traffic with the cache: out of order it loses what that
+        with the memory does.
+        """
+        shares = self.chip.achieved
+        lost = shares.scattered / shares.memory if unit in OUT_OF_ORDER else 1.0
+        return moved / (self.chip.cache_bytes_per_second * min(lost, 1.0))
 
     def _peak(self, kind: WorkKind | KernelKind, moved: int) -> tuple[float, float]:
         """Seconds of computation and of ``moved`` bytes of memory traffic at the peak."""
@@ -122,7 +140,7 @@ class Rates:
                 share *= shares.convolutions
             elif kind.sizes is not None:
                 share *= shares.aligned_share(kind.sizes[2:], dtype_of(kind.dtype))
-            if math.isinf(shares.vector_flops):
+            if math.isinf(shares.vector_flops) or math.prod(shares.tile) == 1:
                 return peak / share
             # What fills no tiles, such as outer products, is left to the units for vectors.
             return max(peak, min(peak / share, kind.flops / shares.vector_flops))

@@ -42,6 +42,7 @@ from shardcore.jax.compiled import Compiled
 from shardcore.jax.hlo import named_sharding
 from shardcore.jax.lower import lower
 from shardcore.jax.lowered import Lowered
+from shardcore.jax.measure import measure
 from shardcore.jax.result import JaxResult
 from shardcore.jax.specs import partition_spec
 
@@ -54,6 +55,7 @@ __all__ = [
     "Lowered",
     "compile",
     "lower",
+    "measure",
     "named_sharding",
     "partition_spec",
 ]

@@ -142,9 +142,9 @@ class Partitioned:
         if self._figures[0] != rules:
             self._figures = rules, {}
         known = self._figures[1]
-        # Only for GPUs kernels are followed, and only TPUs have tiles.
-        own = {"xla-gpu": (compiler, cache_bytes), "xla-tpu": (compiler, 0)}
-        target = own.get(compiler, ("none", 0))
+        # Kernels are followed on GPUs and hosts; TPUs have tiles.
+        own = (compiler, 0 if compiler == "xla-tpu" else cache_bytes)
+        target = ("none", 0) if compiler == "none" else own
         if target not in known:
             estimates = cost_estimates(self.module)
             known[target] = program_figures(self.module, self.origin, estimates, *target)

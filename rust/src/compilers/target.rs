@@ -66,6 +66,15 @@ impl Compiler {
     pub const fn fuses_products(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Whether its kernels are modelled so that times and traffic are theirs, not those of ops by themselves.
+    pub const fn has_timed_kernels(self) -> bool {
+        matches!(self, Self::XlaGpu | Self::XlaCpu)
+    }
+    /// Whether a kernel that transposes something besides what it computes takes as long as one that only transposes: loops are
+    /// not tiled.
+    pub const fn transposes_in_loops(self) -> bool {
+        matches!(self, Self::XlaCpu)
+    }
     /// Whether products of few rows and columns are computed in parts of what they contract (`SplitkRewriter`).
     pub const fn splits_contractions(self) -> bool {
         matches!(self, Self::XlaGpu)

@@ -110,7 +110,7 @@ impl<'a> Count<'a> {
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let fusion = Fusion::new(program, &mut works, &functions);
         let fused = FusedOnce::new();
-        let kernels = chip.filter(|chip| chip.0.fuses_by_priority());
+        let kernels = chip.filter(|chip| chip.0.has_timed_kernels());
         let kernels = kernels
             .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &fused));
         let mut count = Self {

@@ -100,7 +100,10 @@ fn kernels(
         let family = works.family(row.op);
         let is_collective = family.is_some_and(|it| matches!(it.measure, Measure::Collective));
         let mut work = Work::default();
-        let mut unit = Unit::default();
+        // What is copied for a product gets another layout.
+        let is_strided =
+            row.is_copy && compiler.transposes_in_loops() && works.unit(row.op).product().is_some();
+        let mut unit = if is_strided { Unit::Scattered } else { Unit::default() };
         let computed: &[OpId] = if row.is_copy { &[] } else { &[row.op] };
         for (at, &op) in computed.iter().chain(&row.fused).enumerate() {
             work = work.plus(work_of(works, op));
@@ -108,6 +111,9 @@ fn kernels(
             // A product takes in what it reads, or what is done to its result.
             let is_hardest = unit.product().is_none() && unit != Unit::Kernel;
             if is_hardest && (at == 0 || !matches!(other, Unit::Vector | Unit::Scattered)) {
+                unit = other;
+            }
+            if compiler.transposes_in_loops() && unit == Unit::Vector && other == Unit::Scattered {
                 unit = other;
             }
         }
