@@ -29,6 +29,9 @@ use rustc_hash::FxHashMap;
 /// The most values in a row that several uses compute anew: the fusions of XLA are bounded, too.
 const MAX_DEPTH: u8 = 15;
 
+/// The most uses for each of which the compiler for TPUs computes something expensive anew.
+const MAX_EXPENSIVE_USES: u32 = 2;
+
 /// How the values of a program are stored.
 pub struct Storage {
     /// The values that are equal.
@@ -297,7 +300,8 @@ impl Storage {
                 row.holds_product |= operand.holds_product;
             }
             let depth = depth.saturating_add(1);
-            let is_expensive = has(Fact::EXPENSIVE);
+            let is_expensive = has(Fact::EXPENSIVE)
+                && !(layouts.compiler().fuses_products() && row.uses <= MAX_EXPENSIVE_USES);
             let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
             let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
             if row.holds_product && !is_taken_in && !self.continues(program, works, (op, &row)) {

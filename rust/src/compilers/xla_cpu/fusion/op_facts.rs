@@ -11,6 +11,7 @@ use crate::compilers::xla_cpu::fusion::library_reductions::{is_for_sums, is_sum}
 use crate::compilers::xla_cpu::fusion::op_names::{Expense, Named, Names};
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::common_subexpressions::may_be_equal;
+use crate::compilers::xla_tpu::one_hot_scatter::is_one_hot;
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::cached::Works;
@@ -224,7 +225,9 @@ impl Finder<'_> {
         if program.num_regions(op) == 0 {
             return fact;
         }
+        let is_selected = layouts.compiler().fuses_products() && is_one_hot(program, op);
         fact.with(Fact::CAPTURES, captures(program, op))
+            .with(Fact::FUSES.or(Fact::POINTWISE).or(Fact::PURE), is_selected)
             .with(Fact::ALIKE, may_be_equal(program, works, op))
     }
     /// The properties of `op`, taken from those of the ops that it is `like`.

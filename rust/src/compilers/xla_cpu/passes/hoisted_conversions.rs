@@ -86,14 +86,11 @@ fn is_read_in_slices(program: &Program, op: OpId, index: usize, depth: u32) -> b
         return false;
     };
     let mut is_sliced = false;
-    for user in program.users(argument) {
+    for slot in program.uses(argument) {
+        let user = program.user(slot);
         match program.kind(user) {
             OpKind::While => {
-                let mut operands = (0..).zip(program.operands(user));
-                let reads = |(at, value)| {
-                    value != argument || is_read_in_slices(program, user, at, depth + 1)
-                };
-                if !operands.all(reads) {
+                if !is_read_in_slices(program, user, program.operand_index(slot), depth + 1) {
                     return false;
                 }
                 is_sliced = true;
