@@ -49,6 +49,8 @@ class Change:
     """Bytes added to those that a device sends."""
     fits: bool
     """Whether the program fits then."""
+    location: str | None = None
+    """The source location of what is annotated, if it is a constraint."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -85,6 +87,8 @@ def changes(cost: Cost, most: int) -> Changes:
     patterns = _Patterns(result)
     searches = dict(_searches(cost.collectives))
     queues = [(at, _settable(search)) for at, search in searches.items()]
+    sources = (source for search in searches.values() for source in search.sources)
+    places = {source.name: source.location for source in sources if source.kind == "constraint"}
     kept: dict[str, Change] = {}
     seen: set[tuple[str, str]] = set()
     edits = _in_turns([*queues, (None, _arguments(result))])
@@ -98,7 +102,7 @@ def changes(cost: Cost, most: int) -> Changes:
             best = found.removing.get(at)
             if remedy is not None and (best is None or remedy.rank() < best.rank()):
                 found.removing[at] = remedy
-        change = _change(edit, patterns.count(edit[0]), cost, after)
+        change = _change(edit, patterns.count(edit[0]), cost, after, places.get(edit[0]))
         if _helps(change, cost):
             old = kept.get(change.target)
             if old is None or _rank(change) < _rank(old):
@@ -122,7 +126,7 @@ def _helps(change: Change, before: Cost) -> bool:
     return change.fits or change.peak_bytes <= -LEAST_GAIN * before.peak_bytes
 
 
-def _change(edit: Edit, count: int, before: Cost, after: Cost) -> Change:
+def _change(edit: Edit, count: int, before: Cost, after: Cost, location: str | None) -> Change:
     return Change(
         edit[0],
         sharding_text(str(edit[1])),
@@ -131,6 +135,7 @@ def _change(edit: Edit, count: int, before: Cost, after: Cost) -> Change:
         after.peak_bytes - before.peak_bytes,
         after.rows.sent_bytes - before.rows.sent_bytes,
         after.fits,
+        location,
     )
 
 

@@ -77,7 +77,7 @@ def cost_record(
         "mfu": usage.mfu,
         "hfu": usage.hfu,
         "tokens": usage.tokens_per_second,
-        "best": [change.record() for change in tried.best],
+        "best": [{**each.record(), "place": tables.place(each.location)} for each in tried.best],
         "tried": tried.tried,
         "compute": cost.compute_seconds,
         "comm": cost.comm_seconds,

@@ -10,7 +10,7 @@ function wasText(name, format) {
   return row && row[1] !== row[2] ? `; before: ${format(row[1])}` : "";
 }
 
-const percent = (share) => `${(100 * share).toPrecision(3)} %`;
+const percent = (share) => (share && share < 1e-3 ? "< 0.1 %" : `${Number((100 * share).toPrecision(3))} %`);
 
 function overview() {
   const { before, after } = data.summary;
@@ -44,8 +44,9 @@ function overview() {
 function bestChanges() {
   if (!data.cost?.tried) return null;
   const { best, tried, step, peak_bytes } = data.cost;
-  const found = best.map(({ target, sharding, count, step_seconds, peak_bytes: more, wire_bytes, fits }) =>
-    element("li", {}, "annotate ", element("code", {}, target), count > 1 ? ` ×${count} with ` : " with ",
+  const found = best.map(({ target, sharding, count, step_seconds, peak_bytes: more, wire_bytes, fits, place }) =>
+    element("li", {}, "annotate ", element("code", {}, target),
+      place < 0 ? null : element("span", {}, ", the constraint of ", stackLinks(place), ","), count > 1 ? ` ×${count} with ` : " with ",
       element("code", {}, sharding), element("div", { class: "quiet" },
         [`step ${signed(step_seconds, secondsText)} (${secondsText(step + step_seconds)})`,
           `peak ${signed(more, bytesText)} (${bytesText(peak_bytes + more)}, ${fits ? "fits" : "does not fit"})`,
