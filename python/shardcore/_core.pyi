@@ -1385,8 +1385,8 @@ class Result:
             hardware: the chip that times are for, by default a ``"tpu-v5p"``.
             against: another result, of the same program under other annotations, or of another
                 version of it: what changed is marked.
-            edits: for so many of the collectives that take longest, the cheapest edit that removes
-                them is sought, which takes a second each on a large program.
+            edits: the most changes of annotations to tell, those worth most of some that are tried,
+                which takes half a second.
             **options: other arguments of :func:`shardcore.cost`.
 
         Raises:

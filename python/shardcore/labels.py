@@ -97,6 +97,11 @@ def pattern(labels: Sequence[str]) -> str:
     return "".join(_common(set(column)) for column in columns)
 
 
+def pattern_of(label: str) -> str:
+    """Return ``label`` with ``*`` for each of its numbers, ``params[*]['w']``."""
+    return _NUMBER.sub(lambda number: "[*]" if number[0].startswith("[") else "*", label)
+
+
 def _common(texts: set[str]) -> str:
     if len(texts) == 1:
         return texts.pop()

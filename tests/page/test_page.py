@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import shardcore
 from shardcore import Module, PartitionError
+from shardcore.costs.kinds import argument_kind, layer_of
 from shardcore.report.repeats import MIN_LINES, Run, runs
 
 from benches.programs import gpt
@@ -39,7 +40,7 @@ def test_the_gpt_step_fits(tmp_path: Path) -> None:
     result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
     result.report(tmp_path / "out.html", "tpu-v5p")
     html = (tmp_path / "out.html").read_text()
-    assert len(html) < 2_000_000
+    assert len(html) < 1_000_000
     data = data_of(html)
     cost = result.cost("tpu-v5p")
     assert sum(len(row["names"].split()) for row in data["values"]) == sum(
@@ -293,3 +294,75 @@ def test_the_costs_of_modules() -> None:
     rows = data_of(result.show("tpu-v5p").html)["cost"]["scopes"]
     assert [row["scope"] for row in rows] == [""]
     assert rows[0]["seconds"] == pytest.approx(cost.compute_seconds + cost.comm_seconds)
+
+
+def test_changes_worth_most_were_tried() -> None:
+    result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
+    cost = data_of(result.show("tpu-v5p", edits=3).html)["cost"]
+    assert 0 < cost["tried"] <= 24
+    assert 0 < len(cost["best"]) <= 3
+    before = result.cost("tpu-v5p")
+    assert (cost["mfu"], cost["fits"]) == (before.usage.mfu, before.fits)
+    for change in cost["best"]:
+        session = Module.from_file(EXAMPLES / "gpt_step.mlir").session()
+        session.set(change["target"], change["sharding"])
+        after = session.cost("tpu-v5p")
+        assert after.step_seconds - before.step_seconds == pytest.approx(change["step_seconds"])
+        assert after.peak_bytes - before.peak_bytes == change["peak_bytes"]
+        assert change["step_seconds"] < 0
+    assert data_of(result.show("tpu-v5p").html)["cost"]["best"] == []
+
+
+def test_memory_by_kind_adds_up_to_the_peak() -> None:
+    result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
+    cost = result.cost("tpu-v5p")
+    memory = data_of(result.show("tpu-v5p").html)["cost"]["memory"]
+    sums = [sum(sizes) for sizes in zip(*memory["bytes"], strict=True)]
+    assert max(sums) == sums[memory["peak"]] == cost.peak_bytes
+    at_peak = {
+        kind: sizes[memory["peak"]]
+        for kind, sizes in zip(memory["kinds"], memory["bytes"], strict=True)
+    }
+    assert at_peak["activations"] > at_peak["temporaries"] > at_peak["optimizer state"]
+    arguments = ("parameters", "optimizer state", "other arguments")
+    assert sum(at_peak[kind] for kind in arguments) == cost.argument_bytes
+
+
+def test_kinds_of_arguments() -> None:
+    paths = {
+        "state['params']['blocks'][3]['mlp']['up']": "parameters",
+        "state['adam']['m']['blocks'][3]['mlp']['up']": "optimizer state",
+        "state.opt_state[0].mu['params']['w']": "optimizer state",
+        "batch['tokens']": "other arguments",
+        "optics": "other arguments",
+    }
+    assert {path: argument_kind(path) for path in paths} == paths
+    assert layer_of("params['blocks'][3]['mlp']") == layer_of("layer_3/mlp") == 3
+    assert layer_of("mlp") is None
+
+
+def test_lines_have_their_times_whatever_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
+    whole = data_of(result.show("tpu-v5p").html)["cost"]
+    monkeypatch.setattr("shardcore.report.page.costs.MAX_STEPS", 50)
+    cut = data_of(result.show("tpu-v5p").html)["cost"]
+    assert len(cut["steps"]["time"]) < len(whole["steps"]["time"])
+    assert cut["times"] == whole["times"]
+
+
+def test_pages_of_large_programs_leave_out_what_is_made_op_by_op(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
+    whole = data_of(result.show("tpu-v5p").html)
+    monkeypatch.setattr("shardcore.report.page.data.LARGE", 1000)
+    monkeypatch.setattr("shardcore.report.page.data.MOST_VALUES", 500)
+    data = data_of(result.show("tpu-v5p").html)
+    assert data["left_out"] == len(result.values()) - 500
+    assert "shardcore graph FILE" in data["graph"]["reason"]
+    assert data["cost"]["steps"]["time"] == []
+    memory = data["cost"]["memory"]
+    assert sum(sizes[0] for sizes in memory["bytes"]) == whole["cost"]["peak_bytes"]
+    for name in ("step", "peak_bytes", "mfu"):
+        assert data["cost"][name] == whole["cost"][name]
+    assert len(data["cost"]["collectives"]) == len(whole["cost"]["collectives"])

@@ -28,8 +28,9 @@ def add(commands: Any) -> None:
         "report",
         help="write a page about a program, for a browser",
         description="Complete the shardings of a StableHLO program and write one self-contained "
-        "page of HTML: the source with shardings and collectives beside each line, all values with "
-        "where their axes come from, the predicted timeline, and the memory over it.",
+        "page of HTML: whether it fits, the step, MFU, the changes worth most; the source with "
+        "costs, shardings and collectives beside each line, memory by kind, the timeline, all "
+        "values with where their axes come from.",
     )
     parser.set_defaults(command=run, parser=parser)
     add_program(parser)
@@ -53,7 +54,7 @@ def add(commands: Any) -> None:
         type=count,
         default=3,
         metavar="N",
-        help="find the cheapest edit that removes a collective, of the N that take longest [3]",
+        help="try edits of annotations and tell the N changes worth most [3]",
     )
     parser.add_argument(
         "--policy",

@@ -56,6 +56,10 @@ class Remedy:
         step = _share(self.seconds, before.serial_seconds)
         return step * _share(self.peak_bytes, before.peak_bytes)
 
+    def rank(self) -> tuple[bool, bool, float, int, int]:
+        """What of several edits that remove a collective is smallest of the best one."""
+        return self.seconds > 0, self.is_replaced, self.seconds, self.wire_bytes, self.peak_bytes
+
     @staticmethod
     def of(edit: Edit, trial: Trial, after: Cost, *, is_replaced: bool = False) -> Remedy:
         """Return ``edit`` with what it changes in the cost of ``trial``."""
@@ -101,12 +105,7 @@ def remedy(search: Search) -> Remedy | None:
     makes the step longer, an edit after which a collective of another kind takes its place in a
     shorter step comes first.
     """
-
-    def rank(found: Remedy) -> tuple[bool, bool, float, int, int]:
-        worse = found.seconds > 0
-        return worse, found.is_replaced, found.seconds, found.wire_bytes, found.peak_bytes
-
-    return min(removals(search, MOST_TRIALS), key=rank, default=None)
+    return min(removals(search, MOST_TRIALS), key=Remedy.rank, default=None)
 
 
 def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterator[Remedy]:
@@ -117,18 +116,24 @@ def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterat
     without the axes of the collective, with these on one dim only, and left to propagation; with
     ``keep_sharded`` those of :func:`keeping_shards`.
     """
-    trial, row = search.trial, search.row
-    before = trial.cost
-    runs, same = _runs(before, row), _runs(before, row, row.kind)
-    edits = _edits(search)
-    for edit in islice(keeping_shards(trial, edits) if keep_sharded else edits, most):
-        after = trial.after(*edit)
-        if after is None or _runs(after, row, row.kind) > same - row.count:
-            continue
-        is_replaced = _runs(after, row) > runs - row.count
-        found = Remedy.of(edit, trial, after, is_replaced=is_replaced)
-        if not is_replaced or found.seconds < 0:
+    edits = edits_of(search)
+    for edit in islice(keeping_shards(search.trial, edits) if keep_sharded else edits, most):
+        after = search.trial.after(*edit)
+        found = None if after is None else removal(search, edit, after)
+        if found is not None:
             yield found
+
+
+def removal(search: Search, edit: Edit, after: Cost) -> Remedy | None:
+    """Return ``edit``, of which ``after`` is the cost, if it removes the collective, or if one of
+    another kind takes its place in a shorter step.
+    """
+    before, row = search.trial.cost, search.row
+    if _runs(after, row, row.kind) > _runs(before, row, row.kind) - row.count:
+        return None
+    is_replaced = _runs(after, row) > _runs(before, row) - row.count
+    found = Remedy.of(edit, search.trial, after, is_replaced=is_replaced)
+    return None if is_replaced and found.seconds >= 0 else found
 
 
 def keeping_shards(trial: Trial, edits: Iterable[Edit]) -> Iterator[Edit]:
@@ -162,7 +167,7 @@ def _sent(cost: Cost) -> int:
     return sum(row.total_wire_bytes for row in cost.collectives)
 
 
-def _edits(search: Search) -> Iterator[Edit]:
+def edits_of(search: Search) -> Iterator[Edit]:
     """The edits to try, each once, those of annotations that exist first."""
     seen: set[tuple[str, str]] = set()
     for target, sharding, shape in _targets(search):

@@ -24,7 +24,7 @@ function changesSection() {
       }))));
     const rows = changes.lines.map(([place, a, b, c, d, kinds]) => ({ place, before: a + c, after: b + d, kinds }));
     if (rows.length) parts.push(element("h3", {}, "By line"), makeTable({
-      name: "Changes by line", rows, search: (row) => ({ text: row.place.toLowerCase(), axes: [sought.axis], was: 0 }),
+      name: "Changes by line", rows, first: 12, search: (row) => ({ text: row.place.toLowerCase(), axes: [sought.axis], was: 0 }),
       columns: [
         { name: "source", text: (row) => row.place },
         { name: "before", text: (row) => secondsText(row.before), key: (row) => row.before, number: true },

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.labels import sharding_text
 from shardcore.report.host_table import host_lines
+from shardcore.report.page.memory import memory_record
 from shardcore.report.page.string_tables import Tables
+from shardcore.why.changes import changes
 
 if TYPE_CHECKING:
+    from shardcore._core import Port
     from shardcore.costs import CollectiveCost, Cost
     from shardcore.costs.records import TimedStep
     from shardcore.report.page.whys import Whys
 
-MAX_STEPS = 8000
+MAX_STEPS = 3000
 """The most steps of the timeline: of a longer program neighbours are drawn as one."""
 MAX_WHYS = 5
 """Of the collectives that take longest, so many are explained: each takes 10 ms."""
+MAX_NAMES = 200
+"""Of collectives that are alike so many are named."""
 MAX_LIVE = 200
 """The most values that are listed at the peak."""
 
 
 def cost_record(
-    cost: Cost, tables: Tables, whys: Whys, row_of_value: Mapping[str, int], edits: int
+    cost: Cost,
+    tables: Tables,
+    whys: Whys,
+    row_of_value: Mapping[str, int],
+    edits: int,
+    arguments: Sequence[Port],
+    *,
+    is_large: bool = False,
 ) -> dict[str, Any]:
     """Return ``cost`` as plain data of a page.
 
@@ -33,14 +45,24 @@ def cost_record(
         tables: get the texts and places.
         whys: get the chains of the collectives that take longest.
         row_of_value: the rows of values by name.
-        edits: for how many collectives the cheapest edit is sought.
+        edits: how many changes of annotations are sought.
+        arguments: those of the program.
+        is_large: whether what is made op by op is left out: the timeline, and memory over time.
     """
     rows, row_of = _collectives(cost.collectives, tables)
+    tried = changes(cost, edits)
+    removing = {row_of[at]: edit for at, edit in tried.removing.items()}
     ranked = sorted(range(len(rows)), key=lambda row: -rows[row]["seconds"])
-    for rank, row in enumerate(ranked[: max(MAX_WHYS, edits)]):
+    for row in {*ranked[:MAX_WHYS], *removing}:
         first = cost.collectives[row_of.index(row)]
-        rows[row]["why"] = whys.of_collective(first, has_edit=rank < edits)
+        rows[row]["why"] = whys.of_collective(first, removing.get(row))
+    usage = cost.usage
     missing = cost.not_in_step
+    steps = () if is_large else cost.rows.steps
+    if is_large:
+        times = _times_of_ops(cost, rows, tables)
+    else:
+        times = _sums((tables.place(step.location), step.total_seconds) for step in steps)
     live = sorted(cost.live_at_peak, key=lambda row: -row.bytes)
     return {
         "hardware": cost.hardware.name,
@@ -50,6 +72,13 @@ def cost_record(
         "step": cost.step_seconds,
         "low": cost.confidence.low,
         "upper": cost.step_seconds_upper,
+        "confidence": cost.confidence.source,
+        "exposed": cost.exposed_seconds,
+        "mfu": usage.mfu,
+        "hfu": usage.hfu,
+        "tokens": usage.tokens_per_second,
+        "best": [{**each.record(), "place": tables.place(each.location)} for each in tried.best],
+        "tried": tried.tried,
         "compute": cost.compute_seconds,
         "comm": cost.comm_seconds,
         "flops": cost.flops,
@@ -59,8 +88,9 @@ def cost_record(
         "not_timed": [missing.compute_ops, missing.communication_ops],
         "notes": [*map(str.strip, host_lines(cost)), *cost.notes],
         "collectives": rows,
-        "before": _before(cost.rows.steps, row_of, row_of_value),
-        **_steps(cost, row_of, tables),
+        "before": _before(steps, row_of, row_of_value),
+        "times": [[place, seconds] for place, seconds in times.items() if seconds and place >= 0],
+        **_steps(steps, cost.argument_bytes, row_of, tables),
         "live": [
             [
                 row.name,
@@ -68,11 +98,12 @@ def cost_record(
                 "x".join([*("?" if n is None else str(n) for n in row.shape), row.dtype or ""]),
                 sharding_text(row.sharding),
                 row.bytes,
-                _place(row.location, tables),
+                tables.place(row.location),
             ]
             for row in live[:MAX_LIVE]
         ],
         "num_live": len(live),
+        "memory": memory_record(cost, arguments, tables, is_large=is_large),
         "scopes": [
             {
                 "scope": row.scope,
@@ -87,10 +118,6 @@ def cost_record(
     }
 
 
-def _place(location: str | None, tables: Tables) -> int:
-    return tables.stacks.number(None if location is None else (location,))
-
-
 def _collectives(
     collectives: Iterable[CollectiveCost], tables: Tables
 ) -> tuple[list[dict[str, Any]], list[int]]:
@@ -99,7 +126,7 @@ def _collectives(
     known: dict[tuple[Any, ...], int] = {}
     row_of = []
     for each in collectives:
-        place = _place(each.cause_location or each.location, tables)
+        place = tables.place(each.cause_location or each.location)
         moved = sharding_text(each.operand_sharding), sharding_text(each.result_sharding)
         key = (each.kind, each.axes, each.cause, place, moved, each.bytes)
         row = known.setdefault(key, len(rows))
@@ -125,7 +152,8 @@ def _collectives(
         found["count"] += each.count
         found["sent"] += each.total_wire_bytes
         found["seconds"] += each.total_seconds
-        found["ops"].append(each.op or "")
+        if len(found["ops"]) < MAX_NAMES:
+            found["ops"].append(each.op or "")
     return rows, row_of
 
 
@@ -145,6 +173,20 @@ def _before(
     return found
 
 
+def _sums(pairs: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """The seconds of each place."""
+    found: dict[int, float] = {}
+    for place, seconds in pairs:
+        found[place] = found.get(place, 0.0) + seconds
+    return found
+
+
+def _times_of_ops(cost: Cost, rows: Sequence[dict[str, Any]], tables: Tables) -> dict[int, float]:
+    """The seconds of each place, of ops and of the collectives of ``rows``."""
+    ops = ((tables.place(row.location), row.seconds) for row in cost.ops)
+    return _sums([*ops, *((row["place"], row["seconds"]) for row in rows)])
+
+
 @dataclass
 class _Piece:
     """One or several neighbouring steps, in one lane."""
@@ -158,10 +200,12 @@ class _Piece:
     ops: int = 1
 
 
-def _steps(cost: Cost, row_of: list[int], tables: Tables) -> dict[str, Any]:
-    """The lanes of the timeline, and its pieces in order, as a list for each of their fields."""
+def _steps(
+    steps: Sequence[TimedStep], argument_bytes: int, row_of: list[int], tables: Tables
+) -> dict[str, Any]:
+    """The lanes of the timeline, its pieces in order, as a list for each of their fields."""
     lanes = ["compute"]
-    pieces = list(_pieces(cost.rows.steps, row_of, lanes, tables))
+    pieces = list(_pieces(steps, row_of, lanes, tables))
     if len(pieces) > MAX_STEPS:
         pieces = list(_joined(pieces, lambda one, other: one.place == other.place))
     if len(pieces) > MAX_STEPS:
@@ -175,7 +219,7 @@ def _steps(cost: Cost, row_of: list[int], tables: Tables) -> dict[str, Any]:
             "place": [piece.place for piece in pieces],
             # Picoseconds.
             "time": [round(piece.seconds * 1e12) for piece in pieces],
-            "live": [piece.live_bytes + cost.argument_bytes for piece in pieces],
+            "live": [piece.live_bytes + argument_bytes for piece in pieces],
             "collective": [piece.collective for piece in pieces],
             "ops": [piece.ops for piece in pieces],
         },
@@ -193,7 +237,7 @@ def _pieces(
             if name not in lanes:
                 lanes.append(name)
             lane = lanes.index(name)
-        place = _place(step.location, tables)
+        place = tables.place(step.location)
         yield _Piece(lane, step.name, place, step.total_seconds, step.live_bytes, row)
 
 

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
 
-VERSION = 1
+VERSION = 2
 """The version of the form of the data."""
+
+LARGE = 200_000
+"""Of a program of more ops only the first :data:`MOST_VALUES` values are listed, and what is made
+op by op is left out, so that its page takes about as long as its cost."""
+MOST_VALUES = 20_000
+_TOO_LARGE = f"it has more than {LARGE:,} ops; shardcore graph FILE -o out.svg draws it"
 
 
 def page_data(
@@ -35,16 +41,18 @@ def page_data(
         result: what the page is about.
         hardware: the chip that times are for.
         against: a result to compare with.
-        edits: for how many collectives the cheapest edit that removes them is sought.
+        edits: how many changes of annotations are sought.
         options: other arguments of :meth:`shardcore.Result.cost`.
     """
     tables = Tables()
     whys = Whys(result, tables)
     before = None if against is None else Before(against)
     given_arguments, given_results = result._annotated()
-    arguments = ports(result.arguments(), given_arguments, tables, whys, before, are_results=False)
+    inputs = result.arguments()
+    arguments = ports(inputs, given_arguments, tables, whys, before, are_results=False)
     results = ports(result.results(), given_results, tables, whys, before, are_results=True)
-    values = Values(result, tables, whys, before)
+    is_large = result.module.num_ops > LARGE
+    values = Values(result, tables, whys, before, MOST_VALUES if is_large else None)
     cost, reason = _cost(result, hardware, options)
     record = {
         "version": VERSION,
@@ -57,11 +65,14 @@ def page_data(
         "arguments": arguments,
         "results": results,
         "values": values.rows,
-        "cost": None if cost is None else cost_record(cost, tables, whys, values.of_entry(), edits),
+        "left_out": values.left_out,
+        "cost": None
+        if cost is None
+        else cost_record(cost, tables, whys, values.of_entry(), edits, inputs, is_large=is_large),
         "no_cost": reason,
         "diagnostics": _diagnostics(result, hardware, options, tables),
-        "graph": graph_record(result),
-        "frames": frames(result, tables),
+        "graph": {"reason": _TOO_LARGE} if is_large else graph_record(result),
+        "frames": {"steps": [], "left_out": 0} if is_large else frames(result, tables),
         "changes": None if against is None else _changes(against, cost, hardware, options),
     }
     files = sources(result.module, tables)
@@ -107,5 +118,5 @@ def _diagnostics(
     for each in result.diagnostics(hardware, hardware_file=options.get("hardware_file")):
         row = each.record()
         place = row.pop("location")
-        found.append({**row, "place": tables.stacks.number(None if place is None else (place,))})
+        found.append({**row, "place": tables.place(place)})
     return found

@@ -136,11 +136,11 @@ function collectiveWhy(row) {
     const what = axis ? [" has ", element("b", {}, axis), ` on dim ${dim}`] : [" keeps other axes away"];
     return element("li", {}, `${value} ${short}`, ...what, element("ol", {}, ...chain(link)));
   });
-  const { edit, is_edit_sought: isSought } = row.why;
+  const { edit } = row.why;
   const found = edit ? [element("p", { class: "edit" }, element("code", {}, edit.text),
     `: ${edit.is_replaced ? "another collective takes its place" : "it goes"}`
     + ` (step ${signed(edit.seconds, secondsText)}, peak ${signed(edit.peak_bytes, bytesText)})`)]
-    : isSought ? [element("p", { class: "quiet" }, "no edit of one annotation removes it")] : [];
+    : [];
   return [element("h3", {}, "Why"), sides.length ? element("ul", { class: "why" }, ...sides)
     : element("p", { class: "quiet" }, "the program itself has it, or no annotation asks for it"), ...found];
 }

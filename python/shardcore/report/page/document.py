@@ -29,6 +29,7 @@ SCRIPTS = (
     "values.js",
     "modules.js",
     "timeline.js",
+    "memory.js",
     "changes.js",
     "frames.js",
     "main.js",

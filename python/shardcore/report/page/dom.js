@@ -34,7 +34,7 @@ function fill(made, attributes, children) {
 
 function section(id, title, ...children) {
   return element("section", { id, "aria-labelledby": `${id}-title` },
-    element("h2", { id: `${id}-title` }, title), ...children);
+    element("h2", { id: `${id}-title` }, title), ...children.filter((child) => child !== null));
 }
 
 // What the reader looks for, and who wants to know when that changes.

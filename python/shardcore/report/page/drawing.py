@@ -58,7 +58,7 @@ def frames(result: Result, tables: Tables) -> dict[str, Any]:
         drawn = [
             [
                 tables.text(op),
-                tables.stacks.number(None if line is None else (line,)),
+                tables.place(line),
                 [
                     [tables.text(value), tables.text(short(before)), tables.text(short(after))]
                     for value, before, after in changes

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from shardcore.costs.kinds import argument_kind
 from shardcore.labels import folded
 from shardcore.report.page.string_tables import ABSENT, Tables
 from shardcore.report.page.whys import Whys
@@ -30,7 +32,12 @@ class Values:
     """
 
     def __init__(
-        self, result: Result, tables: Tables, whys: Whys, before: Before | None = None
+        self,
+        result: Result,
+        tables: Tables,
+        whys: Whys,
+        before: Before | None = None,
+        most: int | None = None,
     ) -> None:
         self.rows: list[dict[str, Any]] = []
         self.row_of: dict[tuple[str, str], int] = {}
@@ -39,7 +46,10 @@ class Values:
         known: dict[_Key, int] = {}
         firsts: list[Value] = []
         arguments = {port.name for port in result.arguments()}
-        for value in result.values():
+        values = result.values()
+        self.left_out = 0 if most is None else max(0, len(values) - most)
+        """How many later values are left out."""
+        for value in islice(values, most):
             # Arguments have rows of their own.
             is_argument = value.op is None and value.name in arguments
             if value.shape is None or (is_argument and value.function == self.entry):
@@ -117,6 +127,7 @@ def ports(
             "label": label,
             "labels": [port.label or port.name for port, _ in joined],
             "names": [port.name for port, _ in joined],
+            "kind": "" if are_results else argument_kind(label),
             "type": tables.text(format_shape(joined[0][0])),
             "shape": joined[0][0].shape,
             "given": joined[0][1][1],

@@ -1,6 +1,8 @@
 // The user's source, or the text of the program, with shardings and collectives beside each line.
 
 const MAX_CHIPS = 4;
+// Less is not told.
+const LEAST_SECONDS = 5e-10;
 const MAX_OPEN_LINES = 800;
 
 const lineId = (file, line) => `line-${file}:${line}`;
@@ -25,10 +27,10 @@ function byLine() {
   for (const row of data.values) if (row.op >= 0) of(row.place)?.rows.push(row);
   for (const row of data.cost?.collectives ?? []) of(row.place)?.collectives.push(row);
   for (const row of data.diagnostics) of(row.place)?.diagnostics.push(row);
-  data.cost?.steps.time.forEach((time, at) => {
-    const line = of(data.cost.steps.place[at]);
-    if (line) line.seconds += time * 1e-12;
-  });
+  for (const [place, seconds] of data.cost?.times ?? []) {
+    const line = of(place);
+    if (line) line.seconds += seconds;
+  }
   return lines;
 }
 
@@ -77,7 +79,7 @@ function sourceSection() {
 function sourceBlock(title, lines, isOpen) {
   const seconds = lines.reduce((sum, line) => sum + line.seconds, 0);
   const collectives = lines.reduce((sum, line) => sum + line.collectives.reduce((some, row) => some + row.count, 0), 0);
-  const sums = [seconds ? secondsText(seconds) : "", collectives ? countOf(collectives, "collective") : ""];
+  const sums = [seconds >= LEAST_SECONDS ? secondsText(seconds) : "", collectives ? countOf(collectives, "collective") : ""];
   const body = element("div", { class: "code" });
   const made = element("details", { class: "block", toggle: fillBody },
     element("summary", {}, element("b", {}, title), ` ${sums.filter(Boolean).join(", ")}`), body);
@@ -101,7 +103,7 @@ function sourceLine(line) {
   return element("div", { class: line.isBare ? "line bare" : "line", id: line.id },
     element("span", { class: "number" }, String(line.number)),
     element("code", {}, line.code || " "),
-    element("span", { class: "time" }, line.seconds ? secondsText(line.seconds) : ""), notes);
+    element("span", { class: "time" }, line.seconds >= LEAST_SECONDS ? secondsText(line.seconds) : ""), notes);
 }
 
 // The shardings of a line, each once, with the number of its values; its collectives.

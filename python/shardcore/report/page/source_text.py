@@ -18,6 +18,8 @@ MAX_FILE_BYTES = 1 << 22
 """The largest source that is read."""
 MAX_COLUMNS = 240
 """Longer lines are cut: a constant may have megabytes."""
+MAX_FOLDED = 200_000
+"""Later lines are not looked at for repeated layers."""
 MAX_LISTED = 3000
 """The most lines of the text of a program."""
 _AROUND = 2
@@ -125,7 +127,9 @@ def listing(
     module: Module, entry: str | None, row_of: dict[tuple[str, str], int]
 ) -> dict[str, Any]:
     """Return the text of ``module`` with the row of each line's value, repeated layers folded."""
-    lines = [line for line in str(module).split("\n") if line and not line.startswith("#loc")]
+    *first, rest = f"{module}\n".split("\n", MAX_FOLDED)
+    lines = [line for line in first if line and not line.startswith("#loc")]
+    num_lines = len(lines) + rest.count("\n")
     lines = list(map(_without_location, lines))
     function = entry or ""
     rows: list[int] = []
@@ -151,4 +155,4 @@ def listing(
         )
         if left <= 0:
             break
-    return {"runs": shown, "num_lines": len(lines)}
+    return {"runs": shown, "num_lines": num_lines}

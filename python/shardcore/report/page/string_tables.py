@@ -40,6 +40,10 @@ class Tables:
         """Return the number of ``text``."""
         return self.texts.number(text)
 
+    def place(self, location: str | None) -> int:
+        """Return the number of the stack that has ``location`` alone."""
+        return self.stacks.number(None if location is None else (location,))
+
     def sharding(self, sharding: TensorSharding | None) -> int:
         """Return the number of ``sharding``."""
         if sharding is None:

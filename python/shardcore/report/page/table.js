@@ -3,9 +3,9 @@
 const FIRST_ROWS = 200;
 
 // `columns`: name, text of a row, key to sort by, whether it is a number. `search`: text and axes of a row.
-function makeTable({ columns, rows, search, open, order = null, name }) {
+function makeTable({ columns, rows, search, open, order = null, name, first = FIRST_ROWS, grouped = null }) {
   let sorted = order;
-  let limit = FIRST_ROWS;
+  let limit = first;
   const body = element("tbody");
   const more = element("button", { class: "more", type: "button", click: () => ((limit = Infinity), draw()) });
   const count = element("p", { class: "count", role: "status" });
@@ -20,7 +20,8 @@ function makeTable({ columns, rows, search, open, order = null, name }) {
   }
 
   function shown() {
-    const found = rows.filter((row) => {
+    const isSeeking = sought.query || sought.axis || sought.changed;
+    const found = (grouped && !isSeeking ? grouped : rows).filter((row) => {
       const { text, axes, was } = (row.sought ??= search(row));
       return isSought(text, axes, was);
     });
@@ -56,11 +57,11 @@ function makeTable({ columns, rows, search, open, order = null, name }) {
       ...cells);
   }
 
-  watchers.push(() => ((limit = FIRST_ROWS), draw()));
+  watchers.push(() => ((limit = first), draw()));
   window.addEventListener("beforeprint", draw);
   draw();
   return element("div", { class: "table" }, count,
-    element("div", { class: "scroll" },
+    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${name}, scrolls` },
       element("table", { "aria-label": name }, element("thead", {}, element("tr", {}, ...heads)), body)), more);
 }
 

@@ -28,22 +28,46 @@ const SIZE_COLUMNS = [
   { name: "a device", text: (row) => bytesText(row.bytes), key: (row) => row.bytes ?? -1, number: true },
 ];
 
+// Arguments of one kind and sharding are one row, which opens to them, unless something is sought.
 function portsSection(id, title, rows) {
   if (!rows.length) return null;
+  const groups = new Map();
+  for (const row of rows) {
+    const key = [row.kind, row.given, row.sharding, row.was].join();
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  const isGrouped = groups.size < rows.length;
+  const grouped = [...groups.values()].map((members) => (members.length === 1 ? members[0] : { ...members[0], members,
+    label: `${members[0].label} and ${members.length - 1} more`, times: members.reduce((sum, row) => sum + row.times, 0),
+    bytes: members.reduce((sum, row) => sum + row.bytes * row.times, 0) / members.reduce((sum, row) => sum + row.times, 0) }));
+  const open = (row) => (row.members ? openPorts(row) : openValue(row));
   return section(id, title, makeTable({
-    name: title, rows, search: valueSearch, open: openValue,
+    name: title, rows, grouped: isGrouped ? grouped : null, search: valueSearch, open,
     columns: [
+      ...(id === "arguments" ? [{ name: "kind", text: (row) => row.kind }] : []),
       { name: "path", text: (row) => row.label, kind: "mono" },
       { name: "count", text: (row) => String(row.times), key: (row) => row.times, number: true },
-      { name: "type", text: (row) => textOf(row.type), kind: "mono" },
+      { name: "type", text: (row) => (row.members ? countOf(new Set(row.members.map((one) => one.type)).size, "type")
+        : textOf(row.type)), kind: "mono" },
       { name: "annotated", text: (row) => (row.given < 0 ? "" : shortSharding(row.given)), kind: "mono" },
-      ...SIZE_COLUMNS,
+      SIZE_COLUMNS[0],
+      { name: "local", text: (row) => (row.members ? "" : textOf(row.local)), kind: "mono" },
+      { name: "all on a device", text: (row) => bytesText(row.bytes === null ? null : row.bytes * row.times),
+        key: (row) => (row.bytes ?? -1) * row.times, number: true },
     ],
   }));
 }
 
+function openPorts({ kind, sharding, members }) {
+  openPanel(`${kind || "results"} ${shortSharding(sharding)}`, element("ul", { class: "rows" }, ...members.map((row) =>
+    element("li", {}, element("button", { type: "button", class: "link", click: () => openValue(row) }, row.label),
+      ` ×${row.times} ${textOf(row.type)}, ${bytesText(row.bytes)} each`))));
+}
+
 function valuesSection() {
-  return section("values", "Values", makeTable({
+  const note = data.left_out ? element("p", { class: "quiet" },
+    `the first ones; ${countOf(data.left_out, "later value")} left out here: result.values() has them`) : null;
+  return section("values", "Values", note, makeTable({
     name: "Values", rows: data.values.filter((row) => row.op >= 0), search: valueSearch, open: openValue,
     columns: [
       { name: "value", text: (row) => namesText(row.names), kind: "mono" },

@@ -48,17 +48,19 @@ class Whys:
         number = self._explainer.find(port.name)
         return None if number is None else self._links(self._explainer.of_value(number))
 
-    def of_collective(self, row: CollectiveCost, *, has_edit: bool) -> dict[str, Any] | None:
-        """Return the tensors that disagree, each with the link of what decided its sharding; with
-        the cheapest edit that removes ``row`` if ``has_edit``.
+    def of_collective(self, row: CollectiveCost, edit: Remedy | None) -> dict[str, Any] | None:
+        """Return the tensors that disagree, each with the link of what decided its sharding, and
+        ``edit``, which removes ``row``.
         """
         if row.trial is None or self._is_full():
             return None
         found = row.why
+        if sum(len(side.origin.chain) for side in found.sides if side.origin) > MAX_LINKS:
+            self.is_complete = False
+            return None
         return {
             "sides": [self._side(side) for side in found.sides],
-            "edit": _edit(found.edit) if has_edit and found.edit else None,
-            "is_edit_sought": has_edit,
+            "edit": None if edit is None else _edit(edit),
         }
 
     def _side(self, side: Side) -> list[Any]:
@@ -78,7 +80,10 @@ class Whys:
         self.is_complete &= not is_full
         return is_full
 
-    def _links(self, rows: Sequence[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    def _links(self, rows: Sequence[dict[str, Any]]) -> list[tuple[str, int, int]] | None:
+        if sum(len(row["chain"]) for row in rows) > MAX_LINKS - len(self._numbers):
+            self.is_complete = False
+            return None
         return [(row["axis"], row["dim"], self._link(row)) for row in rows]
 
     def _link(self, row: dict[str, Any]) -> int:

@@ -1,0 +1,120 @@
+"""What the memory of a device holds at a time, by kind and by layer."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardcore._core import Port
+    from shardcore.costs.memory import Lifetime, MemoryTimeline
+
+KINDS = (
+    "parameters",
+    "optimizer state",
+    "other arguments",
+    "outputs",
+    "activations",
+    "temporaries",
+)
+"""Parameters and states of optimizers are arguments that are called so; activations are made by the
+forward pass and in memory until the backward pass, where the program names its passes; temporaries
+are all others."""
+
+_STATE = re.compile(
+    r"(?<![a-z])(opt(im(izer)?)?|adam\w*|momentum|moments?|mu|nu|exp_avg(_sq)?|ema)(?![a-z])"
+)
+_PARAMETER = re.compile(r"(?<![a-z])(params?|parameters|weights?|kernel|bias)(?![a-z])")
+_LAYER = re.compile(r"(?:\[(\d+)\]|(?<=[a-zA-Z_])(\d+)\b)")
+
+
+def argument_kind(path: str) -> str:
+    """Return the kind of the argument at ``path``, by the names in it."""
+    words = path.lower()
+    if _STATE.search(words):
+        return "optimizer state"
+    return "parameters" if _PARAMETER.search(words) else "other arguments"
+
+
+def layer_of(path: str) -> int | None:
+    """Return the first number in a path or a scope, ``params['blocks'][3]`` or ``layer_3/mlp``."""
+    found = _LAYER.search(path)
+    return None if found is None else int(found[1] or found[2])
+
+
+@dataclass(frozen=True)
+class Held:
+    """A value in memory at the peak."""
+
+    lifetime: Lifetime
+    kind: str
+    path: str
+    """The path of an argument, else the scope of the op that makes it; may be empty."""
+
+
+@dataclass(frozen=True)
+class MemoryByKind:
+    """What is in memory over the program, and at its peak."""
+
+    places: list[int]
+    """Places in ``MemoryTimeline.points``, of which each is the fullest of its neighbours."""
+    sizes: dict[str, list[int]]
+    """Bytes at each of these places, by kind."""
+    at_peak: list[Held]
+
+
+def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -> MemoryByKind:
+    """Return what is in memory at ``most`` places of ``timeline``, by kind.
+
+    Args:
+        timeline: of a program.
+        ports: its arguments.
+        most: the most places.
+    """
+    paths = {port.name: port.label or port.name for port in ports}
+    points = timeline.points
+    backward = (at for at, point in enumerate(points) if point.direction == "backward")
+    turn = next(backward, len(points))
+    held = [_held(row, paths, turn) for row in timeline.values]
+    places = list(_fullest([point.bytes for point in points], most))
+    sizes = {}
+    for kind in KINDS:
+        changes = [0] * (len(points) + 1)
+        for each in held:
+            if each.kind == kind:
+                row = each.lifetime
+                changes[row.first] += row.value.bytes
+                changes[row.last + 1] -= row.value.bytes
+        if any(changes):
+            whole = list(accumulate(changes))
+            sizes[kind] = [whole[at] for at in places]
+    peak = timeline.peak
+    there = [each for each in held if each.lifetime.first <= peak <= each.lifetime.last]
+    return MemoryByKind(places, sizes, there)
+
+
+def _held(row: Lifetime, paths: Mapping[str, str], turn: int) -> Held:
+    if row.role == "argument":
+        path = paths.get(row.value.name, row.value.name)
+        return Held(row, argument_kind(path), path)
+    if row.role == "output":
+        return Held(row, "outputs", row.scope)
+    is_kept = row.direction == "forward" and row.first < turn <= row.last
+    return Held(row, "activations" if is_kept else "temporaries", row.scope)
+
+
+def _fullest(sizes: Sequence[int], most: int) -> Iterator[int]:
+    """Yield the place of the largest of ``sizes`` in each of ``most`` parts of equal length."""
+    parts = min(most, len(sizes))
+    for part in range(parts):
+        inside = range(part * len(sizes) // parts, (part + 1) * len(sizes) // parts)
+        yield max(inside, key=sizes.__getitem__)
+
+
+def column_of(places: Sequence[int], place: int) -> int:
+    """Return the number of the part that ``place`` is in."""
+    return min(bisect_left(places, place), max(len(places) - 1, 0))

@@ -1,0 +1,107 @@
+"""Memory of a page: what is in it over the program, by kind, and what makes up the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shardcore.costs.kinds import KINDS, Held, column_of, layer_of, memory_by_kind
+from shardcore.costs.memory import Lifetime, MemoryPoint, MemoryTimeline
+from shardcore.costs.scopes import PASSES
+from shardcore.labels import pattern_of, without_column
+
+if TYPE_CHECKING:
+    from shardcore._core import Port
+    from shardcore.costs import Cost
+    from shardcore.report.page.string_tables import Tables
+
+MAX_COLUMNS = 300
+"""The most places of the program at which memory is drawn."""
+MAX_ROWS = 60
+"""The most groups of values that are listed at the peak."""
+MAX_LAYERS = 128
+"""More layers than these are not told apart."""
+
+
+def memory_record(
+    cost: Cost, arguments: Sequence[Port], tables: Tables, *, is_large: bool
+) -> dict[str, Any]:
+    """Return what is in the memory of a device as plain data of a page.
+
+    Args:
+        cost: the cost.
+        arguments: those of the program.
+        tables: get the texts and places.
+        is_large: whether only the peak is looked at.
+    """
+    timeline = _at_peak(cost) if is_large else cost.memory_timeline()
+    found = memory_by_kind(timeline, arguments, MAX_COLUMNS)
+    points = [timeline.points[at] for at in found.places]
+    return {
+        "kinds": list(found.sizes),
+        "bytes": list(found.sizes.values()),
+        "peak": column_of(found.places, timeline.peak),
+        "name": [tables.text(point.name) for point in points],
+        "place": [
+            tables.stacks.number((point.location,) if point.location else None) for point in points
+        ],
+        "pass": [PASSES.index(point.direction) for point in points],
+        "scope": [tables.text(point.scope or None) for point in points],
+        "rows": _rows(found.at_peak, tables),
+        "layers": _layers(found.at_peak),
+    }
+
+
+def _at_peak(cost: Cost) -> MemoryTimeline:
+    """The timeline of the peak alone, without scopes and passes."""
+    op = cost.peak_op
+    name, value, location = ("", None, None) if op is None else (op.name, op.value, op.location)
+    point = MemoryPoint(name, value, location, "", "forward", cost.peak_bytes)
+    values = tuple(
+        Lifetime(row, "argument" if row.op is None else "temporary", "", "forward", 0, 0)
+        for row in cost.live_at_peak
+    )
+    return MemoryTimeline(
+        cost.hardware.name, cost.hardware.hbm_bytes, cost.policy, (point,), values
+    )
+
+
+def _rows(held: Sequence[Held], tables: Tables) -> list[list[Any]]:
+    """Kind, name, number of values, bytes and place of what is alike, the largest first."""
+    sums: dict[tuple[Any, ...], list[Any]] = {}
+    for each in held:
+        value = each.lifetime.value
+        line = value.location and without_column(value.location)
+        name = pattern_of(each.path) or (value.op or value.name)
+        is_argument = each.lifetime.role == "argument"
+        key = each.kind, name, None if is_argument else line, each.lifetime.direction
+        row = sums.setdefault(key, [0, 0, None if is_argument else value.location])
+        row[0] += 1
+        row[1] += value.bytes
+    largest = sorted(sums.items(), key=lambda item: -item[1][1])
+    return [
+        [
+            kind,
+            tables.text(name),
+            PASSES.index(direction),
+            count,
+            size,
+            tables.place(place),
+        ]
+        for (kind, name, _, direction), (count, size, place) in largest[:MAX_ROWS]
+    ]
+
+
+def _layers(held: Sequence[Held]) -> list[list[Any]]:
+    """The number of each layer and its bytes by kind; nothing unless most bytes are of layers."""
+    sums: dict[int | None, list[int]] = {}
+    for each in held:
+        row = sums.setdefault(layer_of(each.path), [0] * len(KINDS))
+        row[KINDS.index(each.kind)] += each.lifetime.value.bytes
+    numbers = [number for number in sums if number is not None]
+    inside = sum(sum(sums[number]) for number in numbers)
+    whole = sum(map(sum, sums.values()))
+    if not 2 <= len(numbers) <= MAX_LAYERS or 2 * inside < whole:
+        return []
+    outside = [[None, sums[None]]] if None in sums else []
+    return [*([number, sums[number]] for number in sorted(numbers)), *outside]

@@ -1,0 +1,230 @@
+"""The changes of annotations worth most: each was tried, and has what it changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from shardcore.diagnose.layouts import Layouts
+from shardcore.labels import pattern_of, sharding_text
+from shardcore.why.remedy import Edit, Remedy, Search, edits_of, removal
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.costs import Cost
+    from shardcore.costs.records import CollectiveCost
+
+MOST_OPS_TRIED = 1 << 18
+"""The ops of all programs together that are completed and costed: 0.5 s."""
+
+MOST_TRIALS = 24
+"""The most edits that are tried."""
+
+MOST_SITES = 8
+"""Edits are tried for so many places that collectives are required at, the longest ones, and for so
+many kinds of arguments, the largest ones."""
+
+LEAST_GAIN = 0.01
+"""The share by which a change makes the step shorter, or the peak lower, to be told."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """An annotation that was tried by itself; what it adds is negative where it saves."""
+
+    target: str
+    """What to annotate, as :meth:`shardcore.Session.set` takes it."""
+    sharding: str
+    """The annotation, without its mesh."""
+    count: int
+    """How many arguments or results ``target`` stands for."""
+    step_seconds: float
+    """Seconds added to :attr:`shardcore.Cost.step_seconds`."""
+    peak_bytes: int
+    """Bytes added to the peak memory of a device."""
+    wire_bytes: int
+    """Bytes added to those that a device sends."""
+    fits: bool
+    """Whether the program fits then."""
+    location: str | None = None
+    """The source location of what is annotated, if it is a constraint."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+@dataclass
+class Changes:
+    """What was found by trying edits of a program."""
+
+    best: list[Change] = field(default_factory=list)
+    """The changes worth most, each alone, the best first."""
+    removing: dict[int, Remedy] = field(default_factory=dict)
+    """The best edit that removes a collective, by its place in ``Cost.collectives``."""
+    tried: int = 0
+
+
+def changes(cost: Cost, most: int) -> Changes:
+    """Return at most ``most`` changes, with all edits that were tried to find them.
+
+    Tried are annotations of arguments, results and constraints without the axes of the collectives
+    that take longest, with these on one dim only, and left to propagation; and large arguments
+    without axes sharded over one. What is annotated in a layer is so in all. Of a program that fits
+    those are best that make the step shortest and keep it fitting, else those with the lowest peak.
+    """
+    found = Changes()
+    trial = next((row.trial for row in cost.collectives if row.trial is not None), None)
+    if not most or trial is None:
+        return found
+    result = trial.result
+    tries = min(MOST_OPS_TRIED // max(result.module.num_ops, 1), MOST_TRIALS)
+    if not tries:
+        return found
+    patterns = _Patterns(result)
+    searches = dict(_searches(cost.collectives))
+    queues = [(at, _settable(search)) for at, search in searches.items()]
+    sources = (source for search in searches.values() for source in search.sources)
+    places = {source.name: source.location for source in sources if source.kind == "constraint"}
+    kept: dict[str, Change] = {}
+    seen: set[tuple[str, str]] = set()
+    edits = _in_turns([*queues, (None, _arguments(result))])
+    for at, edit in islice(_new(edits, patterns, seen), tries):
+        after = trial.after(*edit)
+        found.tried += 1
+        if after is None:
+            continue
+        if at is not None:
+            remedy = removal(searches[at], edit, after)
+            best = found.removing.get(at)
+            if remedy is not None and (best is None or remedy.rank() < best.rank()):
+                found.removing[at] = remedy
+        change = _change(edit, patterns.count(edit[0]), cost, after, places.get(edit[0]))
+        if _helps(change, cost):
+            old = kept.get(change.target)
+            if old is None or _rank(change) < _rank(old):
+                kept[change.target] = change
+    same: set[tuple[float, int]] = set()
+    for change in sorted(kept.values(), key=_rank):
+        effect = (change.step_seconds, change.peak_bytes)
+        if effect not in same and len(found.best) < most:
+            found.best.append(change)
+        same.add(effect)
+    return found
+
+
+def _rank(change: Change) -> tuple[bool, float]:
+    return not change.fits, change.step_seconds if change.fits else change.peak_bytes
+
+
+def _helps(change: Change, before: Cost) -> bool:
+    if before.fits:
+        return change.fits and change.step_seconds <= -LEAST_GAIN * before.step_seconds
+    return change.fits or change.peak_bytes <= -LEAST_GAIN * before.peak_bytes
+
+
+def _change(edit: Edit, count: int, before: Cost, after: Cost, location: str | None) -> Change:
+    return Change(
+        edit[0],
+        sharding_text(str(edit[1])),
+        count,
+        after.step_seconds - before.step_seconds,
+        after.peak_bytes - before.peak_bytes,
+        after.rows.sent_bytes - before.rows.sent_bytes,
+        after.fits,
+        location,
+    )
+
+
+class _Patterns:
+    """Paths that differ in their numbers alone, as those of layers do, and have one shape."""
+
+    def __init__(self, result: Result) -> None:
+        self._of: dict[str, str] = {}
+        ports = [*result.arguments(), *result.results()]
+        named = [(port.label, port) for port in ports if port.label]
+        shapes: dict[str, set[Any]] = {}
+        counts = Counter[str]()
+        for label, port in named:
+            name = pattern_of(label)
+            shapes.setdefault(name, set()).add(port.shape)
+            counts[name] += 1
+        self._counts = counts
+        for label, _ in named:
+            name = pattern_of(label)
+            if counts[name] > 1 and len(shapes[name]) == 1:
+                self._of[label] = name
+
+    def of(self, target: str) -> str:
+        """Return the pattern that stands for ``target`` and its likes; itself without any."""
+        return self._of.get(target, target)
+
+    def count(self, target: str) -> int:
+        """Return for how many paths a target of :meth:`of` stands."""
+        return max(self._counts[target], 1)
+
+
+def _searches(collectives: Iterable[CollectiveCost]) -> Iterator[tuple[int, Search]]:
+    """Yield what is searched for the sites whose collectives take longest, each with the place of
+    its first collective.
+    """
+    seconds: dict[Any, float] = {}
+    first: dict[Any, tuple[int, CollectiveCost]] = {}
+    for at, row in enumerate(collectives):
+        if row.total_seconds:
+            key = row.kind, row.axis_refs, row.cause, row.cause_location, row.bytes
+            seconds[key] = seconds.get(key, 0.0) + row.total_seconds
+            first.setdefault(key, (at, row))
+    for key in sorted(seconds, key=lambda key: -seconds[key])[:MOST_SITES]:
+        at, row = first[key]
+        yield at, row.why.search
+
+
+def _settable(search: Search) -> Iterator[Edit]:
+    """Yield the edits of what a user can name: all but those of values that nothing constrains."""
+    written = {source.name for source in search.sources}
+    return (
+        edit
+        for edit in edits_of(search)
+        if not edit[0].startswith(("%", "@")) or edit[0] in written
+    )
+
+
+def _arguments(result: Result) -> Iterator[Edit]:
+    """Yield the largest arguments without axes, each sharded over one axis."""
+    layouts = Layouts(result, ())
+    ports = sorted(result.arguments(), key=lambda port: -(port.bytes_per_device or 0))
+    for port in list({(port.shape, port.sharding): port for port in ports}.values())[:MOST_SITES]:
+        known = port.sharding is not None and any(dim.axes for dim in port.sharding.dims)
+        if port.shape and not known:
+            for sharding in layouts.along_an_axis(port.shape, None):
+                yield port.label or port.name, sharding
+
+
+def _in_turns(
+    queues: Iterable[tuple[int | None, Iterator[Edit]]],
+) -> Iterator[tuple[int | None, Edit]]:
+    """Yield the first edit of each, then the second of each, and so on."""
+    left = list(queues)
+    while left:
+        for queue in list(left):
+            edit = next(queue[1], None)
+            if edit is None:
+                left.remove(queue)
+            else:
+                yield queue[0], edit
+
+
+def _new(
+    edits: Iterable[tuple[int | None, Edit]], patterns: _Patterns, seen: set[tuple[str, str]]
+) -> Iterator[tuple[int | None, Edit]]:
+    """Yield the edits that a user can make, each once and of all layers."""
+    for at, (target, sharding) in edits:
+        general = patterns.of(target)
+        key = general, str(sharding)
+        if key not in seen:
+            seen.add(key)
+            yield at, (general, sharding)
