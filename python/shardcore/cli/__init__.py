@@ -49,7 +49,7 @@ examples:
   shardcore plan model.mlir --devices 32 --hardware tpu-v5e
                                                   the best shardings, found
   shardcore pipeline model.mlir --hardware tpu-v5p
-                                                  stages, schedule, micro-batches
+                                                  stages and a schedule
   shardcore check model.mlir --expect expected.toml
   shardcore mcp                                   a server for agents, editors
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
