@@ -2,8 +2,8 @@
 //! type.
 //!
 //! The ops of a reshard's step depend only on the step, the type of the value, and values that the emitter shares within the block,
-//! such as the offsets of shards. They are copied if they read nothing but the value, each other, and shared values. Shared values
-//! are never erased.
+//! such as the offsets of shards. They are copied if they read nothing but the value, each other, and shared values. A shared value
+//! stays shared.
 
 use super::collectives::Collectives;
 use super::emit::Emitter;

@@ -1,5 +1,5 @@
 //! Checks of shardings: whether their axes number distinct shards. Sub-axes of one axis that do not nest do not: in an axis of 6
-//! devices the major 2 and the minor 2 agree on some pairs of devices, and some pairs of their values have no device.
+//! devices two of the four pairs of values of the major 2 and the minor 2 occur on two devices each, the others on one.
 
 use super::placement::Placement;
 use super::reducer::Reducer;
@@ -138,8 +138,8 @@ pub(super) fn check_lengths(program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// An error if a sharding of `program` has overlapping sub-axes or unreduced axes that are not summed over, or if a dim is too
-/// long.
+/// An error if a sharding of `program` has overlapping sub-axes, or unreduced axes of another reduction than a sum, or if a dim
+/// is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
     if let Some((op, other)) = other_reduction(program, |op| is_of_body(program, op)) {
         let name = program.op_name(op);
