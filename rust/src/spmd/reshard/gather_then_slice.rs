@@ -43,8 +43,8 @@ pub fn plan_between(
     plans.min_by_key(|plan| (plan.sent(), plan.steps.len())).unwrap_or_default()
 }
 
-/// The plan through the placement with the digits of `from` that `target` shares, or that are disjoint from all of its digits; or
-/// the plan that first slices as `target` does, and then gathers the other digits.
+/// The plan through the placement with the digits of `from` that `target` shares, or that are disjoint from all of its digits, and
+/// with digits of `target` that can be sliced before the other digits of `from` are gathered.
 fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
     if !target.partial.is_empty() {
         return None;
