@@ -11,7 +11,7 @@ use crate::work::execution::Execution;
 use crate::work::ops::Movement;
 use rustc_hash::FxHashMap;
 
-/// Kernels of one op that run equally often.
+/// A kernel, with its traffic and the number of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRow {
     /// The op whose result it writes; for a copy the op that reads the copy.

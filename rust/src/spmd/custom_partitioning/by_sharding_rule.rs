@@ -16,8 +16,8 @@ use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::Projection;
 use crate::sharding::TensorSharding;
 
-/// Replaces `call`, whose rule is `rule`, by a manual computation with the call on shards. The call stays if no factor is sharded,
-/// or the shape of a tensor is not known.
+/// Replaces `call`, whose rule is `rule`, by a manual computation with the call on shards. The call stays if all mesh axes around it
+/// are manual, or the shape of a tensor is not known.
 pub(super) fn put(program: &mut Program, call: OpId, rule: &OpShardingRule) -> Option<()> {
     let mesh = mesh_of(program, call)?;
     if free_axes(program, call, mesh).is_empty() {
