@@ -1,17 +1,17 @@
-//! What a compiler is asked to compile.
+//! A request to a compiler: which one, and for which memory space.
 
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_gpu::priority_fusion::Fused;
 use crate::work::spaces::Space;
 use std::sync::OnceLock;
 
-/// What is compiled, and what of it is known already.
+/// What is compiled, and what is already known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'f> {
     /// The compiler.
     pub compiler: Compiler,
-    /// Whose memory is looked at; hosts themselves have one: [`None`].
+    /// The memory space to simulate; `None` on CPUs, which have only one.
     pub space: Option<Space>,
-    /// What `compiler` fuses of the program, if it was asked for before.
+    /// The fusion decisions of `compiler` for this program, if they were computed before.
     pub fused: &'f OnceLock<Fused>,
 }

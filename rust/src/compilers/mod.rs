@@ -1,8 +1,10 @@
-//! Compilers of per-device programs: which kernels they make of the ops, in which order these run, and what they keep in memory.
+//! Models of the compilers of per-device programs: the kernels that they make of the ops, the order of these, and buffer
+//! assignment.
 //!
-//! [`xla_cpu`] follows XLA's compiler for hosts pass by pass; of the compilers for GPUs and TPUs it has the passes that they share with
-//! that, and [`memory_scheduler`], [`xla_gpu`] and [`xla_tpu`] have those that only they run. [`target`] tells compilers apart, [`compilation`] is what one is asked. [`accelerator`] is a plain
-//! model of fusion and scheduling, from which times are computed where kernels are not known.
+//! [`xla_cpu`] models XLA:CPU pass by pass, and holds the passes that XLA:GPU and XLA:TPU share with it; [`memory_scheduler`],
+//! [`xla_gpu`] and [`xla_tpu`] hold the passes that only those run. [`target`] tells the compilers apart, [`compilation`] is a
+//! request to one of them. [`accelerator`] is a plain model of fusion and scheduling, from which times are computed where the
+//! kernels are not modelled.
 
 pub mod accelerator;
 pub mod compilation;

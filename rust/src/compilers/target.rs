@@ -1,23 +1,23 @@
-//! The compilers that figures can follow, and the decisions in which they differ.
+//! The modelled compilers, and the decisions in which they differ.
 //!
-//! A pass is modelled once: what only some compilers do is asked here.
+//! A pass is modelled once; where compilers differ, it asks the predicates in this file.
 
 /// A compiler of per-device programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compiler {
-    /// XLA's compiler for hosts.
+    /// XLA:CPU.
     XlaCpu,
-    /// XLA's compiler for GPUs.
+    /// XLA:GPU.
     XlaGpu,
-    /// XLA's compiler for TPUs.
+    /// XLA:TPU.
     XlaTpu,
-    /// No particular one: fusion and layouts as for hosts, without the conversions to `f32` that only hosts need.
+    /// No particular one: fusion and layouts as in XLA:CPU, without the conversions to `f32` that only CPUs need.
     #[default]
     None,
 }
 
 impl Compiler {
-    /// All of them.
+    /// All compilers.
     pub const ALL: [Self; 4] = [Self::XlaCpu, Self::XlaGpu, Self::XlaTpu, Self::None];
 
     /// Its name, as in `cost(compiler=...)`.
@@ -29,11 +29,11 @@ impl Compiler {
             Self::None => "none",
         }
     }
-    /// The one called `name`.
+    /// The compiler called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
-    /// Whether it computes `bf16` as `f32`, and expands what hosts have no kernels for.
+    /// Whether it targets CPUs: it computes `bf16` as `f32`, and expands ops that CPUs have no kernels for.
     pub const fn is_for_hosts(self) -> bool {
         matches!(self, Self::XlaCpu)
     }
@@ -41,28 +41,29 @@ impl Compiler {
     pub const fn orders_for_memory(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
-    /// Whether collectives start as early as they can and are awaited as late, so that what they read stays until then.
+    /// Whether collectives are asynchronous: started as early and awaited as late as possible, which keeps their operands live
+    /// meanwhile.
     pub const fn starts_collectives_early(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
-    /// Whether an all-reduce of which each device keeps a slice becomes one reduce-scatter (`ReduceScatterCreator`).
+    /// Whether an all-reduce whose result each device only slices becomes a reduce-scatter (`ReduceScatterCreator`).
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
-    /// Whether what is fused follows a model of the time of kernels (`PriorityFusion`), and no library computes reductions.
+    /// Whether fusion follows a performance model of kernels (`PriorityFusion`), and no library computes reductions.
     pub const fn fuses_by_priority(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
-    /// Whether arrays consist of tiles, to whose size they are padded.
+    /// Whether arrays are stored as tiles, and padded to a multiple of the tile's size.
     pub const fn has_tiles(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
-    /// Whether values that are needed soon are in memory of the core, outside of what is counted (`MemorySpaceAssignment`).
+    /// Whether values that are used soon live in vector memory, which is not counted (`MemorySpaceAssignment`).
     pub const fn has_vector_memory(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
-    /// Whether products take in the elementwise ops that make their operands, and elementwise ops and reductions take in products; and
-    /// all of them read and write their arrays in any order of dims.
+    /// Whether a dot fuses the elementwise producers of its operands, and elementwise ops and reductions fuse dots as producers;
+    /// all of them read and write their arrays in any layout.
     pub const fn fuses_products(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
@@ -75,15 +76,15 @@ impl Compiler {
     pub const fn transposes_in_loops(self) -> bool {
         matches!(self, Self::XlaCpu)
     }
-    /// Whether products of few rows and columns are computed in parts of what they contract (`SplitkRewriter`).
+    /// Whether dots with few rows and columns are split along the contracting dims (`SplitkRewriter`).
     pub const fn splits_contractions(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
-    /// Whether it combines gathers and reduce-scatters, not all-reduces alone.
+    /// Whether it also combines all-gathers and reduce-scatters, not only all-reduces.
     pub const fn combines_all_collectives(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
-    /// The most bytes of the collectives that it combines into one; `None` if there is no bound.
+    /// The byte threshold for combining collectives; `None` if there is none.
     pub const fn combined_bytes(self) -> Option<u128> {
         match self {
             Self::XlaGpu => Some(30 << 20),

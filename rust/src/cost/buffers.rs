@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 /// No buffer, or the end of a list.
 const NONE: u32 = u32::MAX;
 
-/// The buffer that each value of a program is in, while its block runs.
+/// The index of the buffer that each value of a program is in, while its block is simulated.
 pub(crate) struct Places(Vec<u32>);
 
 impl Places {
-    /// Of `count` values, none of which is in a buffer.
+    /// For `count` values, none of which is in a buffer.
     pub fn new(count: usize) -> Self {
         Self(vec![NONE; count])
     }
@@ -28,26 +28,26 @@ impl Places {
     }
 }
 
-/// A buffer: a value, its bytes, and the position of its last use.
+/// A buffer: the value in it, its bytes, and the position of its last use.
 type Buffer = (ValueId, u128, u32);
 
-/// The state of a run through a block.
+/// The state of the simulation of a block.
 pub(crate) struct Run {
     pub now: u128,
     /// Bytes of the results of the current op.
     pub made: u128,
     /// Buffers in the order of their allocation.
     buffers: Vec<Buffer>,
-    /// For each position the first of the listed buffers that end there.
+    /// For each position the first entry of `listed` for buffers that end there.
     ends: Vec<u32>,
-    /// Listed buffers, each with the next one that ends at the same position. A buffer whose last use has moved is listed again.
+    /// Linked lists of buffers that end at the same position. A buffer is listed again when its last use moves.
     listed: Vec<(u32, u32)>,
-    /// Outputs, and the arguments whose memory they may take.
+    /// Outputs, each with the donated argument whose buffer it may take.
     pub taking_over: FxHashMap<ValueId, ValueId>,
 }
 
 impl Run {
-    /// A run through a block of `count` ops, whose positions start at 1.
+    /// For a block of `count` ops, whose positions start at 1.
     pub fn new(count: usize) -> Self {
         Self {
             now: 0,
@@ -58,7 +58,7 @@ impl Run {
             taking_over: FxHashMap::default(),
         }
     }
-    /// Lists a buffer at the position of its last use; those that live on after the block are not listed.
+    /// Lists a buffer at the position of its last use; buffers that outlive the block are not listed.
     fn list(&mut self, index: usize) {
         let last = self.buffers[index].2;
         if let Some(first) = self.ends.get_mut(last as usize) {
@@ -81,7 +81,7 @@ impl Run {
         self.now = self.now.saturating_add(bytes);
         self.made = self.made.saturating_add(bytes);
     }
-    /// Whether the buffer of `value` has room for `bytes` and is not needed after `place`.
+    /// Whether the buffer of `value` has `bytes`, and its live range ends by `place`.
     pub fn can_reuse(&self, places: &Places, value: ValueId, bytes: u128, place: u32) -> bool {
         // The value may be in a buffer of an enclosing block.
         let buffer = places.get(value).and_then(|index| self.buffers.get(index));
@@ -110,7 +110,7 @@ impl Run {
             at = next;
         }
     }
-    /// Ends the run: no value is in a buffer any more.
+    /// Ends the simulation: no value is in a buffer any more.
     pub fn finish(self, places: &mut Places) {
         for (value, ..) in self.buffers {
             places.remove(value);

@@ -13,13 +13,13 @@ use crate::work::execution::Execution;
 /// The kind of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveKind {
-    /// Every device gets the blocks of all.
+    /// Every device gets the blocks of all devices.
     AllGather,
-    /// A reduction, of which every device keeps one block.
+    /// Each device gets one block of the reduced array.
     ReduceScatter,
-    /// A reduction, whose result every device gets.
+    /// Every device gets the whole reduced array.
     AllReduce,
-    /// Blocks along one dim become blocks along another.
+    /// Blocks along one dim are exchanged for blocks along another.
     AllToAll,
     /// Each device sends its block to one other.
     CollectivePermute,
@@ -64,11 +64,11 @@ pub struct Collective {
     pub mesh: MeshId,
     /// The axes along which devices communicate; `None` where they are not known.
     pub axes: Option<Vec<AxisRef>>,
-    /// How many devices talk to each other; 1 where that is not known.
+    /// The size of a replica group; 1 if it is not known.
     pub devices: i64,
     /// Number of runs.
     pub count: u128,
-    /// Bytes of the array on a device once it is gathered along the axes, for one run.
+    /// Bytes of the array on one device once it is gathered along the axes, for one run.
     pub bytes: u128,
     /// The op of the source program that required it.
     pub cause: Option<OpId>,
@@ -120,7 +120,7 @@ pub(crate) fn collective<'a>(
     }
 }
 
-/// Bytes that a device has of the array once it is gathered among `devices`, each time that `op`, a collective, runs.
+/// Bytes of the array on one device once it is gathered among `devices`, for one run of `op`, a collective.
 pub(crate) fn bytes_moved(
     program: &Program,
     works: &mut Works<'_>,

@@ -1,4 +1,4 @@
-//! Collectives that run as one: those of one kind in a block, among the same devices, that do not depend on each other.
+//! Combined collectives: those of one kind in a block, with the same replica groups, that do not depend on each other.
 //!
 //! Compilers for accelerators combine them up to a threshold, so that many short messages become a long one. Here they are
 //! combined in program order; a collective larger than the threshold runs alone. Takes linear time for each kind.
@@ -17,15 +17,15 @@ const MAX_KINDS: u32 = 64;
 /// A row of `ProgramCost::collectives` that may run as one with others.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Its kind: those of one kind have equal devices, element types and reductions. Numbered from 0.
+    /// Its kind: collectives of one kind have equal groups, element types and reducers. Numbered from 0.
     pub kind: u32,
     /// Its bytes.
     pub bytes: u128,
-    /// The most bytes of a set.
+    /// The byte threshold of its set.
     pub most: u128,
 }
 
-/// The sets of more than one row that run as one; `candidates` are the rows, `None` for those that run alone.
+/// The sets of more than one row that are combined; `candidates` are by row, `None` for rows that run alone.
 pub fn combined(flow: &Dataflow, candidates: &[Option<Candidate>]) -> Vec<Vec<u32>> {
     let kinds = candidates.iter().flatten().map(|row| row.kind + 1).max().unwrap_or(0);
     let mut sets = Vec::new();

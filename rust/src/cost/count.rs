@@ -27,7 +27,7 @@ use crate::work::ops::{Movement, Work};
 use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
-/// The place of an op that is like no other.
+/// The index of an op that shares its costs with no other.
 const NOT_ALIKE: u32 = u32::MAX;
 
 const ON_HOST: &str = "the host computes it";
@@ -41,7 +41,7 @@ type RowKey<'a> = (StrId, &'a str, u32);
 /// The bytes that an op reads and writes, and the kernels that start with it; see [`WorkKind::kernels`].
 type Traffic = (u128, Option<u32>);
 
-/// What is the same for all ops of a signature whose values have its types, but for ops with regions, custom calls and aliases.
+/// The costs that ops of equal signature and types share; not for ops with regions, custom calls and aliases.
 #[derive(Clone, Copy)]
 struct Alike {
     work: Work,
@@ -57,25 +57,25 @@ pub(crate) struct Count<'a> {
     works: Works<'a>,
     execution: Execution,
     fusion: Fusion,
-    /// The kernels of ops, where those of the compiler are followed.
+    /// The kernels of ops, if the compiler's kernels are modelled.
     kernels: Option<KernelsOfOps>,
     groups: KnownGroups<'a>,
-    /// The ops that are like others, by signature, as places in `alikes`.
+    /// For each signature the index in `alikes` of the ops that share costs.
     alike_of: IdVec<SignatureId, u32>,
     alikes: Vec<Alike>,
     rows: FxHashMap<RowKey<'a>, usize>,
-    /// The places of kinds in `ProgramCost::kinds`.
+    /// The indices of kinds in `ProgramCost::kinds`.
     kinds: FxHashMap<WorkKind, u32>,
-    /// The kinds of ops that are alike, by their place in `alikes` and their traffic.
+    /// The kind of ops that share costs, by their index in `alikes` and their traffic.
     kinds_of_alike: FxHashMap<(u32, Traffic), u32>,
-    /// The rows of ops that are alike, by signature, location and traffic.
+    /// The row of ops that share costs, by signature, location and traffic.
     rows_of_alike: FxHashMap<(SignatureId, Span, Traffic), usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
     cost: ProgramCost,
 }
 
 impl<'a> Count<'a> {
-    /// The cost of `inlined`, which is the program of `local`.
+    /// The cost of `inlined`, which is the program of `local` with its calls inlined.
     pub fn of(
         local: Local<'a>,
         inlined: &'a Inlined<'a>,
@@ -85,7 +85,7 @@ impl<'a> Count<'a> {
         let count = Self::new(local, inlined, estimates, Some(chip));
         count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry, chip.0))
     }
-    /// The figures that depend on the order in which ops run.
+    /// The figures that depend on the order of the ops.
     pub fn sequence(
         local: Local<'a>,
         inlined: &'a Inlined<'a>,
@@ -188,13 +188,13 @@ impl<'a> Count<'a> {
         }
         self.add_row(op, &outcome);
     }
-    /// Adds the copies that are made for `op`, which has no work of its own.
+    /// Adds the host copies of `op`, which has no work of its own.
     fn add_copies(&mut self, op: OpId) {
         if self.kernels.as_ref().is_some_and(|kernels| kernels.of(op) != 0) {
             self.add_row(op, &Outcome::Inside);
         }
     }
-    /// Adds one op for which the chip does nothing.
+    /// Adds an op that the chip does not execute.
     fn add_off_chip(&mut self, op: OpId) {
         let movement = self.works.movement(op);
         let is_computed = self.works.spaces.is_computed_by_host(op);
@@ -217,12 +217,12 @@ impl<'a> Count<'a> {
         self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
         self.cost.collectives.push(row);
     }
-    /// The place of the facts about ops that are like `op`.
+    /// The index in `alikes` of the costs that `op` shares.
     fn alike(&self, op: OpId) -> Option<u32> {
         let known = *self.alike_of.get(self.program.signature(op))?;
         (known != NOT_ALIKE && self.is_as_signed(op)).then_some(known)
     }
-    /// Adds `op`, which is like ops that were added before.
+    /// Adds `op`, whose shared costs are at `place`.
     fn add_alike(&mut self, op: OpId, place: u32) {
         let alike = self.alikes[place as usize];
         let Alike { has_work, is_collective, .. } = alike;
@@ -251,7 +251,7 @@ impl<'a> Count<'a> {
         };
         self.count_run(op, index);
     }
-    /// Whether the values of `op` have the types of its signature, and the cost of `op` follows from that.
+    /// Whether the values of `op` have the types of its signature, and these determine its cost.
     fn is_as_signed(&self, op: OpId) -> bool {
         let program = self.program;
         let Some(id) = program.signature(op).get() else { return false };
@@ -300,7 +300,7 @@ impl<'a> Count<'a> {
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
     }
-    /// What `op` reads and writes.
+    /// The bytes that `op` reads and writes, and its kernels.
     fn traffic(&mut self, op: OpId) -> Traffic {
         if let Some(kernels) = &self.kernels {
             let set = kernels.of(op);
@@ -308,7 +308,6 @@ impl<'a> Count<'a> {
         }
         (self.fusion.traffic(self.program, &mut self.works, op), None)
     }
-    /// The kind of `op`.
     fn kind(&mut self, op: OpId, alike: Alike, (traffic, kernels): Traffic) -> u32 {
         let Alike { work, is_collective, .. } = alike;
         let (element, unit) = (self.works.element_of(op), self.works.unit(op));
@@ -333,7 +332,7 @@ impl<'a> Count<'a> {
             ops.len() - 1
         })
     }
-    /// Lists `op` among those that are not counted.
+    /// Lists `op` among the ops that are not counted.
     fn note(&mut self, op: OpId, reason: &'static str) {
         let program = self.program;
         let target = self.works.target(op).filter(|_| program.kind(op) == OpKind::CustomCall);
@@ -357,7 +356,7 @@ impl<'a> Count<'a> {
         row.count = row.count.saturating_add(times);
         row.bytes = row.bytes.saturating_add(held.saturating_mul(times));
     }
-    /// What depends on the order of the ops. Of the order of the program and the depth-first one that counts which needs less.
+    /// The figures that depend on the order of the ops: of program order and depth-first order, the one that needs less memory.
     fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Sequence {
         let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
         let program = self.program;
@@ -379,7 +378,7 @@ impl<'a> Count<'a> {
         let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));
         Sequence { steps: order.steps(&live), least_peak_bytes }
     }
-    /// Adds the figures of arguments and results, and of loops.
+    /// Adds the figures of arguments, results and loops.
     fn finish(mut self, entry: FuncId, compiler: Compiler) -> ProgramCost {
         let (program, works) = (self.program, &mut self.works);
         let donated = donated_of_entry(program, works, entry);

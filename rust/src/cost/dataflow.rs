@@ -1,7 +1,8 @@
 //! The dependences among the ops of a program, from which [`super::timeline`] makes a schedule.
 //!
-//! Every op of a block that runs is a task. A task needs the tasks that make its operands, and, if it has regions, those that
-//! make what its regions capture. Linear in the operands of the program, times the nesting depth for captured values.
+//! Every op of an executed block is a task. A task depends on the tasks that define its operands, and, if it has regions, those
+//! that define the values that its regions capture. Linear in the operands of the program, times the nesting depth for captured
+//! values.
 
 use super::steps::RowsOfOp;
 use crate::index::{BlockId, Id, OpId};
@@ -18,9 +19,9 @@ pub struct Task {
     pub collective: Option<u32>,
     /// The group of its copies to and from the host; `None` if it has none.
     pub copies: Option<u32>,
-    /// The number of tasks that it needs, one that it needs twice counted twice.
+    /// The number of its dependences, a repeated one counted twice.
     pub num_needs: u32,
-    /// Where the bodies that it runs begin in [`Dataflow::bodies`], and their number.
+    /// The range in [`Dataflow::bodies`] of the bodies that it runs, as start and length.
     bodies: (u32, u32),
 }
 
@@ -36,15 +37,15 @@ pub struct TaskBlock {
 /// The dependences among the ops of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Dataflow {
-    /// The ops of the blocks that run, block by block, each in the order of the program.
+    /// The ops of executed blocks, block by block, each in program order.
     pub tasks: Vec<Task>,
-    /// The blocks, each before the blocks inside it and those of functions that it calls.
+    /// The blocks, each before the blocks inside it and those of its callees.
     pub blocks: Vec<TaskBlock>,
-    /// For each body that a task runs, the block and the number of its runs each time.
+    /// For each body that a task runs, the block and its number of runs each time.
     bodies: Vec<(u32, f64)>,
-    /// The tasks that need each task, one after the other.
+    /// The users of each task, all lists concatenated.
     users: Vec<u32>,
-    /// For each task where its part of `users` begins; then the end of the last one.
+    /// For each task where its list begins in `users`; then the end of the last one.
     starts: Vec<u32>,
 }
 
@@ -79,7 +80,7 @@ impl Dataflow {
         }
         builder.finish()
     }
-    /// The tasks that need `task`.
+    /// The tasks that depend on `task`.
     #[inline]
     pub fn users(&self, task: u32) -> &[u32] {
         let at = task as usize;
@@ -95,7 +96,7 @@ struct Builder<'a> {
     program: &'a Program,
     task_of: Vec<u32>,
     block_of: Vec<u32>,
-    /// Pairs of a task and one that needs it.
+    /// Pairs of a task and one that depends on it.
     edges: Vec<(u32, u32)>,
     flow: Dataflow,
 }
@@ -126,7 +127,7 @@ impl Builder<'_> {
             self.flow.blocks.push(TaskBlock { tasks, times: execution.times(block) as f64 });
         }
     }
-    /// Adds what `op` needs, and the bodies that it runs.
+    /// Adds the dependences of `op`, and the bodies that it runs.
     fn connect(&mut self, execution: &Execution, op: OpId) {
         let (program, task) = (self.program, self.task_of[op.index()]);
         if task == NONE {
@@ -167,7 +168,7 @@ impl Builder<'_> {
         let bodies = (first as u32, (self.flow.bodies.len() - first) as u32);
         self.flow.tasks[task as usize].bodies = bodies;
     }
-    /// The task of the op in `block` that `op` is, or is inside of.
+    /// The task of `op`, or of the op in `block` that encloses it.
     fn ancestor(&self, mut op: OpId, block: BlockId) -> Option<u32> {
         while self.program.parent_block(op) != block {
             op = self.program.parent_op(op)?;

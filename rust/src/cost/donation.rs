@@ -1,7 +1,7 @@
-//! Donated arguments, and the outputs that take their memory.
+//! Donated arguments, and the outputs that take their buffers.
 //!
-//! `tf.aliasing_output = 2 : i32` on an argument gives its memory to output 2. `jax.buffer_donor = true`
-//! leaves the choice to the compiler, which takes the first output of the same size without an argument.
+//! `tf.aliasing_output = 2 : i32` on an argument donates its buffer to output 2. `jax.buffer_donor = true` leaves the choice to the
+//! compiler, which takes the first output of the same size that has no argument yet.
 
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
@@ -9,11 +9,11 @@ use crate::mlir::AttrValue;
 use crate::work::cached::Works;
 use crate::work::spaces::Space;
 
-/// Bytes, and the memory that they are in.
+/// Bytes, and the memory space that they are in.
 type Place = (u128, Space);
 
-/// Pairs of the index of an output and the argument whose memory it takes. `place` is that of an argument, or, with its index, of
-/// an output.
+/// Pairs of the index of an output and the argument whose buffer it takes. `place` gives the bytes and space of an argument, or,
+/// with its index, of an output.
 fn donated_arguments(
     program: &Program,
     func: FuncId,
@@ -61,7 +61,7 @@ fn donated_arguments(
     pairs
 }
 
-/// Pairs of the index of an output of `entry` and the argument whose memory it takes, of those that are in the same memory.
+/// Pairs of the index of an output of `entry` and the argument whose buffer it takes, if both are in the same memory space.
 pub fn donated_of_entry(
     program: &Program,
     works: &mut Works<'_>,

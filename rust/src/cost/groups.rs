@@ -11,7 +11,7 @@ use crate::mlir::{op_attribute, AttrValue, GroupsByAxes, REPLICA_GROUPS};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// The devices that talk to each other in a collective.
+/// The devices that communicate in a collective.
 #[derive(Clone, Debug)]
 enum Groups<'a> {
     /// Lists of devices, all of this size.
@@ -20,7 +20,7 @@ enum Groups<'a> {
     Pairs(Vec<[i64; 2]>),
     /// Axes of a mesh.
     ByAxes(GroupsByAxes<'a>),
-    /// Strides and sizes of the digits in which the positions of devices differ.
+    /// Strides and sizes of the digits in which the positions of devices in a group differ.
     Digits(Vec<(i64, i64)>),
     /// Something else, or nothing.
     Unknown,
@@ -29,17 +29,17 @@ enum Groups<'a> {
 /// Axes of a mesh; `None` where these are not known.
 pub type Along = Option<(MeshId, Vec<AxisRef>)>;
 
-/// The groups of the collectives of a program, and their axes, equal ones once.
+/// The groups of a program's collectives, and their axes; equal groups are stored once.
 #[derive(Default)]
 pub struct KnownGroups<'a> {
-    /// The ids of texts, and of whether they are the pairs of a permute: a list of pairs may read as groups of two.
+    /// The ids by text; and whether that has the pairs of a permute, since a list of pairs may also be read as groups of two.
     ids: FxHashMap<(&'a str, bool), usize>,
-    /// The ids by the places of texts.
+    /// The ids by the location of the text.
     places: FxHashMap<(Span, bool), usize>,
     groups: Vec<Groups<'a>>,
-    /// How many devices talk to each other, where the groups say so.
+    /// The sizes of the groups, if these determine one.
     sizes: Vec<Option<i64>>,
-    /// The names of the attributes that groups are in.
+    /// The names of the attributes that hold groups.
     names: Option<[StrId; 2]>,
     axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
     /// The only mesh of the source with several devices.
@@ -71,7 +71,7 @@ impl<'a> KnownGroups<'a> {
         self.places.insert((place, are_pairs), id);
         id
     }
-    /// How many devices talk to each other, where the groups are along `axes` of `mesh` if that is known; 1 if it is not known.
+    /// The size of a group, given that the groups are along `axes` of `mesh`, if that is known; 1 if it is not known.
     pub fn num_devices(&self, local: Local<'_>, id: usize, along: &Along) -> i64 {
         let along = along.as_ref().map(|(mesh, axes)| total_size(axes, local.source.mesh(*mesh)));
         self.sizes[id].or(along).unwrap_or(1)
@@ -83,7 +83,7 @@ impl<'a> KnownGroups<'a> {
             meshes.next().filter(|_| meshes.next().is_none())
         })
     }
-    /// The axes of the first of `meshes` that the groups are along, and that mesh.
+    /// The first of `meshes` along whose axes the groups are, and these axes.
     pub fn axes(
         &mut self,
         local: Local<'_>,
@@ -149,8 +149,8 @@ impl Groups<'_> {
             Self::ByAxes(_) | Self::Unknown => None,
         }
     }
-    /// The axes of `mesh`, or parts of them, in mesh order, along which the devices of each group lie; `None` where groups are
-    /// not along axes.
+    /// The axes of `mesh`, or sub-axes, in mesh order, along which the devices of each group differ; `None` if groups are not along
+    /// axes.
     fn axes(&self, mesh: &Mesh) -> Option<Vec<AxisRef>> {
         match self {
             Self::Lists { size, ids } => {
@@ -173,7 +173,7 @@ impl Groups<'_> {
     }
 }
 
-/// The positions in `mesh` of the devices `ids`; `None` where it lacks one of them.
+/// The positions in `mesh` of the devices `ids`; `None` if it lacks one of them.
 fn positions(mesh: &Mesh, ids: &[i64]) -> Option<Vec<i64>> {
     let count = mesh.device_count();
     let by_id: FxHashMap<i64, i64> = mesh.device_ids.iter().copied().zip(0..).collect();
@@ -184,7 +184,7 @@ fn positions(mesh: &Mesh, ids: &[i64]) -> Option<Vec<i64>> {
     ids.iter().map(position).collect()
 }
 
-/// The axes along which each group of `size` of these positions lies, the same for all groups.
+/// The axes along which each group of `size` of these positions differs, if they are the same for all groups.
 fn axes_of_groups(mesh: &Mesh, size: usize, positions: &[i64]) -> Option<Vec<AxisRef>> {
     let mut first: Option<Vec<i64>> = None;
     let mut bases = Vec::with_capacity(positions.len() / size);
@@ -224,7 +224,7 @@ fn axes_of_groups(mesh: &Mesh, size: usize, positions: &[i64]) -> Option<Vec<Axi
     Some(axes)
 }
 
-/// The axes, or parts of them, along which the two positions of some pair differ.
+/// The axes, or sub-axes, along which the two positions of some pair differ.
 fn axes_of_pairs(mesh: &Mesh, positions: &[i64]) -> Vec<AxisRef> {
     let mut axes = Vec::new();
     let mut minor = 1;
@@ -248,8 +248,8 @@ fn axes_of_pairs(mesh: &Mesh, positions: &[i64]) -> Vec<AxisRef> {
 /// The largest prime factor that is looked for.
 const MAX_FACTOR: i64 = 1 << 12;
 
-/// The parts of an axis of size `size` whose sizes are primes, or have large factors only, major to minor: for each the
-/// size before it, and its own.
+/// The sub-axes of an axis of size `size` whose sizes are primes, or have only large factors, major to minor: for each its pre-size
+/// and its size.
 fn smallest_parts(size: i64) -> Vec<(i64, i64)> {
     let (mut parts, mut before, mut factor) = (Vec::new(), 1, 2);
     while before < size {

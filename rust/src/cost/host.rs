@@ -1,4 +1,4 @@
-//! The host of a device: what is copied to and from its memory, and what it computes.
+//! The host of a device: the copies to and from its memory, and the ops that it computes.
 
 use super::memory::Memory;
 use super::steps::RowsOfOp;
@@ -11,35 +11,35 @@ use crate::work::execution::Execution;
 use crate::work::ops::Work;
 use crate::work::spaces::{Move, Space, Spaces};
 
-/// What the host of a device does for a program.
+/// The work of a device's host for a program.
 #[derive(Clone, Debug, Default)]
 pub struct Hosted {
-    /// Arguments and results in its memory.
+    /// Arguments and results in host memory.
     pub memory: Memory,
-    /// What is copied to and from its memory, in program order.
+    /// Copies to and from host memory, in program order.
     pub copies: Vec<HostCopy>,
-    /// What it computes, in all runs.
+    /// The work of the ops that the host computes, over all runs.
     pub work: Work,
 }
 
 /// A copy between the memory of a device and that of its host.
 #[derive(Clone, Copy, Debug)]
 pub struct HostCopy {
-    /// The op that makes it, or for which it is made.
+    /// The op that copies, or that needs the copy.
     pub op: OpId,
     /// Its location, as that of an [`super::OpRow`].
     pub loc: Span,
-    /// What is copied, where to, and the op in the program in which calls are inlined.
+    /// The value, where it is copied to, and the op in the program with calls inlined.
     pub moved: Move,
     /// Bytes of one run.
     pub bytes: u128,
     /// Number of runs.
     pub count: u128,
-    /// The number of the op among those with copies, which make all of theirs at once.
+    /// The index of the op among those with copies; its copies run at the same time.
     pub group: u32,
 }
 
-/// `program` with its calls inlined, without placements of what is there already.
+/// `program` with its calls inlined, without placements of values that are already there.
 pub fn inlined(program: &Program) -> Inlined<'_> {
     let mut inlined = Inlined::new(program);
     let idle = Spaces::new(&inlined.program).idle;
@@ -53,7 +53,7 @@ pub fn inlined(program: &Program) -> Inlined<'_> {
     inlined
 }
 
-/// The copies of the program of `works`, in which calls are inlined; notes in `rows` which op has which.
+/// The copies of the program of `works`, in which calls are inlined; records in `rows` the copies of each op.
 pub(super) fn copies(
     program: &Program,
     works: &mut Works<'_>,
@@ -81,7 +81,8 @@ pub(super) fn copies(
 }
 
 impl Hosted {
-    /// The seconds of all copies of each group, and the memory that the first goes to, given the seconds of one run of each.
+    /// The seconds of all copies of each group, and the memory space that the first one goes to, given the seconds of one run of
+    /// each copy.
     pub fn groups(&self, seconds: &[f64]) -> Vec<(f64, Space)> {
         let mut groups: Vec<(f64, Space)> = Vec::new();
         for (copy, seconds) in self.copies.iter().zip(seconds) {

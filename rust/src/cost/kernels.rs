@@ -1,4 +1,4 @@
-//! The kernels of a per-device program, with their work; and of each op those that start with it.
+//! The kernels of a per-device program, with their work; and for each op those that are attributed to it.
 
 use super::donation::donated_of_entry;
 use super::host::inlined;
@@ -19,7 +19,7 @@ use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// What kernels that take equally long have in common. All figures are of one run.
+/// The figures of kernels that take equally long, for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelKind {
     /// The element type that it computes in.
@@ -30,7 +30,7 @@ pub struct KernelKind {
     pub work: Work,
     /// Bytes that it reads.
     pub read: u128,
-    /// Of these the bytes that the cache of the chip has.
+    /// The part of them that is in the chip's cache.
     pub cached: u128,
     /// Bytes that it writes.
     pub written: u128,
@@ -43,12 +43,12 @@ impl KernelKind {
     }
 }
 
-/// A kernel: ops that are started as one.
+/// A kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// The op whose result it writes, then the ops that are fused into it, each with its location.
     pub ops: Vec<(OpId, Span)>,
-    /// Whether it copies something for that op, and does not compute it.
+    /// Whether it copies an operand of that op, and does not compute the op.
     pub is_copy: bool,
     /// Whether it is a collective.
     pub is_collective: bool,
@@ -58,14 +58,14 @@ pub struct Kernel {
     pub runs: u128,
 }
 
-/// A compiler, and the bytes of the cache that its chip has before the memory.
+/// A compiler, and the bytes of its chip's cache.
 pub type Chip = (Compiler, u128);
 
-/// What a compiler fuses of a program, once that was asked for.
+/// The fusion decisions of a compiler for a program, once they were computed.
 pub type FusedOnce = OnceLock<Fused>;
 
-/// The kernels of the program of `local` as the compiler of `chip` has them. Ops are those of the program, or, where calls were
-/// inlined, the originals of the clones.
+/// The kernels of the program of `local` for the compiler of `chip`. Ops are those of the program, or, if calls were inlined, the
+/// originals of the clones.
 pub fn local_kernels(
     local: Local<'_>,
     estimates: &Estimates,
@@ -136,7 +136,7 @@ fn kernels(
     kernels
 }
 
-/// The work of one run of `op`; none where it is not known.
+/// The work of one run of `op`; zero if it is not known.
 fn work_of(works: &mut Works<'_>, op: OpId) -> Work {
     match works.of(op) {
         Outcome::Counted(work) | Outcome::Collective(work) => work,
@@ -144,13 +144,13 @@ fn work_of(works: &mut Works<'_>, op: OpId) -> Work {
     }
 }
 
-/// The kernels that start with each op of a program: its own, and copies that are made for it; none for an op that is computed in
-/// the kernels of others.
+/// The kernels that are attributed to each op of a program: its own, and copies of its operands; none if it is fused into other
+/// kernels.
 #[derive(Default)]
 pub struct KernelsOfOps {
-    /// Sets of kernels, each once; the first is empty.
+    /// Distinct sets of kernels; the first is empty.
     pub sets: Vec<Box<[KernelKind]>>,
-    /// For each op the place of its set.
+    /// For each op the index of its set.
     of_op: Vec<u32>,
 }
 
@@ -180,7 +180,7 @@ impl KernelsOfOps {
         }
         this
     }
-    /// The place of the set of `op`.
+    /// The index of the set of `op`.
     pub fn of(&self, op: OpId) -> u32 {
         self.of_op[op.index()]
     }

@@ -1,4 +1,4 @@
-//! A per-device program together with its source: for each local op and value the op and value that it comes from.
+//! A per-device program together with its source: for each local op and value its origin in the source program.
 
 use crate::index::{Id, MeshId, OpId, ValueId};
 use crate::inlining::call_inliner::Originals;
@@ -6,41 +6,41 @@ use crate::ir::{OpKind, Program};
 use crate::sharding::TensorSharding;
 use std::borrow::Cow;
 
-/// A per-device program, and its source. The ops and values that partitioning kept have the ids that they have in the source,
-/// or in the copy of the source in which calls were inlined.
+/// A per-device program, and its source. Ops and values that partitioning kept have the same ids in both, or in the copy of the
+/// source in which calls were inlined.
 #[derive(Clone, Copy)]
 pub struct Local<'a> {
     /// The program that a device runs.
     pub program: &'a Program,
-    /// The program of all devices, which has names, shardings and meshes.
+    /// The program before partitioning, which has names, shardings and meshes.
     pub source: &'a Program,
-    /// Where calls were inlined before partitioning, the originals of the clones.
+    /// If calls were inlined before partitioning, the original of each clone.
     pub originals: Option<&'a Originals>,
 }
 
 impl<'a> Local<'a> {
-    /// The op of the source that `op` is; `None` if partitioning made it.
+    /// The op of the source that became `op`; `None` if partitioning created it.
     pub fn source_op(self, op: OpId) -> Option<OpId> {
         let op = self.originals.map_or(op, |originals| originals.op(op));
         (op.index() < self.source.num_op_ids()).then_some(op)
     }
-    /// The value of the source that `value` is; `None` if partitioning made it.
+    /// The value of the source that became `value`; `None` if partitioning created it.
     pub fn source_value(self, value: ValueId) -> Option<ValueId> {
         let value = self.originals.map_or(value, |originals| originals.value(value));
         (value.index() < self.source.num_value_ids()).then_some(value)
     }
-    /// The sharding that the source has of `value`. Where calls were inlined, that is the sharding of the clone, if the source
-    /// has it: the original may be erased.
+    /// The sharding of `value` in the source. If calls were inlined, the clone's own sharding is preferred, since the original may
+    /// be erased.
     pub fn sharding(self, value: ValueId) -> Option<Cow<'a, TensorSharding>> {
         let clone = (value.index() < self.source.num_value_ids()).then_some(value);
         let of = |value| self.source.visible_sharding(value);
         clone.and_then(of).or_else(|| self.source_value(value).and_then(of))
     }
-    /// The op of the source that required a collective that was made for `op`.
+    /// The op of the source that required a collective which was created for `op`.
     ///
-    /// It is that op, unless that is a collective of the source, or a reshard that the text does not have. Of one that a pass
-    /// inserted it is the op that the pass recorded; of others, for a reduction, the op whose partial results it reduces, else,
-    /// and for a reduction of an argument, the first op that uses its result, through other collectives.
+    /// That is `op` itself, unless it is a collective, or a reshard that is not in the text. For one that a pass inserted it is the
+    /// op that the pass recorded; otherwise, for a reduction, the op whose partial results are reduced; else, and for a reduction
+    /// of an argument, the first user of its result, through other collectives.
     pub fn cause(self, op: OpId) -> Option<OpId> {
         // The op that a pass recorded may be erased since, as a reshard that became collectives.
         // So may a function all of whose calls were inlined; its clones stand for its ops then.
@@ -73,8 +73,8 @@ impl<'a> Local<'a> {
         // No op makes an argument that is partial.
         summed.or_else(|| first_that_computes(&used_by))
     }
-    /// The meshes with several devices over which a collective that `cause` required may run, the most likely ones first: that
-    /// of the manual computation around it, those of its operands and results, and all others.
+    /// The meshes with several devices that the replica groups of a collective may refer to, the most likely ones first: that of
+    /// the manual computation around `cause`, those of its operands and results, and all others.
     pub fn meshes(self, cause: Option<OpId>) -> impl Iterator<Item = MeshId> + 'a {
         let source = self.source;
         let near = cause.into_iter().flat_map(move |op| {

@@ -1,4 +1,4 @@
-//! Live memory of one device over the program, its peak, and the values that are live there.
+//! Live memory of one device over the program, its peak, and the values that are live at the peak.
 //!
 //! Ops run in the order of a [`Schedule`]. Arguments are live throughout. A value is live from the op that defines it
 //! to its last use, including uses of its aliases and through ops that are fused away; a value that is never written
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 /// The most memory that one device takes at once.
 #[derive(Clone, Debug, Default)]
 pub struct Peak {
-    /// The most bytes that are live at once, as the compiler assigns memory ([`crate::compilers::xla_cpu`]).
+    /// The most bytes that are live at once, by the compiler's buffer assignment ([`crate::compilers::xla_cpu`]).
     pub bytes: u128,
     /// The op at which that many bytes are live.
     pub op: Option<OpId>,
@@ -42,13 +42,13 @@ pub struct Memory {
     pub argument_bytes: u128,
     /// Bytes of the results, and, if there are several, of the table of pointers that XLA returns.
     pub output_bytes: u128,
-    /// Bytes of results that take the memory of arguments.
+    /// Bytes of results in the buffers of donated arguments.
     pub alias_bytes: u128,
 }
 
 impl Memory {
-    /// The bytes in `space` of the arguments of `entry`, of its results, and of results that arguments are `donated` to, as `compiler` lays
-    /// them out.
+    /// The bytes in `space` of the arguments of `entry`, of its results, and of results in `donated` buffers, in the layouts of
+    /// `compiler`.
     pub fn of_ports(
         program: &Program,
         works: &mut Works<'_>,
@@ -168,7 +168,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             }
         }
     }
-    /// The result of `op` that is not written, so that uses of it are uses of operand `index`.
+    /// The result of `op` that is an alias of its operand `index`, so that uses of it are uses of that.
     fn forwarded_result(&mut self, op: OpId, index: usize) -> Option<ValueId> {
         let program = self.program;
         let is_one_to_one =
@@ -178,7 +178,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let result = (at < results).then(|| program.result(op, at))?;
         self.fusion.is_virtual(result).then_some(result)
     }
-    /// The position in `home` of the op that encloses `op`, or is `op`.
+    /// The position in block `home` of `op`, or of the op that encloses it.
     fn place_in(&self, home: BlockId, mut op: OpId) -> u32 {
         while let Some(parent) = self.program.parent_op(op) {
             op = parent;
@@ -188,8 +188,8 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         self.places[op.index()]
     }
-    /// The most bytes that are live at once besides the arguments of the program, whose entry function is `entry`, in the order
-    /// of the schedule. `donated` has pairs of the index of a result and the argument whose memory it takes.
+    /// The peak of live bytes, besides the arguments of the program, whose entry function is `entry`, in the order of the schedule.
+    /// `donated` has pairs of the index of a result and the argument whose buffer it takes.
     pub fn peak(&mut self, entry: FuncId, donated: &[(usize, ValueId)]) -> u128 {
         let program = self.program;
         for func in self.execution.functions.clone() {
@@ -200,7 +200,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         program.func_body(entry).get().map_or(0, |body| self.simulate(body, donated))
     }
-    /// The results of a loop's body that take the memory of its arguments.
+    /// Pairs of a result of a loop's body and the argument whose buffer it takes.
     fn carried(&self, block: BlockId) -> Vec<(usize, ValueId)> {
         let owner = self.program.block_parent_op(block);
         if self.program.kind(owner) != OpKind::While {
@@ -218,7 +218,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         self.peaks.insert(block, peak);
         peak
     }
-    /// The largest peak of the blocks inside `op`, or of its callee.
+    /// The largest peak among the blocks inside `op`, or that of its callee.
     fn peak_inside(&mut self, op: OpId) -> u128 {
         let program = self.program;
         let mut most = 0;
@@ -242,7 +242,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         most
     }
-    /// Runs through `block`.
+    /// Simulates `block`.
     fn simulate(&mut self, block: BlockId, donated: &[(usize, ValueId)]) -> u128 {
         let program = self.program;
         let schedule = self.schedule;
@@ -274,7 +274,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         run.finish(&mut self.buffers);
         peak
     }
-    /// Allocates memory for the results of `op`.
+    /// Allocates buffers for the results of `op`.
     fn make_results(&mut self, run: &mut Run, op: OpId, place: u32) {
         let program = self.program;
         run.made = 0;
@@ -298,7 +298,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             }
         }
     }
-    /// The value whose buffer of `bytes` result `index` of `op`, at `place`, takes.
+    /// The operand whose buffer of `bytes` the result `index` of `op`, at `place`, takes over.
     fn reusable(
         &mut self,
         run: &Run,

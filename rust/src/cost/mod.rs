@@ -2,25 +2,26 @@
 //!
 //! Its values have local shapes. [`local`] finds what its source program says of it: names, shardings, meshes.
 //!
-//! 0. [`inline`](mod@crate::inlining::call_inliner): inlines calls, along the call graph of [`call_graph`](mod@crate::inlining::call_graph).
+//! 0. [`inline`](mod@crate::inlining::call_inliner): inlines calls ([`call_graph`](mod@crate::inlining::call_graph)).
 //! 1. [`tensors`](mod@crate::work::tensors): bytes of each value.
-//! 2. [`ops`](mod@crate::work::ops): flops of each op, by family; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
-//! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, [`trips`](mod@crate::work::trips) of loops, and branches.
-//! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are written to memory, where kernels are not known.
-//! 5. [`host`]: what is copied to and from the memory of the host, and what that computes.
+//! 2. [`ops`](mod@crate::work::ops): flops of each op; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
+//! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, branches, and
+//!    [`trips`](mod@crate::work::trips) of loops.
+//! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are materialized, if kernels are not modelled.
+//! 5. [`host`]: copies to and from host memory, and the work of the host.
 //! 6. [`memory`]: live values and the peak, in the better of two orders ([`schedule`](mod@crate::compilers::accelerator::schedule)).
 //! 7. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
 //! 8. [`steps`]: the ops in the order in which they run.
 //! 9. [`dataflow`]: the dependences among ops, from which [`timeline`] makes a schedule, given how long each takes.
-//! 10. [`combine`]: the collectives that run as one, given how large a message may be.
+//! 10. [`combine`]: the collectives that are combined, given a byte threshold.
 //!
-//! [`whole_ops`] finds what ops of the source compute that ops of a device are a part of.
+//! [`whole_ops`] finds the global op that a local op is a part of.
 //!
-//! [`kernels`] has the kernels of a compiler, which times and traffic are those of where they are known.
+//! [`kernels`] has the kernels of a compiler; if they are modelled, times and traffic are those of kernels.
 //!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
-//! How long an op or a collective takes `python/shardcore/costs` computes, for given hardware.
+//! `python/shardcore/costs` computes how long an op or a collective takes on given hardware.
 //!
 //! All sums are 128 bits wide and saturate. All of it takes linear time in the program, except for values that
 //! are captured by nested regions, which take time in proportion to the nesting depth.
@@ -71,12 +72,12 @@ use local::Local;
 use memory::{Memory, Peak};
 use steps::{RowsOfOp, Step};
 
-/// What ops that take equally long have in common. All figures are of one run.
+/// The figures of ops that take equally long, for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WorkKind {
     /// The element type of the first operand, or of the result if there is no tensor operand.
     pub element: StrId,
-    /// What computes them.
+    /// The unit that computes them.
     pub unit: Unit,
     /// Their own work.
     pub work: Work,
@@ -84,7 +85,8 @@ pub struct WorkKind {
     pub traffic: u128,
     /// Whether they are collectives.
     pub is_collective: bool,
-    /// The kernels that start with them, as a place in [`ProgramCost::kernels`]; `None` where the compiler's are not followed.
+    /// The kernels that are attributed to them, as an index in [`ProgramCost::kernels`]; `None` if the compiler's kernels are not
+    /// modelled.
     pub kernels: Option<u32>,
 }
 
@@ -99,7 +101,7 @@ pub struct OpRow {
     pub element: StrId,
     /// Work of one run of one of them.
     pub work: Work,
-    /// What computes it.
+    /// The unit that computes it.
     pub unit: Unit,
     /// Bytes that one run of one of them reads and writes.
     pub traffic: u128,
@@ -107,7 +109,7 @@ pub struct OpRow {
     pub count: u128,
     /// Whether it is a collective.
     pub is_collective: bool,
-    /// What it has in common with all that take equally long, as a place in [`ProgramCost::kinds`].
+    /// The index in [`ProgramCost::kinds`] of its kind.
     pub kind: u32,
 }
 
@@ -135,41 +137,41 @@ pub struct ProgramCost {
     pub ops: Vec<OpRow>,
     /// The kinds of these rows, in order of first appearance.
     pub kinds: Vec<WorkKind>,
-    /// The sets of kernels that start with an op.
+    /// The distinct sets of kernels that are attributed to ops.
     pub kernels: Vec<Box<[KernelKind]>>,
     /// The collectives, in program order.
     pub collectives: Vec<Collective>,
     /// Ops that are not counted, in order of first appearance.
     pub uncounted: Vec<Uncounted>,
-    /// The rows of each op of the program, in which calls are inlined.
+    /// For each op of the program, in which calls are inlined, its rows.
     pub rows_of: Vec<RowsOfOp>,
     /// The loops, in program order.
     pub loops: Vec<Loop>,
     /// Memory of arguments and results.
     pub memory: Memory,
-    /// What the host of the device does.
+    /// The work of the device's host.
     pub host: Hosted,
-    /// How often the blocks of the program run, in which calls are inlined; the peak of memory is computed from it.
+    /// How often the blocks of the program, in which calls are inlined, run; the peak of memory depends on it.
     pub execution: Execution,
-    /// Pairs of the index of a result of the entry function and the donated argument whose memory it takes.
+    /// Pairs of the index of a result of the entry function and the donated argument whose buffer it takes.
     pub donated: Vec<(usize, ValueId)>,
-    /// What the compiler whose kernels are followed fuses.
+    /// The compiler's fusion decisions.
     pub fused: FusedOnce,
-    /// Which ops need which, for schedules.
+    /// The dependences among ops, for schedules.
     pub flow: Dataflow,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
     pub is_saturated: bool,
 }
 
-/// The cost of the program of `local`, whose ops have signatures, on one device. Ops and values are those of that program, or,
-/// where calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered. Times
-/// and traffic are those of kernels where the compiler's are known.
+/// The cost of the program of `local`, whose ops have signatures, on one device. Ops and values are those of that program, or, if
+/// calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered. Times and
+/// traffic are those of kernels if the compiler's are modelled.
 pub fn local_cost(local: Local<'_>, estimates: &Estimates, chip: Chip) -> ProgramCost {
     inlined_cost(local, &inlined(local.program), estimates, chip)
 }
 
-/// What XLA's analysis of costs on hosts counts of the program of `local`, given its cost. It is not a part of the cost because it
-/// takes a third of the time of one, and few ask for it.
+/// The counts of XLA:CPU's `HloCostAnalysis` for the program of `local`, given its cost. They are computed separately since they
+/// take a third of the time of that, and are rarely needed.
 pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
     let inlined = inlined(local.program);
     let program = &*inlined.program;
@@ -182,12 +184,12 @@ pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
 pub struct Sequence {
     /// The ops in that order.
     pub steps: Vec<Step>,
-    /// The most bytes that are live at once in the order that needs less memory of those in [`schedule`](mod@crate::compilers::accelerator::schedule).
+    /// The peak of live bytes in the better order of those in [`schedule`](mod@crate::compilers::accelerator::schedule).
     pub least_peak_bytes: u128,
 }
 
-/// What depends on the order of the ops of `local`, with the same arguments as [`local_cost`]. It is not a part of the cost
-/// because it takes half of the time of one, and few ask for it.
+/// The figures that depend on the order of the ops of `local`, with the parameters of [`local_cost`]. They are computed separately
+/// since they take half of the time of that, and are rarely needed.
 pub fn sequence(local: Local<'_>, estimates: &Estimates, compiler: Compiler) -> Sequence {
     Count::sequence(local, &inlined(local.program), estimates, compiler)
 }
@@ -219,8 +221,8 @@ fn inlined_cost(
     cost
 }
 
-/// The most memory of a kind that the program of `local` takes at once as a compiler has it, given its [`local_cost`]. It is not a part of the cost
-/// because it takes longer than all of that, and not all ask for it.
+/// The peak memory of the program of `local` for a compiler, in a memory space, given its [`local_cost`]. It is computed separately
+/// since it takes longer than that, and is not always needed.
 pub fn local_peak(local: Local<'_>, cost: &ProgramCost, target: (Compiler, Space)) -> Peak {
     inlined_peak(&inlined(local.program), cost, target)
 }
@@ -243,7 +245,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, target: (Compiler, Sp
     Peak { bytes: memory.argument_bytes.saturating_add(most.bytes), op, loc, live }
 }
 
-/// The bytes that XLA allocates for the program of `local` where it runs on hosts.
+/// The bytes that XLA:CPU allocates for the program of `local`.
 pub fn local_host_bytes(local: Local<'_>) -> u128 {
     let program = &*simplified(inlined(local.program).program);
     let Some(entry) = program.entry_function() else { return 0 };
@@ -257,7 +259,8 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
 }
 
-/// What is in the memory of one device at each moment of the program of `local` as `compiler` has it; ops and values are those of [`local_cost`].
+/// The live ranges of the buffers of one device in the program of `local`, as `compiler` assigns them; ops and values are those of
+/// [`local_cost`].
 pub fn local_lifetimes(local: Local<'_>, compiler: Compiler) -> Lifetimes {
     let inlined = inlined(local.program);
     let program = &*inlined.program;

@@ -1,8 +1,8 @@
 //! The schedule of a per-device program as rows: its ops in the order in which they run, with the bytes that are live at
 //! each.
 //!
-//! Ops of the entry function run in the order whose memory counts; those of regions and of functions that are not
-//! inlined follow the op that encloses or calls them, at the first call.
+//! Ops of the entry function run in the order with the least memory; ops in regions, and in functions that are not inlined, follow
+//! the op that encloses them or first calls them.
 
 use crate::error::Span;
 use crate::index::{BlockId, Id, OpId};
@@ -47,7 +47,7 @@ pub struct Order<'a> {
     pub execution: &'a Execution,
     /// The rows of each op.
     pub rows: &'a [RowsOfOp],
-    /// Which op of the program before inlining each op is.
+    /// The original of each op that was inlined.
     pub originals: &'a Originals,
 }
 

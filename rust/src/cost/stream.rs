@@ -9,13 +9,13 @@ use std::collections::BinaryHeap;
 /// Tasks that wait for one stream.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// When it has run the tasks that it took.
+    /// When the tasks that it has taken end.
     pub free: f64,
     /// The collective that ran last.
     pub last: Option<u32>,
     /// Tasks by the time at which they can start.
     later: BinaryHeap<Reverse<(Seconds, u32)>>,
-    /// Tasks that can start when the stream is free, counted from `first`.
+    /// Ready tasks, counted from `first`.
     now: PriorityQueue,
     first: u32,
 }

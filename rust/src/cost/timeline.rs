@@ -1,18 +1,17 @@
 //! A schedule of the program of one device: when ops and collectives run, given how long each takes.
 //!
-//! There is one stream of computation, and one for each kind of links. A collective starts when its operand is there and
-//! the stream of its links is free; whoever needs its result waits, and other ops run meanwhile. Among the tasks that could
-//! start, a stream takes the first in program order, and is idle only if there is none: list scheduling, as XLA's
-//! latency-hiding scheduler does it.
+//! There is one compute stream, and one for each kind of link. A collective starts when its operand is ready and the stream of its
+//! links is free; ops that need its result wait, and others run meanwhile. Among the tasks that are ready, a stream takes the first
+//! in program order, and is idle only if there is none: list scheduling, as in XLA's latency-hiding scheduler.
 //!
-//! - An op with regions runs alone: nothing overlaps with it but what is inside. A loop runs its body once after the other.
-//! - A collective that can be split in n chunks ([`Transfer::chunks`]) overlaps with the product that makes its operand, or
-//!   uses its result: the later of the two starts when the first chunk is there, and ends one chunk after the other has
-//!   ended. XLA calls that a windowed einsum, or a collective matmul.
-//! - Ops lose a share of the time of a collective that runs meanwhile ([`Times::contention`]).
+//! - An op with regions runs alone: it overlaps only with ops inside it. A loop runs its trips one after the other.
+//! - A collective that can be split in n chunks ([`Transfer::chunks`]) overlaps with the dot that produces its operand, or consumes
+//!   its result: the later of the two starts when the first chunk is ready, and ends one chunk after the other has ended. XLA calls
+//!   that a windowed einsum, or a collective matmul.
+//! - Ops are slowed by a share of the time of a concurrent collective ([`Times::contention`]).
 //! - A collective of stream 0 does not overlap with ops.
-//! - A copy to or from the host is like a collective, on a stream for its direction, and takes nothing from ops.
-//! - Time in which no op runs is exposed communication of the collective that the next op waited for.
+//! - A copy to or from the host is like a collective, on a stream for its direction, and does not slow ops.
+//! - Time in which no op runs is exposed communication, attributed to the collective that the next op waits for.
 //!
 //! Takes `n log n` time for n ops, once for each block.
 
@@ -34,7 +33,7 @@ pub struct Computation {
 pub struct Transfer {
     /// Seconds.
     pub seconds: f64,
-    /// The stream of its links; 0, that of computation, if nothing is computed meanwhile.
+    /// The stream of its links; 0, the compute stream, if it does not overlap with ops.
     pub stream: usize,
     /// The number of chunks that it is split in; 1 if it is not.
     pub chunks: f64,
@@ -51,22 +50,22 @@ pub struct Timeline {
     pub exposed: Vec<f64>,
 }
 
-/// The times that a schedule is made of, by row of `ProgramCost::ops` and `ProgramCost::collectives`.
+/// The inputs of a schedule, by row of `ProgramCost::ops` and `ProgramCost::collectives`.
 pub struct Times<'a> {
     /// Of the rows of ops.
     pub computations: &'a [Computation],
     /// Of the rows of collectives, then of the groups of copies to and from the host.
     pub transfers: &'a [Transfer],
-    /// The number of the former.
+    /// The number of collectives among `transfers`.
     pub num_collectives: u32,
     /// The number of streams, that of computation included.
     pub num_streams: usize,
-    /// The share of the time of a collective that ops which overlap with it lose, as both use the memory.
+    /// The share of the time of a collective by which concurrent ops are slowed, as both use the memory.
     pub contention: f64,
 }
 
 impl Times<'_> {
-    /// The transfer of `task`, by its place; `None` if it sends nothing, or does something else besides.
+    /// The transfer of `task`, as an index; `None` if it sends nothing, or also computes.
     fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
         let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
         task.collective.or_else(|| Some(self.num_collectives + copies?))
@@ -99,20 +98,20 @@ const NONE: u32 = u32::MAX;
 /// The state of a task in the schedule.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// When it can start, as far as the tasks that it needs are scheduled.
+    /// The earliest time at which it can start, given the scheduled tasks that it depends on.
     ready: f64,
-    /// The collective that it could not start before; [`NONE`] if that was no collective.
+    /// The collective that determines this time; [`NONE`] if it was no collective.
     waits_for: u32,
-    /// When the collective or product ends with which it overlaps chunk by chunk, and the number of chunks.
+    /// The end of the collective or dot with which it overlaps chunk by chunk, and the number of chunks.
     ends_after: (f64, f64),
-    /// Of a task that takes no time: the task whose result it passes on, and when all others that it needs end.
+    /// For a task that takes no time: the task whose result it forwards, and the time when all others that it depends on end.
     passes_on: (u32, f64),
     start: f64,
     end: f64,
 }
 
 impl State {
-    /// Notes that the task cannot start before `ready`, when what it needs is there; `waits_for` as in the field.
+    /// Records that the task cannot start before `ready`, when a dependence ends; `waits_for` as in the field.
     #[inline]
     fn wait(&mut self, ready: f64, waits_for: u32) {
         if ready >= self.ready {
@@ -129,7 +128,7 @@ impl Default for State {
     }
 }
 
-/// The kind of a task, which says how it runs beside others.
+/// The kind of a task, which determines what it overlaps with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It takes no time.
@@ -137,7 +136,7 @@ enum Kind {
     Op,
     /// It can be computed chunk by chunk along with a collective.
     Product,
-    /// It runs its bodies, and nothing else runs meanwhile.
+    /// It runs its bodies, and nothing else runs at the same time.
     Alone,
     Collective,
     /// A collective that is split in chunks.
@@ -157,10 +156,10 @@ impl Kind {
     }
 }
 
-/// The times that a finished task passes on to the tasks that depend on it.
+/// The times that a finished task propagates to its users.
 struct Made {
     end: f64,
-    /// The task whose result it passes on, itself unless it takes no time; and when all others that it needs end.
+    /// The task whose result it forwards, itself unless it takes no time; and the time when all others that it depends on end.
     source: u32,
     others: f64,
     kind: Kind,
@@ -168,7 +167,7 @@ struct Made {
     from: (f64, f64),
     /// The row of the source if that can be split in chunks, or is a collective.
     row: Option<u32>,
-    /// The collective that those who need it wait for.
+    /// The collective that its users wait for.
     waits_for: u32,
 }
 
@@ -183,16 +182,16 @@ impl Made {
 struct Run<'a> {
     flow: &'a Dataflow,
     times: &'a Times<'a>,
-    /// The number of tasks that each task needs and that are not scheduled yet.
+    /// For each task the number of dependences that are not scheduled yet.
     left: Vec<u32>,
     states: Vec<State>,
     kinds: Vec<Kind>,
     streams: Vec<Stream>,
     block_seconds: Vec<f64>,
     exposed: Vec<f64>,
-    /// What overlapping ops lose to the collectives that were started, as far as none has lost it yet.
+    /// The seconds by which started collectives slow ops, as far as no op has been slowed yet.
     lost: f64,
-    /// The tasks without work that can start after one; a field to reuse its memory.
+    /// Ready tasks that take no time; a field to reuse its memory.
     open: Vec<u32>,
 }
 
@@ -229,7 +228,7 @@ impl Run<'_> {
         self.expose_tail(end, block.times);
         end
     }
-    /// The transfer of `task`, by its place.
+    /// The transfer of `task`, as an index.
     fn sent(&self, task: u32) -> Option<u32> {
         self.times.sent(self.flow, &self.flow.tasks[task as usize])
     }
@@ -248,13 +247,13 @@ impl Run<'_> {
             bodies.map(|&(block, times)| self.block_seconds[block as usize] * times).sum();
         own + inside
     }
-    /// Puts a task that can start, and takes time, on its stream.
+    /// Puts a task that is ready and takes time on its stream.
     fn release(&mut self, task: u32) {
         let row = self.sent(task);
         let stream = row.map_or(0, |row| self.times.transfers[row as usize].stream);
         self.streams[stream].add(self.states[task as usize].ready, task);
     }
-    /// Runs the tasks that can start and take no time.
+    /// Runs the ready tasks that take no time.
     fn run_free(&mut self) {
         while let Some(task) = self.open.pop() {
             let state = &mut self.states[task as usize];
@@ -307,7 +306,7 @@ impl Run<'_> {
         self.open.reverse();
         self.run_free();
     }
-    /// Tells the tasks that need `task` when it ends; of those that can start now the ones that take no time go to `open`.
+    /// Propagates the end of `task` to its users; those that are now ready and take no time go to `open`.
     fn tell_users(&mut self, task: u32) {
         let (flow, made) = (self.flow, self.made(task));
         let ready = made.end.max(made.others);
@@ -330,7 +329,7 @@ impl Run<'_> {
             }
         }
     }
-    /// The times that `task`, which has finished, passes on to the tasks that depend on it.
+    /// The times that `task`, which has finished, propagates to its users.
     fn made(&self, task: u32) -> Made {
         let state = &self.states[task as usize];
         // What a task without work passes on may be split in chunks as if it was used directly.
@@ -348,7 +347,7 @@ impl Run<'_> {
         let (kind, row) = (self.kinds[source as usize], sent);
         Made { end: state.end, source, others, kind, from: (from.start, from.end), row, waits_for }
     }
-    /// Tells `user`, which is of `kind` and needs what was `made`, when that ends.
+    /// Propagates `made` to `user`, which is of `kind`.
     fn tell(&mut self, made: &Made, user: u32, kind: Kind) {
         let chunks = self.chunks(made, user, kind);
         let (start, end) = made.from;
@@ -372,7 +371,7 @@ impl Run<'_> {
             self.states[user as usize].passes_on = (known, other.max(made.end));
         }
     }
-    /// The number of chunks that `user`, which is of `kind`, uses what was `made` in; 1 if it needs all of it.
+    /// The number of chunks in which `user`, which is of `kind`, overlaps with `made`; 1 if it needs the whole result.
     fn chunks(&self, made: &Made, user: u32, kind: Kind) -> f64 {
         let row = match (made.kind, kind) {
             (Kind::Split, Kind::Product) => made.row,
@@ -381,7 +380,7 @@ impl Run<'_> {
         };
         row.map_or(1.0, |row| self.times.transfers[row as usize].chunks)
     }
-    /// Counts what collectives take after the last op.
+    /// Counts as exposed the time of collectives after the last op.
     fn expose_tail(&mut self, end: f64, times: f64) {
         let idle = end - self.streams[0].free;
         let last = self.streams[1..].iter().find(|stream| stream.free >= end);

@@ -10,20 +10,20 @@ use crate::work::execution::Execution;
 use crate::work::ops::Measure;
 use rustc_hash::FxHashMap;
 
-/// Collectives that are alike.
+/// Collectives with equal kind, devices and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Traffic {
     /// Their kind.
     pub kind: CollectiveKind,
-    /// How many devices talk to each other; 1 where that is not known.
+    /// The size of a replica group; 1 if it is not known.
     pub devices: i64,
-    /// Bytes that each time a device has of the array once it is gathered.
+    /// Bytes of the array on one device once it is gathered, for one run.
     pub bytes: u128,
-    /// How often such collectives run.
+    /// The number of runs.
     pub count: u128,
 }
 
-/// What the collectives of `program`, that of one device, move: those that are alike as one. Its meshes are those of its source.
+/// The traffic of the collectives of `program`, a per-device program, equal ones summed. Its meshes are those of its source.
 pub fn traffic(program: &Program) -> Vec<Traffic> {
     let local = Local { program, source: program, originals: None };
     let mut works = Works::new(local.program);
@@ -39,7 +39,7 @@ pub fn traffic(program: &Program) -> Vec<Traffic> {
     of_execution(local, &inlined.program, &mut works, &execution)
 }
 
-/// What the collectives of `program` move: that of `local`, or its copy in which calls are inlined.
+/// The traffic of the collectives of `program`: that of `local`, or its copy with calls inlined.
 fn of_execution(
     local: Local<'_>,
     program: &Program,

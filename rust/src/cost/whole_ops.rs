@@ -1,15 +1,16 @@
-//! The work of ops of the source program on global shapes, for ops of which each device computes a part.
+//! The work, on global shapes, of ops of the source program that devices compute in parts.
 
 use super::local::Local;
 use super::OpRow;
 use crate::index::{Id, OpId};
 use crate::work::cached::{Outcome, Works};
 
-/// The FLOPs of an op of the source, and the devices that compute it together: those that differ in no manual axis around it.
+/// The FLOPs of an op of the source, and the number of devices that share it: those with equal coordinates on the manual axes
+/// around it.
 pub type WholeOp = (u128, u128);
 
-/// For each of `rows` that is a product the op of the source that it is a part of, if there is one, in a program over `num_devices`
-/// devices. What a kernel says that it computes is not known of its parts.
+/// For each of `rows` that is a dot or convolution the global op that it is a part of, if there is one, in a program over
+/// `num_devices` devices. Custom calls with a cost estimate have none.
 pub fn whole_ops(local: Local<'_>, rows: &[OpRow], num_devices: u128) -> Vec<Option<WholeOp>> {
     let mut works = Works::new(local.source);
     let mut of = |row: &OpRow| {
@@ -23,7 +24,7 @@ pub fn whole_ops(local: Local<'_>, rows: &[OpRow], num_devices: u128) -> Vec<Opt
     rows.iter().map(&mut of).collect()
 }
 
-/// The op of the source that `op` is a part of; its clone, where its function was inlined.
+/// The op of the source that `op` is a part of; its clone, if its function was inlined.
 fn source_op(local: Local<'_>, op: OpId) -> Option<OpId> {
     let source = local.source;
     let is_there = |&found: &OpId| {
@@ -34,7 +35,7 @@ fn source_op(local: Local<'_>, op: OpId) -> Option<OpId> {
     Some(op).filter(is_there).or_else(|| local.source_op(op).filter(is_there))
 }
 
-/// The number of devices that differ in manual axes around `op`, an op of the source.
+/// The number of devices along the manual axes around `op`, an op of the source.
 fn manual(local: Local<'_>, op: OpId) -> u128 {
     let source = local.source;
     let around = source.manual_axes_around_op(op);

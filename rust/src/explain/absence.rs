@@ -9,9 +9,9 @@ use crate::propagation::observe::Slot;
 pub enum Reason {
     /// Propagation did not bring the axis there.
     Propagation(Code),
-    /// The export removed it.
+    /// Export removed it, since the dim is not divisible.
     Trimmed,
-    /// The export removed it, a part of an axis or what stands after one.
+    /// Export removed it, since it is a sub-axis or follows one.
     SubAxis,
 }
 
@@ -35,7 +35,7 @@ pub struct Missing {
     pub at: (String, usize),
     /// The op that does not pass it on, and its line.
     pub op: Option<(String, Option<String>)>,
-    /// What won instead: a tensor, its dim, and the axes that this has.
+    /// The winner of the conflict, if there is one: a tensor, its dim, and the axes on that.
     pub instead: Option<(String, usize, Vec<AxisName>)>,
 }
 

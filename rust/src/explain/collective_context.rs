@@ -6,24 +6,25 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashSet;
 
-/// The most values through which arguments are searched for.
+/// The most values that are visited in search of arguments.
 const MOST: usize = 256;
 
-/// The tensors of an op of the program given.
+/// The operands and results of an op of the given program.
 #[derive(Clone, Debug)]
 pub struct CollectiveContext {
     /// Its operands.
     pub operands: Vec<ValueId>,
-    /// Its results; none of a `func.return`.
+    /// Its results; none for a `func.return`.
     pub results: Vec<ValueId>,
-    /// Whether it returns from the entry function.
+    /// Whether it is the `return` of the entry function.
     pub returns: bool,
     /// The indices of the arguments of the entry function from which its operands are computed, the nearest first.
     pub arguments: Vec<usize>,
 }
 
 impl Tensors {
-    /// The tensors of the op of the program given that `op` of `program` is or was cloned from; `None` if there is none.
+    /// The operands and results of the op of the given program that `op` of `program` is or was cloned from; `None` if there is
+    /// none.
     pub(super) fn around(&self, program: &Program, op: OpId) -> Option<CollectiveContext> {
         let given = &*self.given;
         let op = self.names.given_op(given, program, op)?;
@@ -38,7 +39,7 @@ impl Tensors {
             arguments,
         })
     }
-    /// What is written on `value` itself in the program given, if anything is.
+    /// The annotation on `value` itself in the given program, if there is one.
     pub(super) fn annotation(&self, value: ValueId) -> Option<Source> {
         let value = self.names.given_value(&self.given, &self.done, value)?;
         let sharding = self.given.sharding(value).get()?;

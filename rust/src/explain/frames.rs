@@ -1,4 +1,4 @@
-//! Propagation step by step, in the names of the program that the user gave.
+//! Propagation step by step, in the names of the given program.
 
 use super::tensors::Tensors;
 use crate::index::ShardingId;
@@ -19,7 +19,7 @@ pub struct Frame {
     pub visits: Vec<Visit>,
 }
 
-/// A sharding that one visit changed.
+/// The changes of one visit.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The op and its line; `None` where dims of a user priority are closed or opened again.

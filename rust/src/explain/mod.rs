@@ -1,5 +1,5 @@
-//! Why a value is sharded as it is: for each axis the steps from what a user wrote, in the names of the program
-//! that the user gave.
+//! Why a value is sharded as it is: for each axis the propagation steps from a user's annotation, in the names of the given
+//! program.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -40,23 +40,23 @@ pub struct AxisSource {
     pub axis: AxisName,
     /// The dim that has it.
     pub dim: usize,
-    /// What the user wrote.
+    /// The user's annotation.
     pub source: Source,
-    /// The steps from there to the value.
+    /// The steps from the annotation to the value.
     pub chain: Vec<Step>,
 }
 
 /// A program whose propagation can be explained.
 pub struct Explained {
     tensors: Tensors,
-    /// The ops around each tensor, from the first absence on that is explained.
+    /// The ops around each tensor, computed for the first [`Explained::missing`].
     around: Option<Neighbours>,
     /// The functions of the completed program.
     calls: Calls,
 }
 
 impl Explained {
-    /// The explanation of `done`, which was made from `given`, and of which `result` is the completed program.
+    /// The explanation of `done`, which was propagated from `given`; `result` is the completed program.
     pub fn new(
         given: Arc<Program>,
         done: Program,
@@ -81,8 +81,7 @@ impl Explained {
             self.slot(slot, axis).or_else(|| self.returned(result, index, axis))
         })
     }
-    /// Why `axis` is not on dim `dim` of `value` of `result`, the completed program; `None` for a value that the export
-    /// made.
+    /// Why `axis` is not on dim `dim` of `value` of `result`, the completed program; `None` for a value that the export created.
     pub fn missing(
         &mut self,
         result: &Program,
@@ -125,15 +124,16 @@ impl Explained {
     pub fn sharding_text(&self, sharding: ShardingId) -> Option<String> {
         self.tensors.sharding_text(sharding)
     }
-    /// The tensors of the op of the program given that `op` of `program` is or was cloned from; `None` if there is none.
+    /// The operands and results of the op of the given program that `op` of `program` is or was cloned from; `None` if there is
+    /// none.
     pub fn around(&self, program: &Program, op: OpId) -> Option<CollectiveContext> {
         self.tensors.around(program, op)
     }
-    /// What is written on `value` itself in the program given, if anything is.
+    /// The annotation on `value` itself in the given program, if there is one.
     pub fn annotation(&self, value: ValueId) -> Option<Source> {
         self.tensors.annotation(value)
     }
-    /// The name of `value` in the program given.
+    /// The name of `value` in the given program.
     pub fn name(&self, value: ValueId) -> String {
         self.tensors.names.of(&self.tensors.given, &self.tensors.done, value)
     }
@@ -141,7 +141,7 @@ impl Explained {
         let around = self.around.get_or_insert_with(|| self.tensors.explanation.neighbours());
         self.tensors.missing(around, place, axis)
     }
-    /// Where `axis` of a result of the entry function comes from, if the export copied it from the returned value.
+    /// The source of `axis` on a result of the entry function, if the export copied it from the returned value.
     fn returned(
         &mut self,
         result: &Program,
@@ -179,7 +179,7 @@ impl Explained {
         Some((source, chain))
     }
 
-    /// Where `axis` of a value comes from that has it by propagation.
+    /// The source of `axis` on a value that has it by propagation.
     fn known(&mut self, value: ValueId, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
         if value.index() >= self.tensors.done.num_value_ids() {
             return None;
@@ -188,15 +188,15 @@ impl Explained {
         self.slot(slot, axis)
     }
 
-    /// Where `axis` of a value comes from that has it by a reshard that the export inserted: from what is resharded,
-    /// or else from another tensor of the op that needs it.
+    /// The source of `axis` on a value that has it by a reshard that the export inserted: the operand of the reshard, or else
+    /// another tensor of the op that needs it.
     fn resharded(
         &mut self,
         result: &Program,
         value: ValueId,
         axis: &AxisName,
     ) -> Option<(Source, Vec<Step>)> {
-        /// The most ops that are looked at.
+        /// The most ops that are visited.
         const MOST: usize = 64;
         let mut near: Vec<OpId> = result.defining_op(value).into_iter().collect();
         let cause = near.first().and_then(|&op| result.cause(op));
@@ -241,8 +241,8 @@ impl Explained {
         None
     }
 
-    /// Where an axis comes from that the reshard `by`, which makes `value`, brings because of `cause`: the axis of another
-    /// tensor, which `known` explains.
+    /// The explanation of an axis that the reshard `by`, which defines `value`, adds because of the op `cause`: `known` explains
+    /// that axis on another tensor of `cause`.
     fn brought(
         &self,
         result: &Program,
@@ -257,13 +257,13 @@ impl Explained {
         (source, chain)
     }
 
-    /// Whether the export made `op`.
+    /// Whether the export created `op`.
     fn is_made(&self, op: OpId) -> bool {
         op.index() >= self.tensors.done.num_op_ids()
     }
 
-    /// The values of the function that `op` calls that are one of `forms`, operands or results of the call: calls that
-    /// share a function have its shardings.
+    /// The values in the callee of `op` that correspond to operands or results of the call among `forms`: calls that share a
+    /// function have its shardings.
     fn in_callee(&self, result: &Program, op: OpId, forms: &[ValueId]) -> Vec<ValueId> {
         let callee = self.calls.callee(result, op);
         let Some(body) = callee.and_then(|func| result.func_body(func).get()) else {
@@ -278,7 +278,7 @@ impl Explained {
         arguments.chain(results).collect()
     }
 
-    /// The name of `value` of the completed program: in the given one, if it is there.
+    /// The name of `value` of the completed program, in the given program if it is in that.
     fn result_name(&self, result: &Program, value: ValueId) -> String {
         if value.index() < self.tensors.done.num_value_ids() {
             self.tensors.names.of(&self.tensors.given, &self.tensors.done, value)
@@ -287,7 +287,7 @@ impl Explained {
         }
     }
 
-    /// Where `axis` of `slot` comes from.
+    /// The source of `axis` on `slot`.
     fn slot(&mut self, slot: Slot, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
         let path = self.tensors.explanation.path(&mut self.tensors.done, slot, axis)?;
         let Path { source: start, axis, sharding, steps } = path;
@@ -324,7 +324,7 @@ fn manual_around(program: &Program, value: ValueId, axis: &AxisName) -> Option<O
     None
 }
 
-/// What `value` is a reshard of, directly or through others.
+/// The value of which `value` is a reshard, directly or through others.
 pub fn before_reshards(program: &Program, value: ValueId) -> ValueId {
     let mut value = value;
     while let Some(op) = program.defining_op(value) {
@@ -336,7 +336,7 @@ pub fn before_reshards(program: &Program, value: ValueId) -> ValueId {
     value
 }
 
-/// Where the axes of `sharding` come from, each by `source_of`.
+/// The sources of the axes of `sharding`, each by `source_of`.
 fn sources(
     program: &Program,
     sharding: Option<&TensorSharding>,

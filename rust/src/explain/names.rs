@@ -1,8 +1,8 @@
 //! The names that values of the propagated program have in the given one.
 //!
-//! Import keeps the ids of what the program has. What it adds are data-flow edges, which stand for their owners,
-//! constraints, and clones, which have the text, or at least the names, of what they were cloned from. A value of a function
-//! of which the completed program has several copies is called as in its copy, `@helper_0 %12`.
+//! Import keeps the ids of existing values. It adds data-flow edges, which have the names of their owners, constraints, and clones,
+//! which have the names of their originals. If the completed program has several copies of a function, a value is named as in its
+//! copy, `@helper_0 %12`.
 
 use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Payload, Program, ValueDef};
@@ -24,7 +24,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names in `given` of the values of programs made of it, the completed one being `result`.
+    /// The names, in `given`, of the values of programs derived from it; `result` is the completed one.
     pub fn new(given: &Program, result: &Program) -> Self {
         let ops = given.pre_order(given.module_op());
         let ops = ops.filter_map(|op| Some((start(given, op)?, op))).collect();
@@ -73,7 +73,7 @@ impl Names {
             block = block_of(done.block_parent_op(block))?;
         }
     }
-    /// The name in `given` of what `value` of `done` is, stands for, or was cloned from.
+    /// The name in `given` of the value that `value` of `done` is, belongs to as an edge, or was cloned from.
     pub fn original(&self, given: &Program, done: &Program, value: ValueId) -> String {
         let Some(known) = self.given_value(given, done, value) else {
             return done.value_name(value);
@@ -86,7 +86,7 @@ impl Names {
             _ => name,
         }
     }
-    /// The value of `given` that `value` of `done` is, stands for, or was cloned from.
+    /// The value of `given` that `value` of `done` is, belongs to as an edge, or was cloned from.
     pub fn given_value(&self, given: &Program, done: &Program, value: ValueId) -> Option<ValueId> {
         if value.index() < given.num_value_ids() {
             return Some(value);

@@ -7,7 +7,7 @@ use crate::ir::{Direction, OpKind, Payload, Program, ValueDef};
 use crate::propagation::explain::{part_in, AxisName};
 use crate::propagation::observe::Slot;
 
-/// What has the annotation.
+/// What carries the annotation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// An argument of a function.
@@ -41,9 +41,9 @@ impl Kind {
 /// An annotation.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What is annotated, by its name in the given program.
+    /// The name, in the given program, of what is annotated.
     pub name: String,
-    /// What has the annotation.
+    /// What carries the annotation.
     pub kind: Kind,
     /// The path of an argument or result in the user's program.
     pub label: Option<String>,
@@ -54,8 +54,8 @@ pub struct Source {
 }
 
 impl Tensors {
-    /// The annotation that gave `slot` this `sharding`, in which `axis` is, before propagation; and the step from
-    /// there to `slot` that import made, if it did.
+    /// The annotation from which `slot` has `sharding`, with `axis` in it, before propagation; and the step from there to `slot`
+    /// that import made, if any.
     pub(super) fn source(
         &self,
         slot: Slot,
@@ -86,8 +86,8 @@ impl Tensors {
         }
     }
 
-    /// The sharding group, as the program given numbers it, that `value`, whose owner is `owner`, is in with others: import
-    /// merges groups that have a value in common. Where it is in several, one with another member that has `axis`.
+    /// The sharding group of `value`, whose owner is `owner`, by its number in the given program: import merges groups that share a
+    /// value. If it is in several, one that has another member with `axis`.
     fn group(&self, value: ValueId, owner: ValueId, axis: &AxisName) -> Option<i64> {
         let members = self.explanation.grouped_with(value);
         if members.len() < 2 {
@@ -113,7 +113,7 @@ impl Tensors {
         with_axis.or(own.first().copied()).or_else(any)
     }
 
-    /// Whether the program given has `axis` on `value`, or on a constraint of it.
+    /// Whether `value`, or a constraint on it, is annotated with `axis` in the given program.
     fn is_annotated(&self, value: ValueId, axis: &AxisName) -> bool {
         self.names.given_value(&self.given, &self.done, value).is_some_and(|given| {
             self.own_kind(given, axis).is_some() || self.written_constraint(given, axis).is_some()
@@ -129,7 +129,7 @@ impl Tensors {
         (Source { name, kind, label: None, location: None, sharding }, Some(step))
     }
 
-    /// The owner of the edge that `value` is, or the value itself.
+    /// The owner of `value`, if it is a data-flow edge, else `value`.
     fn owner(&self, value: ValueId) -> ValueId {
         match self.done.defining_op(value) {
             Some(op) if self.done.kind(op) == OpKind::DataFlowEdge => self.done.operand(op, 0),
@@ -137,13 +137,13 @@ impl Tensors {
         }
     }
 
-    /// What `value` of the given program is, if it is annotated with `axis` there.
+    /// The kind of the annotation on `value` of the given program, if that has `axis`.
     fn own_kind(&self, value: ValueId, axis: &AxisName) -> Option<Kind> {
         part_in(&self.given, self.given.sharding(value), axis)?;
         Some(self.kind_of(value))
     }
 
-    /// What `value` of the given program is, which is annotated.
+    /// The kind of the annotation on `value` of the given program.
     fn kind_of(&self, value: ValueId) -> Kind {
         let (op, is_arg) = match self.given.def(value) {
             ValueDef::Result(op) => (op, false),
@@ -157,7 +157,7 @@ impl Tensors {
         }
     }
 
-    /// The `sharding` that is written on `value` of the given program, whose tensor is `slot`.
+    /// The annotation `sharding` on `value` of the given program, whose tensor is `slot`.
     pub(super) fn own(&self, slot: Slot, value: ValueId, sharding: ShardingId) -> Source {
         let sharding = self.given.shardings().get(sharding);
         let text = sharding.map_or_else(String::new, |own| print_sharding(own, &*self.given));
@@ -165,7 +165,7 @@ impl Tensors {
         Source { sharding: text, ..source }
     }
 
-    /// The constraint on `owner`, or the manual computation that takes it, whose sharding import gave it.
+    /// The constraint on `owner`, or the manual computation that reads it, whose sharding import moved to it.
     fn constrained(
         &self,
         value: ValueId,
@@ -189,7 +189,7 @@ impl Tensors {
         Some((source, Some(step)))
     }
 
-    /// The constraint on `value` of the program given that has `axis`, and its sharding.
+    /// The constraint on `value` of the given program that has `axis`, and its sharding.
     fn written_constraint(&self, value: ValueId, axis: &AxisName) -> Option<(OpId, ShardingId)> {
         let users = self.given.users(value);
         let mut constraints = users.filter(|&op| self.given.kind(op) == OpKind::ShardingConstraint);
@@ -200,8 +200,8 @@ impl Tensors {
         })
     }
 
-    /// The constraint that the program given has on `known`, which `value` is, if it has `axis`: what propagation puts
-    /// on members of a group takes their other uses.
+    /// The constraint in the given program on `known`, which became `value`, if it has `axis`: the constraints that propagation
+    /// adds to members of a group take over their other uses.
     fn constrained_as_given(
         &self,
         value: ValueId,
@@ -225,8 +225,8 @@ impl Tensors {
         Some(self.of(Slot::Value(result), Kind::Constraint, sharding).0)
     }
 
-    /// The in-sharding with this index of the manual computation `op`, if it has `axis`: as the program given has it,
-    /// since its manual axes are hidden during propagation.
+    /// The in-sharding with this index of the manual computation `op`, if it has `axis`: that of the given program, since manual
+    /// axes are hidden during propagation.
     fn in_sharding(&self, op: OpId, index: usize, axis: &AxisName) -> Option<Source> {
         let arg = |program: &Program, op: OpId| {
             let body = program.region_entry(program.op_regions(op).next()?).get()?;
@@ -238,7 +238,7 @@ impl Tensors {
         Some(self.own(Slot::Value(arg(&self.done, op)?), known, sharding))
     }
 
-    /// The result of the called function that `owner`, the result of a call, got its sharding from.
+    /// The result of the callee from which `owner`, the result of a call, has its sharding.
     fn callee_result(
         &self,
         owner: ValueId,

@@ -1,4 +1,4 @@
-//! Tensors and steps of the propagated program in words: in the names and at the lines of the given one.
+//! Tensors and steps of the propagated program, described with the names and lines of the given program.
 
 use super::names::Names;
 use crate::attribute::factor_symbol;
@@ -32,7 +32,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step that no visit makes: a constraint that is applied to its operand, an edge, a reshard.
+    /// A step outside of propagation: a constraint that import applies to its operand, a data-flow edge, a reshard.
     pub(super) fn made(
         from: String,
         value: String,
@@ -64,7 +64,7 @@ impl Tensors {
         let (names, calls) = (Names::new(&given, result), CallSites::new(&given));
         Self { given, done, explanation, names, calls }
     }
-    /// The op whose region `value` is an argument of, or that makes it.
+    /// The op whose region has `value` as an argument, or that defines it.
     pub(super) fn owner_op(&self, value: ValueId) -> OpId {
         match self.done.def(value) {
             ValueDef::Result(op) => op,
@@ -92,7 +92,7 @@ impl Tensors {
             step: step.step,
         }
     }
-    /// The name of `op`, for an edge that of the op that has it; and whether it is an edge.
+    /// The name of `op`, or for a data-flow edge of the op that owns it; and whether it is an edge.
     pub(super) fn op_name(&self, op: OpId) -> (String, bool) {
         let is_edge = matches!(self.done.kind(op), OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge);
         let named = if is_edge {
@@ -117,7 +117,7 @@ impl Tensors {
             Slot::FuncResult(_, index) => format!("result {index}"),
         }
     }
-    /// The name of `slot` in the program given, where it is annotated.
+    /// The name of `slot` in the given program, where it is annotated.
     pub(super) fn original_name(&self, slot: Slot) -> String {
         match slot {
             Slot::Value(value) => self.names.original(&self.given, &self.done, value),

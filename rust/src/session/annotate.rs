@@ -17,7 +17,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The target that denotes the same as `value`: the argument, if it is one of a function.
+    /// The target that `value` stands for: an argument, if it is one of a function.
     pub fn of_value(program: &Program, value: ValueId) -> Self {
         let ValueDef::Arg(block) = program.def(value) else { return Self::Value(value) };
         let owner = program.block_parent_op(block);
@@ -38,8 +38,8 @@ pub fn annotation(program: &Program, target: Target) -> ShardingId {
     }
 }
 
-/// What the program came with annotations of beside the arguments and results of `entry`: results of constraints, results that
-/// ops which are not of Shardy have shardings for, arguments and results of other functions; in order.
+/// The given annotations besides those of the arguments and results of `entry`: results of constraints, results with shardings on
+/// ops that are not of Shardy's dialect, and arguments and results of other functions; in order.
 pub fn annotated_values(program: &Program, entry: FuncId) -> Vec<Target> {
     let mut found = Vec::new();
     for func in program.functions_in_order() {
@@ -164,16 +164,15 @@ fn move_uses(program: &mut Program, slots: &[UseId], value: ValueId) {
     }
 }
 
-/// Puts the uses of `value`, all of them parsed, into the order that they have when the program's text is parsed:
-/// the last of the text first.
+/// Sorts the uses of `value`, all of which were parsed, as if its program's text were parsed: the last in the text first.
 fn restore_text_order(program: &mut Program, value: ValueId) {
     let mut uses: Vec<UseId> = program.uses(value).collect();
     uses.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.index()));
     program.set_use_order(value, &uses);
 }
 
-/// Removes the sharding that the op or the function of `value` carries for it. An op has shardings for all of its results or
-/// for none, so beside others that keep one it becomes open.
+/// Removes the sharding of `value` from its op or function. An op has shardings for all of its results or for none, so if other
+/// results keep theirs, `value` gets an open one.
 fn remove_own(
     program: &mut Program,
     value: ValueId,
@@ -204,7 +203,7 @@ fn remove_own(
     Ok(())
 }
 
-/// Whether `op` is one of Shardy's dialect, whose shardings are part of it.
+/// Whether `op` is of Shardy's dialect, where shardings are part of the op.
 fn is_of_shardy(program: &Program, op: OpId) -> bool {
     program.op_name(op).starts_with("sdy.")
 }

@@ -1,8 +1,8 @@
-//! The shardings of arguments and results after export, derived from the shardings that a replay ends with.
+//! The shardings of arguments and results after export, derived from the shardings at the end of a replay.
 //!
-//! Of the passes after propagation three change these shardings, one sharding at a time: those that trim what does not
-//! divide and what is sub-axes, and the one that closes dims. One gives results that have no sharding that of the
-//! returned value. So they are known before the program is exported.
+//! After propagation only three passes change these shardings, each sharding by itself: two trim dims that do not divide and
+//! sub-axes, one closes dims. Another one gives a result without sharding that of the returned value. So they are known without
+//! exporting the program.
 
 use super::prepared::PortBytes;
 use super::{annotation, Prepared, Target};
@@ -17,7 +17,7 @@ use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
 impl Prepared {
-    /// Whether [`Prepared::completed_port`] holds for what `replayed` is about, and the program can be exported.
+    /// Whether [`Prepared::completed_port`] is correct for `replayed`, and the program can be exported.
     pub fn is_readable(&self, replayed: &Replayed) -> bool {
         self.is_readable && replayed.added().iter().all(|sharding| sharding.unreduced.is_empty())
     }
@@ -27,8 +27,8 @@ impl Prepared {
         let propagated = self.recording.sharding_in(replayed, &self.shardings, source)?;
         Some(self.completed(propagated, self.type_of(slot)))
     }
-    /// What has the sharding that `slot` gets before others change it: of a result without sharding the returned
-    /// value, as `sdy-propagate-to-func-results` has it.
+    /// The slot whose propagated sharding `slot` has: for a result without sharding that of the returned value, as in
+    /// `sdy-propagate-to-func-results`.
     fn source(&self, replayed: &Replayed, slot: Slot) -> Slot {
         let Slot::FuncResult(func, index) = slot else { return slot };
         let imported = self.imported();
@@ -55,7 +55,7 @@ impl Prepared {
             Slot::FuncResult(func, index) => self.imported().func_results(func)[index].ty,
         }
     }
-    /// What export makes of `propagated`, the sharding of an argument or a result of type `ty`.
+    /// The sharding after export of an argument or a result of type `ty` with the sharding `propagated`.
     fn completed(&self, propagated: &TensorSharding, ty: TypeId) -> TensorSharding {
         if self.how.keep_non_divisible_on_io {
             return propagated.closed();
@@ -79,8 +79,8 @@ impl Prepared {
         };
         self.ports().map(&mut completed).collect()
     }
-    /// The bytes that one device holds of the arguments, and of the results of the main function, in the completed program.
-    /// They are those of the recorded run, but for what ends otherwise.
+    /// The bytes that one device holds of the arguments, and of the results of the main function, in the completed program. They
+    /// are updated from the recorded run where shardings differ.
     pub fn port_bytes(&self, replayed: &Replayed) -> PortBytes {
         let recorded =
             self.recorded_bytes.get_or_init(|| self.all_port_bytes(&Replayed::default()));
@@ -109,7 +109,7 @@ impl Prepared {
         }
         sums
     }
-    /// The bytes of a port that is propagated to this sharding; `known` are those of its type and its sharding.
+    /// The bytes of a port with this propagated sharding; `known` caches them by type and sharding.
     fn bytes_of_port(
         &self,
         replayed: &Replayed,
@@ -124,7 +124,7 @@ impl Prepared {
             totals.map_or(0, |totals| totals.bytes_per_device)
         })
     }
-    /// The place in [`PortBytes`] of what `slot` takes; `None` if it is neither an argument nor a result of the main function.
+    /// The index in [`PortBytes`] for `slot`; `None` if it is neither an argument nor a result of the main function.
     fn side(&self, slot: Slot) -> Option<usize> {
         let Slot::Value(value) = slot else { return Some(1) };
         let body = self.imported().func_body(self.main).get()?;
@@ -138,8 +138,8 @@ impl Prepared {
         let results = 0..imported.func_results(main).len();
         args.chain(results.map(move |index| Slot::FuncResult(main, index)))
     }
-    /// Whether `is_same` says so of the shardings of each argument and each result of the main function in the completed
-    /// program, and in that of `other`, which is about another form of the same program.
+    /// Whether `is_same` holds for the shardings of each argument and each result of the main function in the completed program and
+    /// in that of `other`, which is about another form of the same program.
     pub fn have_same_ports(
         &self,
         replayed: &Replayed,
@@ -170,7 +170,7 @@ impl Prepared {
             }
         }
     }
-    /// The edits after which arguments and results are annotated as [`placements`] says; `None` if one may not be made.
+    /// The edits that annotate arguments and results as [`placements`] says; `None` if one of them may not be edited.
     pub fn placed(
         &self,
         ports: &[Option<TensorSharding>],
@@ -194,8 +194,8 @@ impl Prepared {
     }
 }
 
-/// The annotations that place arguments and results of `func` as `ports` says, closed, arguments first; those without
-/// sharding are replicated over the mesh of the first that has one. What is no ranked tensor gets none.
+/// The annotations that place arguments and results of `func` as `ports` says, closed, arguments first; a port without sharding is
+/// replicated over the mesh of the first that has one. Values that are not ranked tensors get none.
 pub fn placements(
     program: &Program,
     func: FuncId,

@@ -1,4 +1,4 @@
-//! The meshes that annotations are over: those of the program, or ones that are added to it.
+//! The meshes of annotations: those of the program, and new ones that are added to it.
 
 use crate::attribute::print_mesh;
 use crate::error::{Code, Diagnostic};
@@ -48,9 +48,9 @@ fn first_place(program: &Program) -> Place {
     meshes.last().map_or(Place::Start(program.module_block()), Place::After)
 }
 
-/// The text of `program` with `mesh` in the place of its only mesh, or with `mesh` added if it has none. Shardings name
-/// the same axes as before, which the parser of the text checks. Meshes without axes stay: those of one device, which callbacks
-/// to the host are over, and those of none, which random keys are over.
+/// The text of `program` with its only mesh replaced by `mesh`, or with `mesh` added if it has none. Shardings keep the names of
+/// their axes, which the parser checks. Meshes without axes stay: single-device ones, for host callbacks, and those without
+/// devices, for random keys.
 ///
 /// # Errors
 /// The program has several meshes, or one that is written in its shardings.
@@ -79,8 +79,8 @@ pub fn with_mesh(program: &mut Program, mesh: &Mesh) -> Result<String, Diagnosti
     }
 }
 
-/// Makes the op that defines the mesh `old`, called `symbol`, define `mesh` instead. Shardings still name the axes of
-/// `old`: they are resolved when the text is parsed.
+/// Makes the op that defines the mesh `old` define `mesh`, called `symbol`, instead. Shardings keep the axis names of `old`, which
+/// are resolved when the text is parsed.
 fn replace(program: &mut Program, old: MeshId, symbol: StrId, mesh: &Mesh) {
     let new = program.add_mesh(symbol, mesh.clone());
     let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();

@@ -1,9 +1,10 @@
-//! One program with many annotations: what a session edits.
+//! A program that is annotated again and again, as an interactive session does.
 //!
-//! [`annotate`] puts annotations on a program as a user would write them into its text. The program it leaves
-//! is the one that its print parses to: values are used in the order of the text, and meshes are named.
+//! [`annotate`] puts annotations on a program as a user would write them into its text. The resulting program equals the one that
+//! its printed text parses to: uses are in the order of the text, and meshes are named.
 //!
-//! [`Prepared`] works out what other annotations of arguments and results lead to, by replaying the run of one program.
+//! [`Prepared`] computes the shardings for other annotations of arguments and results, by replaying the recorded propagation of one
+//! program.
 //!
 //! Source: Shardy's sharding representation; JAX's `with_sharding_constraint`.
 

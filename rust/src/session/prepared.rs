@@ -1,8 +1,8 @@
-//! A program with annotations that was imported and propagated once, and recorded: other annotations of its arguments and
-//! results are replayed from it.
+//! A program with annotations whose import and propagation was recorded: the shardings for other annotations of its arguments and
+//! results are computed by replays.
 //!
-//! Import looks at the annotations of arguments and results of the main function in few places, and where it does they
-//! are not edited here ([`Prepared::slot`]). So editing the imported program is the same as importing the edited one.
+//! Import reads few annotations of arguments and results of the main function, and those cannot be edited here
+//! ([`Prepared::slot`]). So editing the imported program is equivalent to importing the edited program.
 
 use super::Target;
 use crate::context::Context;
@@ -21,25 +21,25 @@ use crate::verify::is_at_risk;
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
 
-/// The part of the arguments and results that a replay may start with other annotations of, and a number that is never too
-/// many: beyond both, most visits would be other ones, which takes half of a run to find out.
+/// A replay may edit one port in so many, or at least that number of ports: beyond both, most visits would differ from the recorded
+/// ones, and it takes half of a run to find that out.
 const MOST_EDITS: (usize, usize) = (4, 64);
 
 /// The result of preparing a program.
 pub enum Preparation {
     /// The program is prepared.
     Ready(Box<(Prepared, Replayer)>),
-    /// Its annotations have priorities, which replays do not cover; other annotations may do.
+    /// Its annotations have priorities, which replays do not support; without these it could be replayed.
     HasPriorities,
-    /// It has something else that replays do not cover.
+    /// It has another feature that replays do not support.
     NotCovered,
 }
 
 /// The result of a replay.
 pub enum Course {
-    /// What the annotations lead to, and how the replay went.
+    /// The shardings for the annotations, and the path that the replay took.
     Followed(Replayed, Path),
-    /// The program propagated from the annotations, which the replayer replays: much differs from the run that was replayed.
+    /// The program propagated from the annotations, as a new recording: it differed too much from the old one.
     Anew(Box<Prepared>),
 }
 
@@ -49,20 +49,20 @@ pub type PortBytes = [u128; 2];
 /// A program, imported and propagated.
 pub struct Prepared {
     pub(super) how: Completion,
-    /// The imported program, with annotations from which some run started, maybe another one.
+    /// The imported program, with the annotations of some run, not necessarily the recorded one.
     imported: Arc<Program>,
     /// The shardings of the program and of the recorded run.
     pub(super) shardings: ShardingTable,
     pub(super) recording: Recording,
     pub(super) main: FuncId,
-    /// Whether export leaves arguments and results of the main function as [`Prepared::completed_port`] says.
+    /// Whether [`Prepared::completed_port`] gives the shardings of ports after export.
     pub(super) is_readable: bool,
-    /// The arguments whose annotations import looks at.
+    /// For each argument whether import reads its annotation, so that it cannot be edited.
     fixed: Vec<bool>,
-    /// What arguments and results take in the recorded run, once somebody asks.
+    /// The bytes of arguments and results in the recorded run, computed at the first request.
     pub(super) recorded_bytes: OnceLock<PortBytes>,
-    /// The constants and broadcasts that export may merge, once a program is completed; `None` if other passes before it change
-    /// more than shardings.
+    /// The constants and broadcasts that export may merge, known once a program was completed; `None` if earlier export passes
+    /// change more than shardings.
     constants: Arc<OnceLock<Option<Arc<AlikeOps>>>>,
 }
 
@@ -115,7 +115,7 @@ impl Prepared {
     pub fn imported(&self) -> &Arc<Program> {
         &self.imported
     }
-    /// What has the sharding of `target`, if that may be edited.
+    /// The slot with the sharding of `target`, if it can be edited.
     pub fn slot(&self, target: Target) -> Option<Slot> {
         match target {
             Target::Argument(func, index) if func == self.main && !*self.fixed.get(index)? => {
@@ -130,7 +130,7 @@ impl Prepared {
     pub fn may_have(&self, sharding: &TensorSharding) -> bool {
         !has_priority(sharding) && sharding.mesh.index() < self.imported.meshes().len()
     }
-    /// What the annotations lead to if those of `edits` are replaced; `None` if a new run has to say that.
+    /// The shardings for the annotations with those of `edits` replaced; `None` if that takes a new run.
     pub fn replay(
         &self,
         replayer: &mut Replayer,
@@ -146,13 +146,13 @@ impl Prepared {
             Followed::InPart(recording) => Course::Anew(Box::new(self.of(*recording, replayer))),
         })
     }
-    /// The program propagated from the annotations of a replay of this run that `replayer` made, `path` being how that went.
-    /// `None` if it takes a new run.
+    /// The program propagated from the annotations of a replay of this run; `replayer` made it, and `path` is the path that it
+    /// took. `None` if it takes a new run.
     pub fn replayed(&self, replayer: &Replayer, path: &Path) -> Option<Self> {
         Some(self.of(replayer.recorded(&self.recording, path)?, replayer))
     }
-    /// The program propagated once more, from annotations of which those of `edits` are replaced. `replayer`, one that
-    /// replays this run, is to replay that one from now on. `None` if propagation does not end.
+    /// The program propagated once more, with the annotations of `edits` replaced. `replayer`, which replays this run, replays the
+    /// new one from then on. `None` if propagation does not terminate.
     pub fn rerun(
         &self,
         replayer: &mut Replayer,
@@ -161,7 +161,7 @@ impl Prepared {
         let edits = interned(replayer, edits);
         Some(self.of(replayer.rerun(&self.recording, &edits)?, replayer))
     }
-    /// The program, propagated as `recording` says, which is about the program of `replayer`.
+    /// The program with the propagation `recording`, which refers to the program of `replayer`.
     fn of(&self, recording: Recording, replayer: &Replayer) -> Self {
         let shardings = replayer.shardings().clone();
         let is_readable = self.is_readable && are_reduced(&shardings);
@@ -182,8 +182,8 @@ impl Prepared {
             constants,
         }
     }
-    /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
-    /// since the program was parsed.
+    /// The completed program of `replayed`; `is_edited`: whether an argument or a result has been annotated since the program was
+    /// parsed.
     ///
     /// # Errors
     /// The program cannot be exported.
@@ -220,9 +220,9 @@ impl Prepared {
     }
 }
 
-/// Whether export cannot refuse `program` with `shardings` once it is imported, and the shardings of arguments and results are
-/// worked out as [`super::completed`] says: unreduced axes are checked and reduced by export, functions that are merged may be
-/// mistyped, and what is on one device may be refused.
+/// Whether export certainly accepts the imported `program` with `shardings`, and the shardings of ports follow as in
+/// [`super::completed`]. Not certain are: unreduced axes, which export checks and reduces; functions that it merges, whose types
+/// may mismatch; and single-device shardings.
 pub fn is_surely_exported(program: &Program, shardings: &ShardingTable, how: Completion) -> bool {
     !how.dedup_functions_fully
         && !program.has_any(&[OpKind::NamedComputation])
@@ -230,8 +230,8 @@ pub fn is_surely_exported(program: &Program, shardings: &ShardingTable, how: Com
         && !may_be_refused_on_one_device(program)
 }
 
-/// Whether something on one device, or constrained to be, may be refused: one of several results of an op, which has shardings
-/// for all of them, while those on one device have no dims; or, in newer versions, an argument or a result of a function.
+/// Whether a value with a single-device sharding may be refused: one of several results of an op, which has shardings for all of
+/// them, while single-device ones have no dims; or, in newer versions, an argument or a result of a function.
 fn may_be_refused_on_one_device(program: &Program) -> bool {
     if !program.meshes().iter().any(|row| row.mesh.is_maximal()) {
         return false;
@@ -259,7 +259,7 @@ fn are_reduced(table: &ShardingTable) -> bool {
     table.ids().all(|id| table[id].unreduced.is_empty())
 }
 
-/// `edits` with the ids that their shardings have for `replayer`.
+/// `edits` with their shardings interned in `replayer`.
 fn interned(
     replayer: &mut Replayer,
     edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
@@ -270,7 +270,7 @@ fn interned(
     edits.into_iter().map(|(slot, sharding)| (slot, id(sharding))).collect()
 }
 
-/// Whether import leaves all meshes of `program`, and shardings over them, as they are.
+/// Whether import leaves all meshes of `program`, and the shardings over them, unchanged.
 fn are_meshes_kept(program: &Program) -> bool {
     let mut seen = FxHashSet::default();
     program.meshes().iter().all(|row| {

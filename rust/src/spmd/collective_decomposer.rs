@@ -1,5 +1,5 @@
-//! Decomposes all-reduces and reduce-scatters whose reducer XLA's runtimes do not have into an all-to-all, local reductions
-//! and an all-gather. As many bytes are sent as by the collective.
+//! Decomposes all-reduces and reduce-scatters with a reducer that XLA's runtimes do not support into an all-to-all, local
+//! reductions and an all-gather. They send as many bytes as the collective.
 
 use super::collectives::Collectives;
 use super::digits::{total_size, Digit};
@@ -9,7 +9,8 @@ use crate::index::ValueId;
 use crate::layout::ceil_div;
 
 impl Collectives {
-    /// An all-reduce: a reduce-scatter of all elements in a row, and an all-gather; of few elements an all-gather of the terms.
+    /// An all-reduce: a reduce-scatter of the flattened tensor, and an all-gather; for few elements an all-gather of the partial
+    /// results.
     pub(super) fn decomposed_all_reduce(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -33,7 +34,7 @@ impl Collectives {
         let all = emit.slice(all, &[0], &[size]);
         emit.reshape(all, &shape)
     }
-    /// A reduce-scatter along `dim`: an all-to-all of the parts, and a reduction of those of a device.
+    /// A reduce-scatter along `dim`: an all-to-all, and a local reduction of the received parts.
     pub(super) fn decomposed_reduce_scatter(
         &mut self,
         emit: &mut Emitter<'_>,

@@ -22,8 +22,8 @@ pub struct Collectives {
     channel_name: Option<StrId>,
     /// Groups of devices as text, by order and digits.
     groups: FxHashMap<(u32, Vec<Digit>), String>,
-    /// The pairs of devices of permutes as text, by the placements before, then those after; `None` where all devices keep
-    /// what they hold.
+    /// The source-target pairs of permutes as text, by the placement before, then the one after; `None` if all devices keep their
+    /// shards.
     permutes: FxHashMap<Placement, FxHashMap<Placement, Option<String>>>,
 }
 
@@ -50,7 +50,7 @@ impl Collectives {
         attrs.push(("replica_groups", groups.clone()));
         attrs
     }
-    /// Makes a collective, whose cause is the op that needs it.
+    /// Builds a collective, and records the op that required it as its cause.
     fn build(
         emit: &mut Emitter<'_>,
         name: &str,
@@ -72,7 +72,7 @@ impl Collectives {
         &self.handle
     }
 
-    /// The name of the attribute that says the channel of a collective; `None` if nothing in `program` is called so.
+    /// The name of the attribute with the channel of a collective; `None` if `program` has no such string.
     pub(super) fn channel_name(&mut self, program: &Program) -> Option<StrId> {
         self.channel_name = self.channel_name.or_else(|| program.find_name(CHANNEL));
         self.channel_name
@@ -119,8 +119,8 @@ impl Collectives {
         let op = Self::build(emit, "stablehlo.all_to_all", input, ty, &attrs);
         emit.program.result(op, 0)
     }
-    /// A collective permute of the shards of placement `from` to those of `to`, between the devices that `pairs` says; `input`
-    /// if all devices keep what they hold.
+    /// A collective permute of the shards of placement `from` to those of `to`, by the source-target `pairs`; `input` if all
+    /// devices keep their shards.
     pub fn permute_between(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -149,7 +149,7 @@ impl Collectives {
     ) -> ValueId {
         self.permute_by(emit, input, pairs_text(pairs))
     }
-    /// A collective permute between devices, too many to be listed, that differ in `digits`.
+    /// A collective permute among devices that differ in `digits`, too many to be listed.
     pub fn permute_along(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -168,7 +168,7 @@ impl Collectives {
         let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
         emit.program.result(op, 0)
     }
-    /// An all-reduce among devices that differ in `digits`; by other collectives where XLA has none by this reducer.
+    /// An all-reduce among devices that differ in `digits`; decomposed if XLA does not support the reducer.
     pub fn all_reduce(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -186,8 +186,7 @@ impl Collectives {
         reducer.add_body(emit, op, ty);
         emit.program.result(op, 0)
     }
-    /// A reduce-scatter along `dim` among devices that differ in `digits`; by other collectives where XLA has none by this
-    /// reducer.
+    /// A reduce-scatter along `dim` among devices that differ in `digits`; decomposed if XLA does not support the reducer.
     pub fn reduce_scatter(
         &mut self,
         emit: &mut Emitter<'_>,

@@ -9,8 +9,8 @@ pub struct GlobalToLocalOptions {
     pub combines_reduce_scatter: bool,
     /// Whether replica groups are written by mesh and axes.
     pub names_groups: bool,
-    /// Whether an all-gather of several dims is one for each dim.
+    /// Whether an all-gather of several dims becomes one for each dim.
     pub gathers_per_dim: bool,
-    /// The numbers of replicas and of partitions, on which depends how devices are numbered.
+    /// The numbers of replicas and of partitions, which determine how devices are numbered.
     pub device_counts: DeviceCounts,
 }

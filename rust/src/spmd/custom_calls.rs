@@ -1,4 +1,4 @@
-//! Custom calls that can be computed on shards, by target, and the dims along which they can.
+//! Custom calls that can be computed on shards: their targets, and the dims along which they can.
 //!
 //! Others are refused, since a target may compute anything.
 
@@ -26,7 +26,7 @@ pub type ShardRules = FxHashMap<SignatureId, ShardRule>;
 pub(super) enum ShardMethod {
     /// By its sharding rule: along pass-through factors.
     OpWithRule,
-    /// Along the batch dims: all but the last `inner` dims of operand `operand`, with which all tensors begin.
+    /// Along the batch dims: all but the last `inner` dims of operand `operand`; all tensors begin with these dims.
     Batched { operand: usize, inner: usize },
 }
 
@@ -82,8 +82,8 @@ fn decomposition(target: &str) -> Option<ShardMethod> {
     }
 }
 
-/// The rule of a call that is batched along all but the last `inner` dims of `shapes[operand]`: tensors begin with
-/// these dims, or are scalars. `None` if one of the tensors, `num_operands` operands and the results, does neither.
+/// The rule of a call that is batched along all but the last `inner` dims of `shapes[operand]`: each tensor begins with these dims,
+/// or is a scalar; `None` otherwise. `shapes` are those of `num_operands` operands and the results.
 pub(super) fn batched(
     shapes: &[Vec<i64>],
     num_operands: usize,

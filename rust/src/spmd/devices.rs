@@ -6,8 +6,8 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
 
-/// The devices of a program. Meshes of the same devices may list them in different orders; digits of a position
-/// refer to one of these orders.
+/// The devices of a program. Meshes of the same devices may list them in different orders; the digits of a position refer to one of
+/// these orders.
 #[derive(Debug, Default)]
 pub struct Devices {
     /// For each order a mesh that has it.
@@ -16,15 +16,15 @@ pub struct Devices {
     has_replicas: bool,
 }
 
-/// The purpose of a per-device program, on which depends how many devices its collectives may list.
+/// The purpose of a per-device program, which limits how many devices its collectives may list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Purpose {
     /// The program is run.
     #[default]
     Run,
-    /// It is counted: groups of more than [`MAX_COUNTED`] devices are written by their digits.
+    /// Its costs are counted: groups of more than [`MAX_COUNTED`] devices are written by their digits.
     Count,
-    /// The program is compared with the reference's text.
+    /// Its text is compared with that of the reference.
     Print,
 }
 
@@ -55,7 +55,7 @@ impl Devices {
             "stablehlo.partition_id"
         }
     }
-    /// Whether devices are too many to be listed, and have no ids but their positions.
+    /// Whether there are too many devices to list them; then a device's id is its position.
     pub fn are_unlisted(&self) -> bool {
         self.purpose == Purpose::Count
             && self.count() > MAX_COUNTED
@@ -73,13 +73,13 @@ impl Devices {
     pub fn mesh(&self, order: u32) -> Option<&Mesh> {
         self.orders.get(order as usize)
     }
-    /// The order of `mesh`, if it is known.
+    /// The number of the order of `mesh`, if it is known.
     pub fn known_order(&self, mesh: &Mesh) -> Option<u32> {
         let wanted = listed_ids(mesh);
         let same = |known: &Mesh| listed_ids(known) == wanted;
         self.orders.iter().position(same).map(|order| order as u32)
     }
-    /// The order of `mesh`; an error if it is over other devices than those before.
+    /// The number of the order of `mesh`; an error if its devices are not those of earlier meshes.
     pub fn order_of(&mut self, mesh: &Mesh) -> Result<u32> {
         if let Some(first) = self.orders.first() {
             if first.device_count() != mesh.device_count() {
@@ -113,8 +113,8 @@ fn listed_ids(mesh: &Mesh) -> &[i64] {
     }
 }
 
-/// The groups of devices that differ in `digits` only: device ids, within a group in the order of the number that
-/// the digits form, groups in the order of their first positions.
+/// The groups of devices that differ only in `digits`, as device ids; within a group in the order of the number that the digits
+/// form, groups in the order of their first positions.
 pub fn replica_groups(digits: &[Digit], mesh: &Mesh) -> Vec<Vec<i64>> {
     let mut offsets = vec![0i64];
     for digit in digits {
@@ -130,9 +130,9 @@ pub fn replica_groups(digits: &[Digit], mesh: &Mesh) -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// The permute from the placement `before`, in the order of the first mesh, to `after`, in that of the second: (source,
-/// target) pairs of device ids in order of targets, including devices that keep their shard. `None` unless both
-/// placements have equally many shards in each dim and are partial over equally many devices.
+/// The permute from the placement `before`, in the order of the first mesh, to `after`, in that of the second: (source, target)
+/// pairs of device ids in order of targets, including devices that keep their shard. `None` unless both placements have the same
+/// number of shards in each dim and are partial over equally many devices.
 pub fn permutation(
     before: &Placement,
     after: &Placement,

@@ -23,7 +23,7 @@ impl Digit {
     pub fn of_axis(axis: AxisRef, mesh: &Mesh) -> Self {
         Self { stride: stride(axis, mesh), size: axis.size(mesh) }
     }
-    /// Whether a tensor can be sharded along both, and all pairs of their values occur equally often.
+    /// Whether a tensor can be sharded along both digits: all pairs of their values occur equally often.
     pub const fn is_apart(self, other: Self) -> bool {
         if self.stride < other.stride {
             self.end() <= other.stride && other.stride % self.end() == 0

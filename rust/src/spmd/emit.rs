@@ -27,11 +27,11 @@ pub struct Emitter<'p> {
     combined: FxHashMap<(BlockId, &'static str, ValueId, i64), ValueId>,
     /// Numbers of lists, by block, list and index.
     listed: FxHashMap<(BlockId, Vec<i64>, ValueId), ValueId>,
-    /// The values of these tables.
+    /// All values in these tables.
     shared: FxHashSet<ValueId>,
-    /// How often these tables grew, or were asked for what is computed from a value that they do not have.
+    /// The number of table insertions, and of look-ups that depend on a value that is not in a table.
     num_shared: usize,
-    /// The values that stand for those of ops that are copied; a field to reuse its memory.
+    /// Maps values of copied ops to those of the copies; a field to reuse its memory.
     pub(super) map: ValueMap,
     /// The element type of positions and offsets: `i32`, but for programs with dims that need more.
     index: &'static str,
@@ -54,7 +54,7 @@ impl<'p> Emitter<'p> {
         let is_long = program.types().longest_dim() >= LEAST_LONG;
         Self::with_index(program, devices, if is_long { "i64" } else { "i32" })
     }
-    /// An emitter that knows nothing of what this one has made. It takes the devices, which are to be given back.
+    /// An emitter with empty tables. It takes the devices, which are to be given back.
     pub fn apart(&mut self) -> Emitter<'_> {
         Emitter::with_index(self.program, std::mem::take(&mut self.devices), self.index)
     }
@@ -81,11 +81,11 @@ impl<'p> Emitter<'p> {
         self.shared.insert(value);
         self.num_shared += 1;
     }
-    /// Whether `value` is one that ops of a block share.
+    /// Whether `value` is in a table, and shared by the ops of a block.
     pub fn is_shared(&self, value: ValueId) -> bool {
         self.shared.contains(&value)
     }
-    /// A number that changes when a value is shared for the first time, or is asked for that follows from one that is not.
+    /// A counter that changes at each insertion into a table, and at each look-up that depends on a value outside of them.
     pub const fn num_shared(&self) -> usize {
         self.num_shared
     }
@@ -116,7 +116,7 @@ impl<'p> Emitter<'p> {
     pub const fn mark(&self) -> Mark {
         Mark { at: self.at, is_after: self.is_after, block: self.block }
     }
-    /// Sets the insertion point that was there at `mark`.
+    /// Restores the insertion point that was saved as `mark`.
     pub fn go_back(&mut self, mark: Mark) {
         (self.at, self.is_after, self.block) = (mark.at, mark.is_after, mark.block);
     }
@@ -139,7 +139,7 @@ impl<'p> Emitter<'p> {
         let loc = self.loc();
         self.program.build(new, InsertPoint::at(self.at.0).with_loc(loc))
     }
-    /// Records that [`Emitter::cause`] requires `op`.
+    /// Records [`Emitter::cause`] as the cause of `op`.
     pub fn note_cause(&mut self, op: OpId) {
         self.program.set_cause(op, self.cause());
     }
@@ -271,7 +271,7 @@ impl<'p> Emitter<'p> {
         self.share(position);
         position
     }
-    /// The number of `list` at `index`, looked up once for each block.
+    /// The element of `list` at `index`, looked up once for each block.
     pub fn lookup(&mut self, list: &[i64], index: ValueId) -> ValueId {
         self.num_shared += usize::from(!self.is_shared(index));
         let key = (self.block, list.to_vec(), index);
@@ -295,7 +295,7 @@ impl<'p> Emitter<'p> {
         let id = self.op(self.devices.id_op(), &[], ty, &[]);
         self.op("stablehlo.convert", &[id], index, &[])
     }
-    /// The number that `digits` of the device's position form.
+    /// The number that `digits` of the device's position form, major to minor.
     pub fn number(&mut self, order: u32, digits: &[Digit]) -> ValueId {
         let key = (self.block, order, digits.to_vec());
         if let Some(&known) = self.numbers.get(&key) {
@@ -349,7 +349,7 @@ impl<'p> Emitter<'p> {
         let direction = format!("#stablehlo<comparison_direction {direction}>");
         self.op("stablehlo.compare", &[a, b], ty, &[("comparison_direction", direction)])
     }
-    /// Whether the elements of `value`, offsets, are below `limit`.
+    /// Whether the elements of `value`, which are offsets, are below `limit`.
     pub fn are_below(&mut self, value: ValueId, limit: i64) -> ValueId {
         let ty = self.type_of(value);
         let limit = self.index(limit);

@@ -4,8 +4,8 @@
 //! 2. [`reshard`]: sequences of collectives from one placement to another with the fewest bytes sent.
 //! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
 //! 4. [`strategy`]: the strategies in which an op can be computed on shards; a [`policy`] chooses one, [`xla`] as XLA does.
-//! 5. [`custom_partitioning`]: calls that say themselves what one device computes; `legalize`: ops of which no strategy is known, in
-//!    other words.
+//! 5. [`custom_partitioning`]: custom calls that come with their own partitioning; `legalize`: rewrites ops without a strategy to
+//!    ops that have one.
 //! 6. [`lower`]: lowers the source program op by op; [`emit`], [`shape_ops`] and [`collectives`] build the local ops, [`op_copies`]
 //!    copies them.
 //!
@@ -69,19 +69,19 @@ pub struct Partitioned {
     pub steps: Steps,
 }
 
-/// The memory that an op of the source program takes, with the ops and rows that are made for it.
+/// The memory per op of the source program, including the local ops and table rows that are made for it.
 const BYTES_PER_OP: usize = 1 << 11;
 
 /// How a program is partitioned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// What chooses among the strategies to compute an op.
+    /// The policy that chooses the strategy of each op.
     pub policy: Policy,
     /// The placement of results after the op that computes them.
     pub results: Results,
-    /// What is done with ops whose computation on shards is not known.
+    /// How ops without a known partitioning are treated.
     pub unknown: UnknownOps,
-    /// Whether reshards send the fewest bytes also where the policy has reshards of its own.
+    /// Whether reshards send the fewest bytes even under a policy that has its own reshards.
     pub has_free_reshards: bool,
 }
 
@@ -90,14 +90,13 @@ pub struct Options {
 pub struct Given {
     /// How custom calls are computed on shards, by signature.
     pub shard_rules: ShardRules,
-    /// What computes custom calls on one device, by call.
+    /// The local programs of custom calls, by call.
     pub local_programs: LocalPrograms,
 }
 
-/// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a strategy, and
-/// results are placed as the options say; where reshards are explicit already, the strategy with the fewest bytes needs no
-/// further reshards. Custom calls are computed as `given`, or by the built-in rules of known targets. New ops have no
-/// signatures yet.
+/// Lowers `program`, whose shardings are complete, to the program of one device. The policy chooses a strategy for each op, and
+/// results are placed as the options say; if reshards are explicit already, the strategy with the fewest bytes adds no further
+/// ones. Custom calls are computed as `given`, or by the built-in rules of known targets. New ops have no signatures yet.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,

@@ -6,8 +6,8 @@ use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 
-/// Writes the attributes, if there is a main function. Meshes are inlined; a result without sharding
-/// has that of the returned value, and what has none is replicated, over the first mesh of the module that has axes.
+/// Writes the attributes, if there is a main function. Meshes are inlined; a result without sharding has that of the returned
+/// value, and without any it is replicated over the first mesh of the module that has axes.
 pub(super) fn write(program: &mut Program) {
     let functions = program.functions_in_order();
     let is_main = |func: &FuncId| program.str(program.func_name(*func)) == "main";

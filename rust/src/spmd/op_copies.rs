@@ -1,16 +1,16 @@
-//! Copies of local ops: what was built for one value, such as the ops of a reshard, is copied for another value of the same
+//! Copies of local ops: the ops that were built for one value, such as those of a reshard, are copied for another value of the same
 //! type.
 //!
-//! The ops of a step of a reshard, say, follow from the step, the type of the value, and what the emitter shares in the block,
-//! such as offsets of shards. They are copied if all they read is the value, each other, and what is shared; what is shared
-//! stays so until the end of the program.
+//! The ops of a reshard's step depend only on the step, the type of the value, and values that the emitter shares within the block,
+//! such as the offsets of shards. They are copied if they read nothing but the value, each other, and shared values. A shared value
+//! stays shared.
 
 use super::collectives::Collectives;
 use super::emit::Emitter;
 use crate::index::{BlockId, Id, IdRange, OpId, ValueId};
 use crate::ir::InsertPoint;
 
-/// The point from which ops were built that may be copied.
+/// The point after which ops are built that may be copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     op: OpId,
@@ -18,11 +18,11 @@ pub struct Start {
     num_shared: usize,
 }
 
-/// Ops that were built for some values, to be copied for others.
+/// Ops that were built for some inputs, to be copied for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     block: BlockId,
-    /// The first of them, and the one after the last.
+    /// The first op, and the one after the last.
     ops: (OpId, OpId),
     /// The first id of the values that they define, and the one after the last.
     values: (usize, usize),
@@ -40,8 +40,8 @@ impl Emitter<'_> {
     pub fn since(&self, start: Start) -> IdRange<OpId> {
         IdRange::new(start.op.index()..self.program.num_op_ids())
     }
-    /// The ops that were built since `start`, which compute `output` from `inputs`. `None` if it cannot be copied, as when it is the first to make
-    /// something that is shared.
+    /// The ops that were built since `start`, which compute `output` from `inputs`. `None` if they cannot be copied, as when they
+    /// include the definition of a shared value.
     pub fn made(
         &self,
         start: Start,
@@ -69,7 +69,7 @@ impl Emitter<'_> {
         let values = (start.value, self.program.num_value_ids());
         is_copied.then_some(Made { block, ops, values, inputs, output })
     }
-    /// The output of a copy of `made` for `inputs`, which have the types of its own; `None` if it was built in another block.
+    /// The output of a copy of `made` for `inputs` of the same types; `None` if `made` is in another block.
     pub fn copy_ops(
         &mut self,
         made: &Made,

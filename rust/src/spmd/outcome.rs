@@ -1,9 +1,9 @@
-//! What became of each op of the source program: computed on shards, with collectives, or replicated, and why.
+//! How each op of the source program is computed: on shards, with collectives, or replicated; and why.
 
 use crate::index::OpId;
 use std::sync::Arc;
 
-/// How an op is computed; what takes more comes later.
+/// How an op is computed, in order of increasing communication.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum OutcomeKind {
     /// On shards, without communication.

@@ -8,8 +8,8 @@ use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use rustc_hash::FxHashMap;
 
-/// The layout of a tensor on devices: for each dim the digits that number its shards, major to minor; and the
-/// digits over which values are unreduced.
+/// The sharding of a tensor by digits: for each dim the digits that number its shards, major to minor; and the digits over which
+/// values are unreduced (partial).
 ///
 /// A dim of size `n` over `k` shards is split into shards of `ceil(n / k)`; the last ones may have fewer elements,
 /// and are padded.
@@ -19,7 +19,7 @@ pub struct Placement {
     pub order: u32,
     /// For each dim its digits, major to minor.
     pub dims: Vec<Vec<Digit>>,
-    /// Devices that differ in these digits hold terms of a reduction.
+    /// Devices that differ only in these digits hold the partial results of a reduction.
     pub partial: Vec<Digit>,
 }
 
@@ -37,8 +37,8 @@ impl Placement {
         };
         placement.in_any_order()
     }
-    /// The sharding over `mesh`, the mesh `id`, whose devices are in this order, without unreduced axes; `None` where shards
-    /// are not along its axes.
+    /// The sharding over `mesh`, the mesh `id`, whose devices are in this order, without unreduced axes; `None` if shards are not
+    /// along its axes.
     pub fn sharding(&self, id: MeshId, mesh: &Mesh) -> Option<TensorSharding> {
         let dim = |digits: &Vec<Digit>| {
             let axes: Option<Vec<Vec<AxisRef>>> =
@@ -48,7 +48,7 @@ impl Placement {
         let dims = self.dims.iter().map(dim).collect::<Option<_>>()?;
         Some(TensorSharding { dims, ..TensorSharding::fully_replicated(id, 0, true) })
     }
-    /// The placement; in order 0 if it has no digits.
+    /// The placement, with order 0 if it has no digits.
     fn in_any_order(self) -> Self {
         let order = if self.is_replicated() { 0 } else { self.order };
         Self { order, ..self }
@@ -70,7 +70,7 @@ impl Placement {
     pub fn is_padded(&self, dim: usize, size: i64) -> bool {
         size % self.num_shards(dim) != 0
     }
-    /// Whether no two of its digits, which are of one mesh, share a part, and all pairs of their values occur equally often.
+    /// Whether any two of its digits, which are of one mesh, are disjoint, so that all pairs of their values occur equally often.
     pub fn is_sound(&self) -> bool {
         let mut digits: Vec<Digit> = self.digits().collect();
         digits.sort_unstable();

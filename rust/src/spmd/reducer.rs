@@ -39,7 +39,7 @@ impl Reducer {
             Self::Xor => "stablehlo.xor",
         }
     }
-    /// The reducer that the region of `op` is, if it is one op of both arguments.
+    /// The reducer in the region of `op`, if that is one op on both arguments.
     pub fn of_region(program: &Program, op: OpId) -> Option<Self> {
         match Self::each_of_region(program, op)?[..] {
             [only] => Some(only),
@@ -50,7 +50,7 @@ impl Reducer {
     pub fn each_of_region(program: &Program, op: OpId) -> Option<Vec<Self>> {
         Self::each_of(program, program.op_regions(op).next()?)
     }
-    /// The reducer of a `select_and_scatter`, whose second region it is.
+    /// The reducer of a `select_and_scatter`: its second region.
     pub fn of_selection(program: &Program, op: OpId) -> Option<Self> {
         match Self::each_of(program, program.op_regions(op).nth(1)?)?[..] {
             [only] => Some(only),
@@ -85,7 +85,7 @@ impl Reducer {
     pub const fn is_idempotent(self) -> bool {
         matches!(self, Self::Max | Self::Min | Self::And | Self::Or)
     }
-    /// Whether XLA's runtimes have collectives that reduce elements of type `element` by it.
+    /// Whether XLA's runtimes support collectives with this reducer for elements of type `element`.
     pub fn is_of_collectives(self, element: &str) -> bool {
         match self {
             Self::Add | Self::Multiply | Self::Max | Self::Min => true,
@@ -108,7 +108,7 @@ impl Reducer {
         };
         Some(text)
     }
-    /// Adds the region to `op`, a collective, for the element type of `like`.
+    /// Adds the region to `op`, a collective on elements of the type of `like`.
     pub fn add_body(self, emit: &mut Emitter<'_>, op: OpId, like: TypeId) {
         let scalar = emit.like(&[], like);
         let program = &mut *emit.program;

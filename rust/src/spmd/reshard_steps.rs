@@ -1,4 +1,4 @@
-//! A record of the collectives that reshards became: for each the placement before it and the placement after it.
+//! A record of the collectives of each reshard, with the placements before and after each.
 
 use super::devices::Devices;
 use super::placement::{PlacementId, Placements};
@@ -40,12 +40,12 @@ impl Steps {
     pub fn has(&self, op: OpId) -> bool {
         self.step(op).is_some()
     }
-    /// Whether `op` gathers a whole tensor for want of a better way.
+    /// Whether `op` is part of a full rematerialization: it gathers the whole tensor, as no other case applied.
     pub fn rematerializes(&self, op: OpId) -> bool {
         self.step(op).is_some_and(|step| step.rematerializes)
     }
-    /// The shardings over `mesh` of the operand and of the result of `op`, a collective of a reshard; each is `None` where it
-    /// has none over this mesh.
+    /// The shardings over `mesh` of the operand and of the result of `op`, a collective of a reshard; `None` for one that cannot be
+    /// expressed over this mesh.
     pub fn shardings(&self, op: OpId, (id, mesh): (MeshId, &Mesh)) -> [Option<TensorSharding>; 2] {
         let order = self.devices.known_order(mesh);
         let sharding = |placement: PlacementId| {

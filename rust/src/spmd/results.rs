@@ -1,4 +1,5 @@
-//! The option for the placement of results after an op: their sharding, what the op leaves, or what a later reshard wants.
+//! The option for the placement of results after an op: their sharding, the placement that the op computes them with, or that of a
+//! later reshard.
 
 /// How results are placed after the op that computes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -6,9 +7,10 @@ pub enum Results {
     /// By their shardings.
     #[default]
     AsSharded,
-    /// As they are computed, until an op needs them otherwise. Results go to their shardings where that sends nothing, and
-    /// where reducing terms into the sharding sends no more than reducing them alone.
+    /// As they are computed, until a user needs another placement. A result is resharded to its sharding at once if that sends
+    /// nothing, or if reducing partial results into the sharding sends no more than reducing them alone.
     AsComputed,
-    /// By their shardings, but results behind which there are only elementwise ops up to a reshard go where that leads.
+    /// By their shardings; but if only elementwise ops are between a result and a later reshard, it gets the placement of that
+    /// reshard.
     AsWanted,
 }

@@ -4,7 +4,7 @@ use super::emit::{int_array, zero, Emitter};
 use crate::index::{TypeId, ValueId};
 
 impl Emitter<'_> {
-    /// `input` broadcast to `ty`, its dims being `dims` of the result.
+    /// `input` broadcast to `ty`; its dims are mapped to `dims` of the result.
     pub fn broadcast(&mut self, input: ValueId, dims: &[i64], ty: TypeId) -> ValueId {
         let attrs = [("broadcast_dimensions", int_array(dims))];
         self.op("stablehlo.broadcast_in_dim", &[input], ty, &attrs)
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         ];
         self.op("stablehlo.slice", &[input], ty, &attrs)
     }
-    /// The part of `input` of shape `shape` that starts at `starts`, `None` being 0.
+    /// The slice of `input` of shape `shape` that starts at `starts`; `None` stands for 0.
     pub fn dynamic_slice(
         &mut self,
         input: ValueId,
@@ -96,7 +96,7 @@ impl Emitter<'_> {
         ];
         self.op("stablehlo.pad", &[input, fill], ty, &attrs)
     }
-    /// `mask`, which has one dim, as dim `dim` of `shape`.
+    /// `mask`, which has one dim, broadcast to `shape` along dim `dim`.
     pub fn along(&mut self, mask: ValueId, dim: usize, shape: &[i64]) -> ValueId {
         if shape.len() == 1 {
             return mask;

@@ -1,5 +1,5 @@
-//! Soundness of shardings: whether devices hold the shards that the axes number. Parts of one axis that do not nest do not
-//! number any: of an axis of 6 the major 2 and the minor 2 are the same for two of six devices, and have no device for others.
+//! Checks of shardings: whether their axes number distinct shards. Sub-axes of one axis that do not nest do not: in an axis of 6
+//! devices two of the four pairs of values of the major 2 and the minor 2 occur on two devices each, the others on one.
 
 use super::placement::Placement;
 use super::reducer::Reducer;
@@ -12,8 +12,8 @@ use crate::sharding::ReductionOp;
 use crate::verify::other_reduction;
 use rustc_hash::FxHashSet;
 
-/// Whether `value` is a result of an op, or an argument of a block, that was not erased: edges that propagation needed may
-/// have had other shardings.
+/// Whether `value` is a result of an op, or an argument of a block, that was not erased: data-flow edges of propagation may have
+/// had other shardings.
 fn is_in_program(program: &Program, value: ValueId) -> bool {
     let op = match program.def(value) {
         ValueDef::Result(op) => Some(op),
@@ -69,7 +69,7 @@ pub(super) fn used_meshes(program: &Program) -> BitSet<MeshId> {
     used
 }
 
-/// The first used sharding with parts of an axis that do not lie apart.
+/// The first used sharding with sub-axes that overlap.
 pub fn first_unsound(program: &Program) -> Option<ShardingId> {
     let used = used_shardings(program);
     let mut shardings = used.iter();
@@ -80,17 +80,17 @@ pub fn first_unsound(program: &Program) -> Option<ShardingId> {
     })
 }
 
-/// The longest dim of a program whose values have shards: padding to whole shards does not overflow.
+/// The longest dim of a program with sharded values: padding to a multiple of the shards does not overflow.
 const LONGEST: i64 = 1 << 62;
 
-/// Whether a value has axes.
+/// Whether some value is sharded.
 fn has_shards(program: &Program) -> bool {
     let used = used_shardings(program);
     let mut shardings = used.iter();
     shardings.any(|id| !program.shardings()[id].has_no_axes())
 }
 
-/// An error at the first op with a tensor whose scales differ along dims: shards would have types of their own.
+/// An error at the first op with a tensor whose quantization scales vary along a dim: each shard would need a type of its own.
 pub(super) fn check_scales(program: &Program) -> Result<()> {
     let has_scales = |value: ValueId| program.is_quantized_along_dims(program.type_of(value));
     let mut types = program.types().ids();
@@ -107,7 +107,7 @@ pub(super) fn check_scales(program: &Program) -> Result<()> {
     Err(problem.with_hint("quantize the tensor with one scale").into())
 }
 
-/// Whether `op`, a collective, reduces what the op that defines its operand reduced on each device, and alike.
+/// Whether `op`, a collective, reduces the results of a local reduction that has the same reducer.
 fn is_of_body(program: &Program, op: OpId) -> bool {
     if !matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter) {
         return false;
@@ -127,7 +127,7 @@ fn is_of_body(program: &Program, op: OpId) -> bool {
     }
 }
 
-/// An error if a value of `program` has shards and a dim is too long to be padded to whole shards.
+/// An error if `program` has sharded values and a dim that is too long to be padded to whole shards.
 pub(super) fn check_lengths(program: &Program) -> Result<()> {
     let longest = program.types().longest_dim();
     if longest >= LONGEST && has_shards(program) {
@@ -138,8 +138,8 @@ pub(super) fn check_lengths(program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// An error if a sharding of `program` has parts of an axis that do not lie apart, or unreduced axes that are not summed over,
-/// or if a dim is too long.
+/// An error if a sharding of `program` has overlapping sub-axes, or unreduced axes of another reduction than a sum, or if a dim
+/// is too long.
 pub(super) fn check(program: &Program) -> Result<()> {
     if let Some((op, other)) = other_reduction(program, |op| is_of_body(program, op)) {
         let name = program.op_name(op);

@@ -1,10 +1,10 @@
 //! Strategies: how an op is partitioned, as an assignment of digits to the factors of its sharding rule.
 //!
-//! An op sharding rule says which dims of the tensors of an op are one factor. A *strategy* gives each factor digits;
-//! the placements of operands and results follow from that. The [`Ability`] of a factor says how the op can be
-//! computed along it: along a pass-through factor shards are computed independently; along a reduction factor devices
-//! compute terms; along a dim on which elements move shards fetch elements from each other; along any other factor
-//! tensors have to be replicated.
+//! An op sharding rule maps the dims of the tensors of an op to factors. A *strategy* gives each factor digits, from which the
+//! placements of operands and results follow. The [`Ability`] of a factor says how the op can be computed along it: along a
+//! pass-through factor shards are computed independently; along a reduction factor devices compute partial results, its *terms*;
+//! along a dim on which elements move (a halo, a slice) shards fetch elements from each other; along any other factor tensors have
+//! to be replicated.
 
 use super::digits::{merged, total_size, Digit};
 use super::placement::{Placement, PlacementId};
@@ -18,13 +18,13 @@ pub enum Ability {
     Local,
     /// On shards, if these all have the same size, without padding.
     Parts,
-    /// On shards; the results are terms of a reduction.
+    /// On shards; the results are terms, which are reduced over devices.
     Terms,
     /// On shards; the results are gathered, and the op is applied to them again.
     Joined,
     /// On windows of shards: devices fetch the elements of others that their shard needs.
     Moved,
-    /// The op cannot be computed along the factor: tensors have to be replicated along it.
+    /// Not on shards: tensors have to be replicated along the factor.
     Whole,
 }
 
@@ -45,15 +45,13 @@ pub struct Strategy {
     pub operands: Vec<PlacementId>,
     /// The placements of results, terms included.
     pub results: Vec<PlacementId>,
-    /// The stage at which each operand is resharded; none where all are at stage 0. What is resharded at one stage is
-    /// not shared with others.
+    /// The stage at which each operand is resharded; empty if all are at stage 0. Reshards are shared only within a stage.
     pub stages: Vec<u32>,
-    /// The placements that each operand has in between, each with the stage at which it is resharded to that; none where
-    /// all are resharded directly.
+    /// The intermediate placements of each operand, each with the stage of the reshard to it; empty if all are resharded directly.
     pub through: Vec<Vec<(u32, PlacementId)>>,
-    /// The placements that each result has in between.
+    /// The intermediate placements of each result.
     pub behind: Vec<PlacementId>,
-    /// The digits of devices that have the same term of each result, of which the first alone adds it.
+    /// The digits of devices that hold copies of the same term of each result; only the first of them contributes it.
     pub copies: Vec<Digit>,
 }
 
@@ -73,8 +71,8 @@ pub struct Factors<'a> {
 }
 
 impl Factors<'_> {
-    /// The digits of each factor by `placement` of a tensor with this mapping, without those that the op cannot use:
-    /// along factors that have to be replicated, or where digits do not align with factors.
+    /// The digits of each factor by the `placement` of a tensor with this mapping, without those that the op cannot use: along
+    /// factors that have to be replicated, or if digits do not align with factors.
     pub fn of_tensor(&self, mapping: &TensorMapping, placement: &Placement) -> FactorDigits {
         let mut all = vec![Vec::new(); self.rule.num_factors()];
         for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
@@ -88,8 +86,8 @@ impl Factors<'_> {
         self.drop_invalid_digits(&mut all);
         all
     }
-    /// Alternatives to the digits of `placement` along factors on which elements move, or that have to be replicated:
-    /// these digits on one other factor each, along which shards are computed independently.
+    /// Alternatives for the digits that `placement` has along factors on which elements move, or that have to be replicated: these
+    /// digits on one other factor each, along which shards are computed independently.
     pub fn elsewhere(&self, mapping: &TensorMapping, placement: &Placement) -> Vec<FactorDigits> {
         let only = |dim: &Vec<FactorId>| match dim[..] {
             [factor] => Some(factor),
@@ -168,8 +166,8 @@ impl Factors<'_> {
             }
         }
     }
-    /// In a dim of several factors each sharded one has to be divided evenly, and the factors major to it have to be
-    /// sharded fully.
+    /// If a dim has several factors, each sharded factor has to be divided evenly, and the factors major to it have to be sharded
+    /// fully.
     fn fit_compound_dim(&self, dim: &[FactorId], all: &mut FactorDigits) -> bool {
         let mut is_open = true;
         let mut changed = false;
@@ -184,7 +182,7 @@ impl Factors<'_> {
         }
         changed
     }
-    /// Adds to `all` the digits of `more` for factors that have none yet, as far as the digits are unused.
+    /// Adds the digits of `more` to `all` for factors without digits, if the digits are unused.
     pub fn extend(&self, all: &mut FactorDigits, more: &FactorDigits) {
         for factor in 0..all.len() {
             if all[factor].is_empty() && !more[factor].is_empty() {
@@ -247,7 +245,7 @@ impl Factors<'_> {
     }
 }
 
-/// Whether some factor has a digit that does not lie apart from `digit`.
+/// Whether some factor has a digit that is not disjoint from `digit`.
 fn overlaps(all: &FactorDigits, digit: Digit) -> bool {
     all.iter().flatten().any(|other| !other.is_apart(digit))
 }

@@ -1,6 +1,6 @@
 //! The option that says whether ops without a known partitioning are refused or replicated.
 
-/// What is done with a custom call of an unknown target, an op of an unknown dialect, and an op that talks to the host.
+/// How a custom call of an unknown target, an op of an unknown dialect, and an op that communicates with the host are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum UnknownOps {
     /// The program is refused, since the op may compute anything.

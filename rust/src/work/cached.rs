@@ -20,20 +20,20 @@ pub enum Outcome {
     Inside,
     /// It is a collective, which may compute as well.
     Collective(Work),
-    /// It is not counted, for this reason.
+    /// It is not known, for this reason.
     Unknown(&'static str),
 }
 
-/// What is known of ops of a name.
+/// The properties that all ops of a name share.
 #[derive(Clone, Copy)]
 struct Named {
     /// Their family; `None` if they have none.
     family: Option<&'static Family>,
-    /// How they move data; those without a family read their operands and write their results.
+    /// How they move data; without a family they read all operands and write all results.
     movement: Movement,
-    /// What computes them; `None` if that depends on their shapes.
+    /// The unit that computes them; `None` if that depends on their shapes.
     unit: Option<Unit>,
-    /// Whether they rename what they read, without any work.
+    /// Whether they are aliases of their operands, without any work.
     is_free: bool,
 }
 
@@ -52,12 +52,12 @@ pub struct Works<'a> {
     pub tensors: Tensors<'a>,
     /// In which memory they are.
     pub spaces: Spaces,
-    /// What is known of the ops of each name, as a place in `names`.
+    /// The properties of the ops of each name, as an index in `names`.
     named: IdVec<StrId, u32>,
     names: Vec<Named>,
     memo: FxHashMap<Box<[u32]>, Option<Work>>,
     units: FxHashMap<Box<[u32]>, Unit>,
-    /// The outcomes of ops whose work is that of their regions, for each element.
+    /// The outcomes of ops whose work depends on their regions.
     of_bodies: FxHashMap<OpId, Outcome>,
     /// Their work, by signature, local shapes, and the work of their regions.
     by_bodies: FxHashMap<Box<[u32]>, Option<Work>>,
@@ -68,7 +68,7 @@ pub struct Works<'a> {
 }
 
 impl Named {
-    /// What is known of ops named as `op`.
+    /// The properties of ops with the name of `op`.
     fn of(program: &Program, op: OpId) -> Self {
         let family = Family::of(program.op_name(op));
         let reads_shapes = Unit::reads_shapes(program, op);
@@ -111,7 +111,7 @@ impl<'a> Works<'a> {
             estimates: Estimates::default(),
         }
     }
-    /// The work of the ops of `program`, that of some custom calls as a user registered it.
+    /// The work of the ops of `program`, with the work of custom calls that a user registered.
     pub fn with_estimates(program: &'a Program, estimates: &Estimates) -> Self {
         Self { estimates: estimates.clone(), ..Self::new(program) }
     }
@@ -156,7 +156,7 @@ impl<'a> Works<'a> {
             Inside { ops: ops.into(), with_regions: with_regions.into() }
         })
     }
-    /// Whether `op` renames what it reads, without any work.
+    /// Whether `op` is an alias of its operand, without any work.
     #[inline]
     pub fn is_free(&self, op: OpId) -> bool {
         self.named(op).is_free
@@ -207,13 +207,13 @@ impl<'a> Works<'a> {
             }
         }
     }
-    /// Whether the work of `op` is known by itself, and is not that of the ops in its regions.
+    /// Whether the work of `op` is its own, and not that of the ops in its regions.
     pub fn is_measured(&mut self, op: OpId) -> bool {
         let measure = self.family(op).map(|family| &family.measure);
         matches!(measure, Some(Measure::Collective))
             || !matches!(self.of(op), Outcome::Inside | Outcome::Unknown(_))
     }
-    /// Why the work of `op`, whose family has a measure, is not known.
+    /// Why the work of `op`, whose family has a measure, is unknown.
     fn reason(&mut self, op: OpId) -> &'static str {
         let tensors: Vec<ValueId> = self.tensors_of(op);
         if tensors.into_iter().any(|value| self.tensors.of(value).is_unknown) {
@@ -224,7 +224,7 @@ impl<'a> Works<'a> {
             _ => "its attributes are not understood",
         }
     }
-    /// What `op`, a custom call, costs as a user registered it, or as it says itself.
+    /// The cost of `op`, a custom call, as a user registered it, or as the call carries it.
     pub fn estimate(&self, op: OpId) -> Option<Estimate> {
         if self.program.kind(op) != OpKind::CustomCall {
             return None;
@@ -240,7 +240,7 @@ impl<'a> Works<'a> {
         let value = operand.or_else(|| self.program.op_results(op).next());
         value.map_or(StrId::NONE, |value| self.tensors.of(value).element)
     }
-    /// What computes `op`.
+    /// The unit that computes `op`.
     pub fn unit(&mut self, op: OpId) -> Unit {
         if let Some(unit) = self.named(op).unit {
             return unit;
@@ -333,7 +333,7 @@ impl<'a> Works<'a> {
         self.key = key;
         work
     }
-    /// The signature and the tensors of `op`, in the buffer for keys; `None` if it has no signature.
+    /// The signature and the tensors of `op`, in the key buffer; `None` if it has no signature.
     fn take_key(&mut self, op: OpId) -> Option<Vec<u32>> {
         let signature = self.program.signature(op).get()?;
         let mut key = std::mem::take(&mut self.key);

@@ -1,7 +1,7 @@
 //! The number of runs of each block, from calls, trip counts of loops, and branches.
 //!
-//! A function runs once for each run of its calls. Of the branches of a `case` or `if` the one with most work
-//! counts. A loop whose trip count is not known counts as one trip.
+//! A function runs once for each run of its calls. Of the branches of a `case` or `if` the one with the most work counts. A loop
+//! with an unknown trip count counts as one trip.
 
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId};
@@ -77,8 +77,8 @@ impl Execution {
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         self.calls.callee(program, op)
     }
-    /// Propagates the number of runs of the body of a function to the blocks in it and to its callees; `ops` are those in it that
-    /// have regions, and all calls.
+    /// Propagates the number of runs of a function's body to the blocks in it and to its callees; `ops` are its ops with regions,
+    /// and all calls.
     fn run(&mut self, program: &Program, ops: &[OpId], weights: &Weights) {
         for &op in ops {
             let at = program.parent_block(op).index();
@@ -125,7 +125,7 @@ impl Execution {
     }
 }
 
-/// The work of regions, to choose the branch with most work.
+/// The work of regions, to choose the branch with the most work.
 struct Weights {
     regions: FxHashMap<RegionId, Work>,
     has_own_measure: Vec<bool>,
@@ -194,7 +194,7 @@ impl Weights {
             _ => regions.iter().map(of).fold(own, Work::plus),
         }
     }
-    /// Whether the regions of `op` are control flow, and not computations that the op applies to elements.
+    /// Whether the regions of `op` are control flow, not computations that it applies to elements.
     fn walks_into(&self, program: &Program, op: OpId) -> bool {
         program.num_regions(op) > 0 && !self.has_own_measure[op.index()]
     }

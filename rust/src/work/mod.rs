@@ -1,8 +1,8 @@
-//! The work of a program: FLOPs, transcendentals and bytes of each op, and how often each runs.
+//! The work of a program: flops, transcendentals and bytes of each op, and how often each op runs.
 //!
 //! 1. [`ops`]: the work of an op, by family of ops; [`cached`]: once for all ops of a signature with the same local shapes.
 //! 2. [`tensors`]: shape, elements and bytes of values.
-//! 3. [`spaces`]: which values are in the memory of the host, and what is moved.
+//! 3. [`spaces`]: which values are in host memory, and what is copied between host and device.
 //! 4. [`execution`]: the number of runs of each block, with [`trips`], the trip counts of loops.
 
 pub mod cached;

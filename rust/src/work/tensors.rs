@@ -19,7 +19,7 @@ pub struct LocalTensor {
     pub is_unknown: bool,
 }
 
-/// The tensors of a per-device program, equal ones once.
+/// The tensors of a per-device program, one row for each type.
 pub struct Tensors<'a> {
     program: &'a Program,
     /// By type.
@@ -40,7 +40,7 @@ impl<'a> Tensors<'a> {
         let is_used = vec![false; rows.len()];
         Self { program, rows, is_used }
     }
-    /// The row of `value`: equal rows are equal tensors.
+    /// The row of `value`; tensors of equal type share one.
     pub fn id(&mut self, value: ValueId) -> u32 {
         let row = self.program.type_of(value).index();
         self.is_used[row] = true;

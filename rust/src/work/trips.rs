@@ -101,8 +101,8 @@ fn count(
     u64::try_from((distance + step - 1) / step).ok()
 }
 
-/// The constant integer that `value` is, through conversions and copies, and through loops that carry it unchanged, nested ones
-/// too: what a loop captures is carried so in HLO.
+/// The integer of which `value` is a constant, through conversions and copies, and through loops, even nested ones, that carry it
+/// unchanged: HLO carries captured values that way.
 fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
     const MAX_STEPS: usize = 64;
     for _ in 0..MAX_STEPS {
@@ -125,7 +125,7 @@ fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
     None
 }
 
-/// What a loop begins with that carries `value`, an argument of its condition or body, unchanged.
+/// The initial value of `value`, an argument of a loop's condition or body, if the loop carries it unchanged.
 fn unchanged(program: &Program, value: ValueId) -> Option<ValueId> {
     let ValueDef::Arg(block) = program.def(value) else { return None };
     let op = program.block_parent_op(block);

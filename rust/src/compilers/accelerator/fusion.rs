@@ -20,24 +20,24 @@ pub struct Fusion {
     values: Vec<Stored>,
     /// The number of queries so far.
     num_queries: u32,
-    /// The values that ops read, for the ops that were asked for, one op after the other.
+    /// The values that ops read, for the ops that were queried; all lists concatenated.
     reads: Vec<Read>,
     /// The ops that a query has yet to visit, with the most bytes that are read of each value; a field to reuse its memory.
     stack: Vec<(OpId, u128)>,
-    /// For each op that was asked for where its part of `reads` begins, and how long it is.
+    /// For each op that was queried where its list begins in `reads`, and its length.
     reads_of: Vec<(u32, u32)>,
 }
 
 /// How a value is stored.
 #[derive(Clone, Copy)]
 struct Stored {
-    /// For an alias, or a value computed from one operand, what is read in its place.
+    /// For an alias, or a value computed from one operand: the value that a consumer reads instead.
     leaf: Leaf,
     /// The number of uses of the value, including those of its aliases.
     uses: u32,
     /// The last query that visited the value.
     query: u32,
-    /// The place of the value among what that query found to be read.
+    /// The index of the value in that query's list of reads.
     place: u32,
     /// Whether some user does not fuse.
     has_barrier: bool,
@@ -57,19 +57,19 @@ impl Stored {
     };
 }
 
-/// The values that a kernel reads in place of a fused value.
+/// The value that a kernel reads in place of a fused value.
 #[derive(Clone, Copy)]
 struct Leaf {
-    /// The value that is read; none if the value itself is.
+    /// The value that is read; none if it is the fused value itself.
     value: ValueId,
-    /// The row of [`crate::work::tensors::Tensors`] with as many bytes as are read of it; [`FREE`] if none are.
+    /// The row of [`crate::work::tensors::Tensors`] whose bytes are read of it; [`FREE`] if nothing is read.
     row: u32,
 }
 
-/// The row of what takes no bytes to read.
+/// The row of a value that takes no bytes to read.
 const FREE: u32 = u32::MAX;
 
-/// The part of `reads` of an op that was not asked for yet.
+/// The range in `reads` of an op that was not queried yet.
 const NOT_ASKED: (u32, u32) = (u32::MAX, 0);
 
 /// A value that an op reads from memory.
@@ -191,7 +191,7 @@ impl Fusion {
         let value = &mut self.values[value.index()];
         (value.leaf, value.is_virtual) = (leaf, true);
     }
-    /// The only value that reading `value` reads, if there is exactly one.
+    /// The single value that is read from memory to compute `value`, if there is exactly one.
     #[inline]
     fn single_source(&self, works: &mut Works<'_>, value: ValueId) -> Leaf {
         let leaf = self.values[value.index()].leaf;
@@ -200,7 +200,7 @@ impl Fusion {
         }
         Leaf { value, row: works.tensors.id(value) }
     }
-    /// The values that `op` reads from memory, each once, through all ops that are fused with it.
+    /// The values that `op` reads from memory, each once, through all producers that are fused into it.
     pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> &[Read] {
         if self.reads_of[op.index()] == NOT_ASKED {
             let first = self.reads.len();
@@ -257,7 +257,7 @@ impl Fusion {
         }
         self.reads.truncate(kept);
     }
-    /// Bytes of the device's memory that `op` reads and writes, with fusion.
+    /// Bytes of device memory that `op` reads and writes, after fusion.
     pub fn traffic(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
         let movement = works.movement(op);
         if matches!(movement, Movement::Inside | Movement::Alias)

@@ -1,4 +1,4 @@
-//! A model of a compiler for accelerators: which values it fuses away, and the order in which ops run.
+//! A plain model of a compiler for accelerators: fusion, and the order in which ops run.
 
 pub mod fusion;
 pub mod schedule;

@@ -20,11 +20,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The order of the program.
+    /// The program order.
     pub fn of_the_program() -> Self {
         Self::default()
     }
-    /// Depth first, in the bodies of `functions`, given by their ops, and in the blocks inside.
+    /// A depth-first order of the bodies of `functions`, given by their ops, and of the blocks nested in them.
     pub fn depth_first(program: &Program, tensors: &mut Tensors<'_>, functions: &[OpId]) -> Self {
         let mut orders = FxHashMap::default();
         let places = vec![NOWHERE; program.num_op_ids()];
@@ -49,18 +49,18 @@ impl Schedule {
     }
 }
 
-/// The place of an op that is not in the block.
+/// The index of an op that is not in the block.
 const NOWHERE: u32 = u32::MAX;
 
-/// The dependences among the ops of a block, by their places in it.
+/// The dependences among the ops of a block, by their indices in it.
 #[derive(Default)]
 struct Needs {
     ops: Vec<OpId>,
-    /// The place of each op of the program; [`NOWHERE`] if it is not in the block.
+    /// The index of each op of the program in the block; [`NOWHERE`] if it is not in it.
     places: Vec<u32>,
-    /// The places of the ops that each op depends on, in the order in which they are visited, one op after the other.
+    /// The indices of the ops that each op depends on, in the order in which they are visited; all lists concatenated.
     needed: Vec<u32>,
-    /// For each place where its part of `needed` begins; then the end of the last one.
+    /// For each op where its list begins in `needed`; then the end of the last list.
     starts: Vec<usize>,
 }
 

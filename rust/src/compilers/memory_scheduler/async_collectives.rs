@@ -1,5 +1,5 @@
-//! Collectives that run beside other kernels: each starts as soon as its operands are there, and is awaited right before the first
-//! kernel that reads its result. Until then what it reads stays in memory.
+//! Asynchronous collectives: each starts as soon as its operands are ready, and its `done` is right before the first kernel that
+//! reads its result. Its operands stay live until then.
 //!
 //! Source: `PostprocessorToScheduleAsEarlyOrLateAsPossible` of XLA's `gpu_hlo_schedule`. All-gathers are not among them.
 
@@ -7,7 +7,7 @@ use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::ir::Program;
 
-/// The collectives that start early.
+/// The collectives that are started early.
 const EARLY: [&str; 4] = [
     "stablehlo.all_reduce",
     "stablehlo.all_to_all",
@@ -15,15 +15,15 @@ const EARLY: [&str; 4] = [
     "stablehlo.reduce_scatter",
 ];
 
-/// Which kernels of `graph` are collectives that start early.
+/// For each kernel of `graph` whether it is a collective that is started early.
 pub fn early_kernels(program: &Program, graph: &Graph) -> Vec<bool> {
     let is_early = |name: &str| EARLY.contains(&name);
     let kernels = graph.kernels.iter();
     kernels.map(|kernel| kernel.is_op && is_early(program.op_name(kernel.op))).collect()
 }
 
-/// `order` with the kernels that `is_early` says started as soon as what they read is there; and the items that these read, each with
-/// the position until which it is held.
+/// `order` with the kernels in `is_early` moved to where their operands are ready; and the items that they read, each with the
+/// position until which its live range is extended.
 pub fn with_early_starts(
     graph: &Graph,
     order: &[u32],
@@ -82,7 +82,7 @@ pub fn with_early_starts(
     (early, held)
 }
 
-/// Whether all that kernel `at` makes is other names of what it reads.
+/// Whether all results of kernel `at` are aliases of its operands.
 fn makes_names(graph: &Graph, at: u32) -> bool {
     let makes = graph.makes(at);
     !makes.is_empty() && makes.iter().all(|&item| graph.items[item as usize].name_of != NONE)

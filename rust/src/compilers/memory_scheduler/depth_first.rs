@@ -5,21 +5,21 @@
 use super::Edges;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 
-/// What leads to a kernel, itself included.
+/// Statistics of a kernel and all its transitive producers.
 #[derive(Clone, Copy, Default)]
 struct Stats {
-    /// Users beyond the first of each.
+    /// The sum of their numbers of users beyond the first.
     extra_users: u64,
-    /// The bytes of what they make.
+    /// The bytes of their results.
     bytes: u128,
 }
 
-/// Post-order, operands in their order.
+/// Post-order that visits operands in their order.
 pub(super) fn post_order(graph: &Graph, edges: &Edges) -> Vec<u32> {
     visit(graph, edges, |_| {})
 }
 
-/// Post-order; of operands those come first that have more users beyond the first on all paths to them, then those with more bytes there.
+/// Post-order that visits first the operands with most extra users ([`Stats`]), then those with most bytes.
 pub(super) fn by_stats(graph: &Graph, edges: &Edges) -> Vec<u32> {
     let count = graph.kernels.len();
     let mut stats = vec![Stats::default(); count];
@@ -47,7 +47,7 @@ pub(super) fn by_stats(graph: &Graph, edges: &Edges) -> Vec<u32> {
     })
 }
 
-/// The bytes of what kernel `at` makes.
+/// The bytes of the results of kernel `at`.
 pub(super) fn bytes_made(graph: &Graph, at: u32) -> u128 {
     graph
         .makes(at)
@@ -55,7 +55,8 @@ pub(super) fn bytes_made(graph: &Graph, at: u32) -> u128 {
         .fold(0, |sum: u128, &item| sum.saturating_add(graph.items[item as usize].bytes))
 }
 
-/// Each kernel after its operands, which are visited as `sort` orders them: first what the block returns, then what nothing reads.
+/// Each kernel after its operands, which are visited in the order that `sort` gives: from the values that the block returns, then
+/// from values without users.
 fn visit(graph: &Graph, edges: &Edges, sort: impl Fn(&mut [u32])) -> Vec<u32> {
     let count = graph.kernels.len();
     let mut order = Vec::with_capacity(count);

@@ -1,4 +1,4 @@
-//! A greedy order of the kernels of a block: of those that can run the one that frees most memory.
+//! A greedy order of the kernels of a block: of the kernels that are ready, the one that frees most memory.
 //!
 //! Source: XLA's `ListMemoryScheduler`.
 
@@ -8,15 +8,15 @@ use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use std::collections::BTreeSet;
 
-/// Bytes that running a kernel frees, less those that it makes; then its users; then the time at which it got that priority.
+/// The bytes that a kernel frees less those that it allocates; its number of users; when it got that priority.
 type Priority = (i128, usize, u64);
 
 struct ListScheduler<'g> {
     graph: &'g Graph,
     edges: &'g Edges,
-    /// The items that each kernel reads and that are no arguments, each once.
+    /// The items that each kernel reads, each once, without arguments.
     reads: Rows<u32>,
-    /// For each item the kernels that have yet to read it; one more if it is returned.
+    /// For each item the number of kernels that have yet to read it, plus one if it is returned.
     uses: Vec<u32>,
     ready: BTreeSet<(Priority, u32)>,
     priorities: Vec<Option<Priority>>,
@@ -98,7 +98,7 @@ impl ListScheduler<'_> {
         self.priorities[at as usize] = Some(priority);
         self.ready.insert((priority, at));
     }
-    /// Gives a kernel that can run its present priority.
+    /// Gives a ready kernel its current priority.
     fn update(&mut self, at: u32) {
         let Some(old) = self.priorities[at as usize] else { return };
         if self.priority(at) != (old.0, old.1) {

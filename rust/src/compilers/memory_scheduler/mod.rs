@@ -1,8 +1,9 @@
-//! Orders of the kernels of a block that save memory: the best of three heuristics, of which the peak is simulated.
+//! Orders of the kernels of a block for little memory: three heuristics, of which the caller takes the one with the least simulated
+//! peak.
 //!
-//! 1. [`list_scheduler`]: greedy; of the kernels that can run the one that frees most.
-//! 2. [`depth_first`]: post-order, the operands with more users before them first.
-//! 3. Post-order, operands in their order.
+//! 1. [`list_scheduler`]: greedy; of the kernels that are ready the one that frees most memory.
+//! 2. [`depth_first`]: post-order that visits first the operands whose transitive producers have most extra users.
+//! 3. [`depth_first`]: post-order in operand order.
 //!
 //! Source: XLA's `DefaultMemoryScheduler`.
 
@@ -14,8 +15,8 @@ use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 
-/// The orders of the three heuristics, of which the first one wins of equal ones. Each of `donated` is the index of a result and the
-/// argument in whose memory it may be.
+/// The orders of the three heuristics; of equal ones the first wins. Each of `donated` is the index of a result and the argument
+/// whose buffer it may take.
 pub fn candidates(graph: &Graph, donated: &[(usize, u32)]) -> [Vec<u32>; 3] {
     let edges = Edges::of(graph, donated);
     [
@@ -27,14 +28,14 @@ pub fn candidates(graph: &Graph, donated: &[(usize, u32)]) -> [Vec<u32>; 3] {
 
 /// The dependences among the kernels of a block, each once.
 struct Edges {
-    /// The kernels whose results each kernel reads, in the order of its reads.
+    /// The kernels that produce the operands of each kernel, in the order of its reads.
     operands: Rows<u32>,
-    /// The kernels that read a result of each.
+    /// The kernels that consume a result of each kernel.
     users: Rows<u32>,
 }
 
-/// For each kernel that writes over something the other kernels that read that, as far as they can run before: XLA keeps them before
-/// it, or copies. Each of `donated` is the index of a result and the argument in whose memory it may be.
+/// For each kernel that overwrites a buffer, the kernels that read the buffer and come earlier in breadth-first order: XLA runs them
+/// first, or copies. Each of `donated` is the index of a result and the argument whose buffer it may take.
 fn readers_of_overwritten(graph: &Graph, donated: &[(usize, u32)]) -> Rows<u32> {
     let mut writes: Vec<(u32, u32)> = Vec::new();
     for item in graph.items.iter().filter(|item| item.over != NONE && item.made_by != NONE) {

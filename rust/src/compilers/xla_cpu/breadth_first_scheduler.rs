@@ -1,16 +1,15 @@
-//! The order in which XLA runs kernels on hosts: breadth first, so that as many as can may run at once.
+//! The order in which XLA:CPU runs kernels: breadth first, so that as many as possible may run concurrently.
 //!
 //! Source: XLA's `BFScheduler`.
 
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Order, NONE};
 
-/// The kernels of `graph`, each as soon as all that it needs have run. Neither kernels nor what they read may change once this
-/// has been asked for.
+/// The kernels of `graph`, each as soon as its producers have run. The graph may not change once its order was asked for.
 pub fn breadth_first(graph: &Graph) -> &[u32] {
     &order(graph).kernels
 }
 
-/// The order of the kernels of `graph`, as for [`breadth_first`].
+/// The order of the kernels of `graph` as in [`breadth_first`], with their depths.
 pub fn order(graph: &Graph) -> &Order {
     graph.order.get_or_init(|| make(graph))
 }

@@ -3,12 +3,12 @@
 use crate::index::{IdVec, SignatureId};
 use crate::ir::Program;
 
-/// The place of what nobody has asked for.
+/// The index of a signature that was not looked up yet.
 const NONE: u32 = u32::MAX;
 
-/// For each signature that was asked for what is known of its ops.
+/// The facts about the ops of each signature that was looked up.
 pub struct BySignature<T> {
-    /// Places in `known`.
+    /// Indices in `known`.
     places: IdVec<SignatureId, u32>,
     known: Vec<T>,
 }
@@ -18,7 +18,7 @@ impl<T> BySignature<T> {
     pub fn new(program: &Program) -> Self {
         Self { places: IdVec::filled(NONE, program.signatures().len()), known: Vec::new() }
     }
-    /// The facts about ops of signature `id`, which `find` computes at the first request.
+    /// The facts about ops of signature `id`, computed by `find` at the first lookup.
     #[inline]
     pub fn of(&mut self, id: SignatureId, find: impl FnOnce() -> T) -> &mut T {
         let place = &mut self.places[id];

@@ -1,5 +1,5 @@
-//! What XLA's analysis of costs counts on hosts: each loop runs its body once, equal ops of a block run once, calls of libraries
-//! count nothing, and scatters add to what their results are added to ([`crate::compilers::xla_cpu::passes::scatter_sums`]).
+//! XLA:CPU's `HloCostAnalysis`: a loop body counts once, equal ops of a block count once, library calls count nothing, and neither
+//! does an add that is folded into a scatter ([`crate::compilers::xla_cpu::passes::scatter_sums`]).
 
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
 use crate::compilers::xla_cpu::passes::float_normalization::conversions;
@@ -9,19 +9,19 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 
-/// An op that a library computes.
+/// An op that becomes a library call.
 const TOP_K: &str = "chlo.top_k";
 
-/// How often hosts run what a program has, as XLA counts.
+/// How often the ops of a program run, as `HloCostAnalysis` counts on CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Once {
-    /// Number of runs of the ops of each row.
+    /// Number of runs of the ops of each cost row.
     pub runs: Vec<u128>,
-    /// The elements that hosts convert from `bf16` and back.
+    /// The elements that CPUs convert from `bf16` to `f32` and back.
     pub conversions: u128,
 }
 
-/// What is counted of `program`, whose ops are counted in `num_rows` rows, each in the one that `row_of` says, if in one.
+/// The counts for `program`, whose cost has `num_rows` rows; `row_of` gives the row of an op, if it has one.
 pub fn once(
     program: &Program,
     works: &mut Works<'_>,

@@ -11,18 +11,18 @@ use crate::work::execution::Execution;
 use crate::work::ops::Movement;
 use rustc_hash::FxHashMap;
 
-/// A kernel, or one that is started as often as it runs.
+/// A kernel, with its traffic and the number of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRow {
-    /// The op whose result it writes; of a copy the op that it is made for.
+    /// The op whose result it writes; for a copy the op that reads the copy.
     pub op: OpId,
-    /// The ops that it computes besides that one.
+    /// The producers that are fused into it.
     pub fused: Vec<OpId>,
-    /// Whether it copies something for `op`, and does not compute that.
+    /// Whether it copies an operand of `op`, and does not compute `op`.
     pub is_copy: bool,
     /// Bytes that each run reads.
     pub read: u128,
-    /// Of these the bytes that were read or written shortly before, so that a cache has them.
+    /// Those of them that are in the cache, since they were read or written shortly before.
     pub cached: u128,
     /// Bytes that each run writes.
     pub written: u128,
@@ -30,21 +30,21 @@ pub struct KernelRow {
     pub runs: u128,
 }
 
-/// What a cache of some size holds, if it drops what was not used for longest.
+/// A model of a cache with LRU replacement.
 struct Cache {
     size: u128,
     /// The bytes that were read and written so far.
     clock: u128,
-    /// When each item was read or written last.
+    /// The clock at the last read or write of each item.
     used: FxHashMap<u32, u128>,
 }
 
 impl Cache {
-    /// A cache of `size` bytes, which is empty.
+    /// An empty cache of `size` bytes.
     fn new(size: u128) -> Self {
         Self { size, clock: 0, used: FxHashMap::default() }
     }
-    /// What it holds when the next trip of a loop begins that returns `returned`, one for each of the first items.
+    /// Renames the items at the end of a loop's trip: argument `n` of the next trip is the `n`-th item of `returned`.
     fn next_trip(&mut self, returned: impl Iterator<Item = Option<u32>>) {
         let last = |item: Option<u32>| self.used.get(&item?).copied();
         let carried: Vec<Option<u128>> = returned.map(last).collect();
@@ -54,7 +54,7 @@ impl Cache {
             }
         }
     }
-    /// Notes that `bytes` of `item` are read or written now; returns whether the cache has them.
+    /// Records a read or write of `bytes` of `item`; returns whether they were in the cache.
     fn touch(&mut self, item: u32, bytes: u128) -> bool {
         let last = self.used.insert(item, self.clock.saturating_add(bytes));
         let since = last.map(|last| self.clock.saturating_sub(last).saturating_add(bytes));
@@ -63,8 +63,8 @@ impl Cache {
     }
 }
 
-/// The kernels of `program` as the compiler of `target` has them, block by block; arguments are those of [`super::compiled_peak`]. The chip has a
-/// cache of `cache_bytes`.
+/// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::compiled_peak`]. The chip
+/// has a cache of `cache_bytes`.
 pub fn kernel_rows(
     program: &Program,
     works: &mut Works<'_>,
@@ -101,7 +101,7 @@ pub fn kernel_rows(
 }
 
 impl Blocks<'_, '_, '_> {
-    /// Adds the kernels of `graph`, that of `block`.
+    /// Adds the kernels of `graph`, which is that of `block`.
     fn add_rows(
         &mut self,
         block: BlockId,
@@ -135,7 +135,8 @@ impl Blocks<'_, '_, '_> {
             rows.push(KernelRow { op: kernel.op, fused, is_copy, read, cached, written, runs });
         }
     }
-    /// Whether `kernel`, number `at`, is one that runs: not a name, a loop, a branch or a call, whose kernels are those inside.
+    /// Whether `kernel`, number `at`, is executed: not a bitcast, and not a loop, a branch or a call, which stand for the kernels
+    /// inside.
     fn runs(&mut self, graph: &Graph, kernel: &Kernel, at: u32) -> bool {
         let has_inside = kernel.is_op
             && (self.builder.works.movement(kernel.op) == Movement::Inside
@@ -151,7 +152,7 @@ impl Blocks<'_, '_, '_> {
             && makes.iter().all(|&item| graph.items[item as usize].name_of != NONE);
         !(has_inside || is_name || is_known || kernel.is_name)
     }
-    /// The bytes that `kernel`, number `at`, reads and writes. What is updated in place is read and written only where the update is.
+    /// The bytes that `kernel`, number `at`, reads and writes. An in-place update counts only the updated bytes of its buffer.
     fn traffic(
         &mut self,
         graph: &Graph,
@@ -199,7 +200,7 @@ impl Blocks<'_, '_, '_> {
     }
 }
 
-/// The bytes that a kernel reads, those of them that a cache has, and those that it writes.
+/// The bytes that a kernel reads, those of them that are in the cache, and those that it writes.
 #[derive(Clone, Copy, Default)]
 struct Traffic {
     read: u128,

@@ -1,14 +1,15 @@
-//! What XLA's compiler for hosts makes of a per-device program: its kernels, their order, and the memory that they take.
+//! XLA:CPU's compilation of a per-device program: its kernels, their order, and buffer assignment.
 //!
-//! 1. [`passes`]: rewrites before fusion, of which each file stands for one; [`cost_analysis`]: what XLA counts after them.
-//! 2. [`fusion`]: which values are written to memory; [`layout_assignment`]: which operands are copied for another order of dims.
-//! 3. [`kernels`]: what each kernel of a block reads and makes; [`copy_insertion`]: what is copied before it is written over.
+//! 1. [`passes`]: rewrites before fusion, one file for each pass; [`cost_analysis`]: what `HloCostAnalysis` counts after them.
+//! 2. [`fusion`]: which values are materialized; [`layout_assignment`]: which operands are copied into another layout.
+//! 3. [`kernels`]: what each kernel of a block reads and writes; [`copy_insertion`]: which buffers are copied before they are
+//!    overwritten.
 //! 4. [`breadth_first_scheduler`]: the order in which kernels run.
-//! 5. [`buffer_assignment`]: from when to when each value is in memory, over a block and over the program, and the heap for that.
+//! 5. [`buffer_assignment`]: the live range of each value, in a block and in the program, and the heap for temporary buffers.
 //!
-//! Arguments and outputs take memory throughout. An output that an argument is donated to takes that argument's; others, until
-//! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
-//! addition; a `case` needs that of the branch that needs most.
+//! Arguments and outputs are live throughout. An output to which an argument is donated has that argument's buffer; before any
+//! other output is written, its buffer can hold smaller values. A loop updates its carried values in place, and needs the peak of
+//! its body in addition; a `case` needs the peak of the branch with the largest one.
 
 pub(crate) mod breadth_first_scheduler;
 pub mod buffer_assignment;
@@ -36,36 +37,36 @@ use crate::work::execution::Execution;
 use crate::work::ops::Movement;
 use rustc_hash::FxHashMap;
 
-/// The most memory that a program takes at once.
+/// The peak memory of a program.
 #[derive(Clone, Debug, Default)]
 pub struct CompiledPeak {
     /// Bytes besides arguments.
     pub bytes: u128,
-    /// The op at which they are taken.
+    /// The op at the peak.
     pub op: Option<OpId>,
-    /// What they are taken for, arguments included.
+    /// The values that are live there, arguments included.
     pub live: Vec<Live>,
 }
 
-/// The peak of a block, besides its arguments.
+/// The peak of a block, without its arguments.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     bytes: u128,
     at: u32,
     op: Option<OpId>,
-    /// The block inside `op` that needs most.
+    /// The block inside `op` with the largest peak.
     inner: Option<BlockId>,
 }
 
-/// The memory of a program, block by block.
+/// The graphs and peaks of the blocks of a program.
 struct Blocks<'p, 'w, 'a> {
     builder: Builder<'p, 'w, 'a>,
     execution: &'w Execution,
     peaks: FxHashMap<BlockId, Peak>,
 }
 
-/// The peak of `program`, whose entry function is `entry`, in the memory of `target`. `donated` has pairs of the index of a result
-/// and the argument whose memory it takes.
+/// The peak of `program`, whose entry function is `entry`, in the memory space of `target`. `donated` has pairs of the index of a
+/// result and the argument whose buffer it takes.
 pub fn compiled_peak(
     program: &Program,
     works: &mut Works<'_>,
@@ -78,8 +79,8 @@ pub fn compiled_peak(
     Blocks::new(program, works, execution, entry, target).of_entry(body, donated).0
 }
 
-/// The ops of the entry function of `program` in the order in which they run, with the bytes that are taken at each besides
-/// arguments; arguments are those of [`compiled_peak`].
+/// The ops of the entry function of `program` in scheduled order, with the live bytes at each besides arguments. For the parameters
+/// see [`compiled_peak`].
 pub fn compiled_order(
     program: &Program,
     works: &mut Works<'_>,
@@ -94,17 +95,18 @@ pub fn compiled_order(
     blocks.over_time(body, &entry, &taken)
 }
 
-/// The entry function, with the memory that callers keep for it.
+/// The entry function, whose outputs have buffers that the caller keeps.
 struct Entry {
     graph: Graph,
     liveness: Liveness,
     num_arguments: usize,
-    /// The items of results that take no argument's memory.
+    /// The items of results that take no donated buffer.
     outputs: Vec<u32>,
 }
 
 impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
-    /// The blocks of `program`, of which the functions besides `entry` are done, in a memory; see [`Builder::new`].
+    /// The blocks of `program`, in one memory space; the peaks of all functions but `entry` are computed here. See
+    /// [`Builder::new`].
     fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
@@ -123,7 +125,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         blocks
     }
-    /// The kernels of `body`, that of the entry function, and the items that results are donated: pairs of a result and an item.
+    /// The kernel graph of `body`, the entry block, and the donations: pairs of the index of a result and an item.
     fn entry_graph(
         &mut self,
         body: BlockId,
@@ -163,7 +165,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         Entry { graph, liveness, num_arguments, outputs }
     }
-    /// The peak of `body`, that of the entry function; and the bytes that are taken at each kernel besides arguments.
+    /// The peak of `body`, the entry block; and the live bytes at each kernel besides arguments.
     fn of_entry(
         &mut self,
         body: BlockId,
@@ -207,7 +209,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let program = self.builder.program;
         program.kind(program.block_parent_op(block)) == OpKind::While
     }
-    /// The kernels of `block`, one inside an op, and what it carries from trip to trip of a loop: pairs of a result and an item.
+    /// The kernel graph of `block`, which is inside an op, and the values that it carries if it is in a loop: pairs of the index of
+    /// a result and an item.
     fn graph_of(&mut self, block: BlockId) -> (Graph, Vec<(usize, u32)>) {
         let program = self.builder.program;
         let graph = self.builder.graph(block);
@@ -229,7 +232,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let liveness = Liveness::inside(program, &graph, &carried, &always, compiler);
         (graph, liveness)
     }
-    /// The peak of a block, with those of the blocks inside its ops; adds the bytes at each position to `taken`.
+    /// The peak of a block, including the blocks inside its ops; appends the live bytes at each position to `taken`.
     fn peak(&mut self, graph: &Graph, liveness: &Liveness, taken: &mut Vec<u128>) -> Peak {
         let program = self.builder.program;
         let mut peak = Peak::default();
@@ -256,8 +259,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         peak
     }
-    /// The items that the block inside `kernel` has at its peak, `inside`, in the memory that what the kernel makes takes over from
-    /// an argument or shares with an output.
+    /// The items that are live at the peak `inside` of the block in `kernel` and are returned as results of `kernel` whose buffers
+    /// are counted elsewhere: those of a donated argument or of an output.
     fn shared_with(
         &mut self,
         graph: &Graph,
@@ -287,7 +290,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
     fn has_blocks(&self, op: OpId) -> bool {
         self.execution.has_calls() || self.builder.program.num_regions(op) > 0
     }
-    /// The blocks inside `op` that need memory, or that of its callee.
+    /// The blocks inside `op` that are executed, or the body of its callee.
     fn blocks_inside(&mut self, op: OpId) -> Vec<BlockId> {
         let program = self.builder.program;
         let callee = self.execution.callee(program, op).map(|callee| program.func_body(callee));
@@ -297,7 +300,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         blocks
     }
-    /// The largest peak of the blocks inside `op`, or of its callee.
+    /// The largest peak among the blocks inside `op`, or that of its callee.
     fn peak_inside(&mut self, op: OpId) -> Peak {
         let mut most = Peak::default();
         for block in self.blocks_inside(op) {
@@ -318,15 +321,15 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         peak.op
     }
-    /// Whether the blocks inside the op at `peak` make what kernel `by` makes.
+    /// Whether kernel `by` is the one at `peak`, and the blocks inside its op write its results.
     fn is_made_inside(&self, graph: &Graph, peak: Peak, by: u32) -> bool {
         let program = self.builder.program;
         let op = peak.op.filter(|&op| program.kind(op) != OpKind::While);
         let kernel = graph.kernels.get(by as usize);
         peak.inner.is_some() && kernel.is_some_and(|kernel| Some(kernel.op) == op)
     }
-    /// Adds what is in memory at `peak` of the entry function, and in the blocks inside, from the outermost on: calls may be deep.
-    /// What is shared with memory that is counted outside is not added again.
+    /// Appends the values that are live at `peak` of the entry function and in the blocks inside, outermost first (iterative: calls
+    /// may be deep). A value in a buffer that is counted for an outer block is not appended again.
     fn collect(
         &mut self,
         graph: &Graph,
@@ -341,7 +344,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             shared = self.collect_here(&graph, &liveness, peak, &shared, live);
         }
     }
-    /// Adds what is in memory at `peak` of one block, but for the values `shared`; returns those that the block inside shares with it.
+    /// Appends the values that are live at `peak` of one block, except `shared`; returns those whose buffers the block inside
+    /// shares with it.
     fn collect_here(
         &mut self,
         graph: &Graph,
@@ -369,12 +373,12 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
     }
 }
 
-/// Whether memory that is taken in `span` is taken at position `at`.
+/// Whether the live range `span` contains the position `at`.
 fn is_live(span: Option<(u32, u32)>, at: u32) -> bool {
     span.is_some_and(|(first, last)| (first..=last).contains(&at))
 }
 
-/// Bytes of what `kernel` makes, besides what is in the memory of arguments, or of outputs that are made later.
+/// Bytes of the results of `kernel`, without those in buffers of arguments, or of outputs that are written later.
 fn made(graph: &Graph, liveness: &Liveness, kernel: u32) -> u128 {
     let is_counted = |&item: &usize| liveness.spans[item].is_some() || liveness.is_output[item];
     let own = graph.makes(kernel).iter().map(|&item| item as usize).filter(is_counted);

@@ -1,6 +1,6 @@
 //! A list of lists in one allocation (rows of different lengths, as in the CSR format).
 
-/// Lists of equal things by row, one after the other.
+/// Lists of elements, concatenated row by row.
 #[derive(Debug)]
 pub struct Rows<T> {
     all: Vec<T>,
@@ -30,11 +30,11 @@ impl<T: Copy> Rows<T> {
     pub fn end_row(&mut self) {
         self.starts.push(self.all.len() as u32);
     }
-    /// How many things are in all rows.
+    /// The number of elements in all rows.
     pub fn total(&self) -> usize {
         self.all.len()
     }
-    /// From pairs of a row and what is in it, which keep their order.
+    /// From pairs of a row and an element; elements of a row keep their order.
     pub fn of(count: usize, pairs: &[(u32, T)]) -> Self {
         let mut starts = vec![0_u32; count + 1];
         let mut all = Vec::with_capacity(pairs.len());

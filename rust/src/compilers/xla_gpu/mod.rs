@@ -1,6 +1,6 @@
-//! What XLA's compiler for GPUs does that the one for hosts does not.
+//! The passes of XLA:GPU that XLA:CPU does not have.
 //!
-//! Each file is named after the pass of XLA that it stands for.
+//! Each file is named after the pass that it models.
 
 pub mod priority_fusion;
 pub mod splitk_rewriter;

@@ -1,8 +1,9 @@
-//! Split-K: a product whose result has too few tiles to keep a GPU busy is computed in parts of what it contracts, which are
-//! then added up.
+//! Split-K: a dot whose result has too few tiles to keep a GPU busy is split along its contracting dims, and the partial results
+//! are summed.
 //!
-//! More parts make each shorter and their sum longer: the best number grows with the root of what is contracted over tiles. Of 503
-//! different products that XLA compiled for an H100, 495 have the number of parts that is computed here.
+//! More splits make each part shorter and the final sum longer: the best number grows with the square root of the contracted size
+//! over the number of tiles. Of 503 different dots that XLA compiled for an H100, 495 have the number of splits that is computed
+//! here.
 //!
 //! Source: XLA's `SplitkRewriter`.
 
@@ -12,21 +13,21 @@ use crate::stablehlo::dims::{DimList, DotDims};
 use crate::work::cached::Works;
 use crate::work::ops::contract::product;
 
-/// Rows, and columns, of a tile of the result.
+/// Rows, and columns, of an output tile.
 const TILE: f64 = 128.0;
-/// Products of no more multiplications, or that contract no more, are not split.
+/// Dots with at most this many multiplications, or at most this contracted size, are not split.
 const LEAST_WORK: f64 = 262_144.0;
 const LEAST_CONTRACTED: f64 = 128.0;
 /// So few rows or columns make a product of vectors; of few, only long ones are split.
 const VECTORS: f64 = 4.0;
 const FEW: f64 = 16.0;
 const LEAST_CONTRACTED_OF_FEW: f64 = 512.0;
-/// The fewest parts that are worth their sum, the most, and the most tiles of all parts.
+/// The fewest splits that pay for the final sum, the most splits, and the most tiles of all splits together.
 const LEAST_PARTS: u32 = 4;
 const MOST_PARTS: u32 = 128;
 const MOST_TILES: f64 = 200.0;
 
-/// In how many parts `op`, a product with these `dims`, is computed.
+/// The number of splits of `op`, a dot with these `dims`.
 pub fn split_k(program: &Program, works: &mut Works<'_>, op: OpId, dims: &DotDims) -> u128 {
     let [left, right] = [0, 1].map(|index| program.operand(op, index));
     if works.tensors.element(left) == "i32" || works.tensors.element(right) == "i32" {
@@ -46,7 +47,7 @@ pub fn split_k(program: &Program, works: &mut Works<'_>, op: OpId, dims: &DotDim
     parts(batch, (rows, columns), contracted).into()
 }
 
-/// In how many parts products of these sizes are computed.
+/// The number of splits of a dot of these sizes.
 fn parts(batch: f64, (rows, columns): (f64, f64), contracted: f64) -> u32 {
     let least = rows.min(columns);
     if rows * columns * contracted <= LEAST_WORK

@@ -1,7 +1,7 @@
-//! `all-reduce-reassociate`: sums partial values before they are reduced over devices, so that several all-reduces become one.
+//! `all-reduce-reassociate`: combines partial values before they are reduced over devices, so that several all-reduces become one.
 //!
-//! Of `op(all_reduce(x), all_reduce(y))`, with reductions by the same `op` over the same groups, it makes `all_reduce(op(x, y))`; between the two there may be
-//! reshapes. Results have no other uses. Sums of more than two fold from the first on.
+//! `op(all_reduce(x), all_reduce(y))`, with the same reducer `op` and replica groups, becomes `all_reduce(op(x, y))`; reshapes may
+//! be in between. The all-reduces may not have other uses. A chain of more than two is folded from its start.
 //!
 //! Source: XLA's `AllReduceReassociate`.
 
@@ -28,7 +28,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The all-reduces whose results `op` combines, in the way in which they do.
+/// The all-reduces whose results `op` combines, if their reducer is the same op.
 fn reassociated(program: &Program, op: OpId) -> Option<[OpId; 2]> {
     if program.num_operands(op) != 2 {
         return None;
@@ -49,7 +49,7 @@ fn reassociated(program: &Program, op: OpId) -> Option<[OpId; 2]> {
     are_alike.then_some([one, other])
 }
 
-/// The all-reduce that makes `value`, whose elements may have got another shape since; nothing else uses it.
+/// The all-reduce that defines `value`, through reshapes; it has no other use.
 fn all_reduce(program: &Program, mut value: ValueId) -> Option<OpId> {
     loop {
         let op = program.defining_op(value).filter(|_| program.has_one_use(value))?;
@@ -61,7 +61,7 @@ fn all_reduce(program: &Program, mut value: ValueId) -> Option<OpId> {
     }
 }
 
-/// Reduces the result of `op`, and no longer what `reduced` reduce.
+/// Reduces the result of `op` instead of its operands, which `reduced` defined.
 fn replace(program: &mut Program, op: OpId, reduced: [OpId; 2]) {
     let Some(reducer) = Reducer::of_region(program, reduced[0]) else { return };
     let names = ["replica_groups", "channel_handle", "use_global_device_ids"];

@@ -1,8 +1,8 @@
-//! `all-reduce-to-reduce-scatter`: turns an all-reduce of which each device keeps another slice into a
-//! reduce-scatter, which sends half as many bytes.
+//! `all-reduce-to-reduce-scatter`: turns an all-reduce, of whose result each device keeps a different slice, into a reduce-scatter,
+//! which sends half as many bytes.
 //!
-//! The devices of each group have to keep all slices along one dim, each another one; the slices follow from the
-//! offsets that devices compute. The devices of each group are sorted in the order of their slices.
+//! In each group the devices have to keep all slices along one dim, each another one. The slices are evaluated from the offsets
+//! that devices compute, and the group is sorted by slice.
 
 use super::super::collectives::matrix_text;
 use super::super::devices::Devices;

@@ -1,7 +1,7 @@
 //! `fuse-reshards`: fuses successive reshards.
 //!
-//! A slice that takes a device's own shard out of an all-gather is replaced by that shard, two permutes in a row by
-//! one, and an all-to-all of the inverse all-to-all by its operand.
+//! A slice that takes a device's own shard out of an all-gather is replaced by that shard, two successive permutes by one, and an
+//! all-to-all after its inverse by the operand of that.
 
 use super::super::collectives::matrix_text;
 use super::offsets::Offsets;

@@ -1,7 +1,7 @@
 //! `merge-equal-collectives`: merges collectives in one block with equal operands and attributes.
 //!
-//! Values are equal if they are the same, or are computed from equal ones by equal ops of `CHEAP`. Takes
-//! linear time in the program.
+//! Values are equal if they are the same, or are results of equal ops of `CHEAP` on equal operands. Takes linear time in the
+//! program.
 
 use super::super::reducer::Reducer;
 use super::{Names, CHEAP, COLLECTIVES};
@@ -37,7 +37,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The collectives that equal an earlier one, with the first such.
+/// The collectives that equal an earlier one, each with the first equal one.
 fn equal_collectives(program: &Program) -> Vec<(OpId, OpId)> {
     let names = Names::new(program, &COLLECTIVES);
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();

@@ -15,7 +15,7 @@ pub(super) struct Offsets {
 const MAX_DEPTH: usize = 64;
 
 impl Offsets {
-    /// The number that `value` is on each of `count` devices; `None` if it is not known.
+    /// The value of `value` on each of `count` devices; `None` if it cannot be evaluated.
     pub(super) fn of(
         &mut self,
         program: &Program,

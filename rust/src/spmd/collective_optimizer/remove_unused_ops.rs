@@ -1,5 +1,4 @@
-//! `remove-unused-ops`: removes ops whose results nobody uses, and which have no side effects; collectives among them, as all
-//! devices leave them out.
+//! `remove-unused-ops`: removes ops without uses and side effects; also collectives, since all devices remove them alike.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,9 +1,9 @@
-//! Calls of which only the sharding rule is known: each device makes the call on its shards.
+//! Calls with only a sharding rule: each device makes the call on its shards.
 //!
-//! - Pass-through factors that every result has stay sharded, as the operands are; where no operand is sharded along one, as
-//!   the results are.
-//! - Along reduction factors devices compute terms, which are summed: JAX leaves the sum to the `partition` callback.
-//! - Along all other factors tensors are replicated, since the rule does not say what devices exchange.
+//! - Pass-through factors that every result has keep the sharding of the operands, or, if no operand is sharded along one, that of
+//!   the results.
+//! - Along reduction factors devices compute partial results, which are all-reduced: JAX leaves that to the `partition` callback.
+//! - Along all other factors tensors are replicated, since the rule does not say what devices would have to exchange.
 
 use super::manual::{build, free_axes, replace};
 use super::mesh_of;
@@ -16,8 +16,8 @@ use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::Projection;
 use crate::sharding::TensorSharding;
 
-/// Puts a manual computation with the call on shards in the place of `call`, whose rule is `rule`. The call stays if there is
-/// nothing to shard it over, or a tensor's shape is not known.
+/// Replaces `call`, whose rule is `rule`, by a manual computation with the call on shards. The call stays if all mesh axes around it
+/// are manual, or the shape of a tensor is not known.
 pub(super) fn put(program: &mut Program, call: OpId, rule: &OpShardingRule) -> Option<()> {
     let mesh = mesh_of(program, call)?;
     if free_axes(program, call, mesh).is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn put(program: &mut Program, call: OpId, rule: &OpShardingRule) -> O
     Some(())
 }
 
-/// The shardings of the operands and of the results with which `call` is made on shards.
+/// The shardings of the operands and results of the call on shards.
 fn shardings(
     program: &Program,
     call: OpId,

@@ -1,4 +1,4 @@
-//! Builds the manual computations that take the places of calls.
+//! Builds the manual computations that replace calls.
 
 use crate::index::{BlockId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{NewOp, OpKind, Payload, Program};
@@ -12,8 +12,8 @@ pub(super) fn free_axes(program: &mut Program, call: OpId, mesh: MeshId) -> Vec<
     axes.into_iter().filter(|axis| !manual.contains(axis)).collect()
 }
 
-/// Makes a manual computation before `call`, over the axes of `mesh` that are not manual there, with a body whose arguments
-/// have the types `args`.
+/// Builds a manual computation before `call`, over the axes of `mesh` that are not manual there; the arguments of its body have the
+/// types `args`.
 pub(super) fn build(
     program: &mut Program,
     call: OpId,
@@ -33,8 +33,8 @@ pub(super) fn build(
     (new, block)
 }
 
-/// Gives `new`, a manual computation, shardings, and puts its results, resharded to the shardings of those of `call`, in their
-/// places.
+/// Sets the shardings of `new`, a manual computation, and replaces the results of `call` by its results, resharded to the shardings
+/// of the call.
 pub(super) fn replace(
     program: &mut Program,
     (call, new, block): (OpId, OpId, BlockId),
@@ -70,7 +70,7 @@ pub(super) fn replace(
     program.erase_op(call);
 }
 
-/// Gives the value that `block` returns, if an op in it makes it, the name of `result`.
+/// Gives the value that `block` returns the name of `result`, if an op in `block` defines it.
 fn name_computed(program: &mut Program, block: BlockId, result: ValueId) {
     let Some(end) = program.last_op(block).get() else { return };
     let value = program.operand(end, 0);

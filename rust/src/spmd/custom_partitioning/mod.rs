@@ -1,12 +1,12 @@
-//! JAX's `custom_partitioning`: calls that say themselves what each device computes, all of them custom calls of one
-//! target.
+//! JAX's `custom_partitioning`: custom calls, all with the same target, that come with a callback or a sharding rule for their
+//! partitioning.
 //!
-//! XLA's partitioner asks the function's `partition` callback for a computation on shards and for the shardings of operands
-//! and results. It reshards the operands to these, puts the computation in the place of the call, and reshards what it returns
-//! to the sharding of the call. Here the call becomes a manual computation over all axes that are not manual around it:
+//! XLA's partitioner calls the function's `partition` callback, which returns a computation on shards and the shardings of its
+//! operands and results. It reshards the operands to these, replaces the call by the computation, and reshards the results to the
+//! sharding of the call. Here the call becomes a manual computation over all axes that are not manual around it:
 //!
-//! - [`partition_callback`]: its body is what the callback computes on shards, where the callback can be asked.
-//! - [`by_sharding_rule`]: its body is the call itself, on shards along the factors of its sharding rule, where there is only a rule.
+//! - [`partition_callback`]: its body is the computation that the callback returned.
+//! - [`by_sharding_rule`]: its body is the call itself, on shards along the factors of its sharding rule, if there is only a rule.
 //!
 //! A call with neither stays, and is treated as one of an unknown target.
 //!
@@ -35,7 +35,7 @@ pub type DimAxes = Vec<Vec<String>>;
 /// The local program of a call, which its `partition` callback returned.
 #[derive(Clone, Debug)]
 pub struct LocalProgram {
-    /// A program without calls whose entry function has one manual computation: its body computes the results.
+    /// A program without calls whose entry function has one manual computation, the body of which computes the results.
     program: Program,
     /// The mesh of the shardings.
     mesh: MeshId,
@@ -46,7 +46,7 @@ pub struct LocalProgram {
 }
 
 impl LocalProgram {
-    /// What `program` computes on shards; its meshes are its own, so that groups of devices are listed.
+    /// The local program `program`; its meshes are its own, so that replica groups are written as lists.
     pub fn new(
         mut program: Program,
         mesh: MeshId,
@@ -85,14 +85,14 @@ pub fn key_of(program: &Program, call: OpId) -> Option<String> {
     config.as_str().map(str::to_owned)
 }
 
-/// The name of the function that `call` calls, where the key of the call names it.
+/// The name of the called function, if the key of `call` has it.
 fn function_of(program: &Program, call: OpId) -> Option<String> {
     let key = key_of(program, call)?;
     let (name, _) = key.rsplit_once('#').filter(|(name, _)| !name.is_empty())?;
     Some(name.to_owned())
 }
 
-/// The name of `op`; of a call with the function, since all functions have one target.
+/// The name of `op`; for a `custom_partitioning` call with the function, since all functions have the same target.
 pub fn called(program: &Program, op: OpId) -> Cow<'_, str> {
     let name = program.op_name(op);
     if !is_partitioned_call(program, op) {
@@ -115,7 +115,7 @@ pub(super) fn shown(program: &Program, call: OpId) -> String {
     }
 }
 
-/// How to give the function of a call a sharding rule; `shapes` are those of `num_operands` operands and the results.
+/// A hint how to give the function a sharding rule; `shapes` are those of `num_operands` operands and the results.
 pub(super) fn rule_hint(shapes: &[Option<Vec<i64>>], num_operands: usize) -> String {
     let lower = "give shardcore.jax.lower the JAX function that calls it";
     let [Some(first), ..] = shapes else { return lower.to_owned() };
@@ -141,8 +141,7 @@ pub fn mesh_of(program: &Program, call: OpId) -> Option<MeshId> {
     own.find(is_of_many).or_else(|| program.meshes().ids().find(is_of_many))
 }
 
-/// Puts manual computations in the places of calls; the ops that were made, each with its call. Calls with rules in
-/// `shard_rules` stay.
+/// Replaces calls by manual computations; returns the created ops, each with its call. Calls with rules in `shard_rules` stay.
 pub(super) fn put(
     program: &mut Program,
     context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Calls whose `partition` callback was asked: the computation on shards that it returned takes their places.
+//! Replaces calls by the computations on shards that their `partition` callbacks returned.
 
 use super::manual::{build, replace};
 use super::{DimAxes, LocalProgram};
@@ -7,7 +7,7 @@ use crate::index::{MeshId, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Place, Program, ValueMap};
 use crate::sharding::{DimSharding, TensorSharding};
 
-/// Puts `local` in the place of `call`; `None` if it does not fit, or has ops that mean something in their own program only.
+/// Replaces `call` by `local`; `None` if it does not fit, or has ops that refer to their own program.
 pub(super) fn put(program: &mut Program, call: OpId, local: &LocalProgram) -> Option<()> {
     let from = &local.program;
     let main = from.func_body(from.entry_function()?).get()?;
@@ -46,7 +46,7 @@ fn shardings(program: &mut Program, mesh: MeshId, all: &[DimAxes]) -> Option<Vec
     all.iter().map(|axes| sharding_of(program, mesh, axes)).collect()
 }
 
-/// The sharding over `mesh` along the axes that are called `axes`; `None` if the mesh lacks one.
+/// The sharding over `mesh` along the axes named `axes`; `None` if the mesh lacks one.
 fn sharding_of(program: &mut Program, mesh: MeshId, axes: &DimAxes) -> Option<ShardingId> {
     let known = program.mesh(mesh);
     let axis = |name: &String| known.axis_by_name(name).map(AxisRef::full);

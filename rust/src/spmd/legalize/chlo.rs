@@ -1,4 +1,4 @@
-//! Ops of CHLO whose operands are broadcast to the shape of the result, and constants like another tensor.
+//! CHLO ops whose operands are broadcast to the shape of the result, and `constant_like`.
 
 use super::build;
 use super::sums::splat;
@@ -18,8 +18,8 @@ pub(super) fn is_broadcasting(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// `chlo.broadcast_*`: each operand is broadcast, then the op is elementwise. Dims of operands are the last ones of the
-/// result, or those that `broadcast_dimensions` says.
+/// `chlo.broadcast_*`: each operand is broadcast, then the op is elementwise. Operand dims map to the last dims of the result, or
+/// to `broadcast_dimensions`.
 pub(super) fn broadcasting(program: &mut Program, op: OpId) -> Option<ValueId> {
     let bare = program.op_name(op).strip_prefix(PREFIX)?.to_owned();
     let dialect = match &*bare {

@@ -17,7 +17,7 @@ pub(super) fn broadcast(program: &mut Program, op: OpId) -> Option<ValueId> {
     Some(build(program, op, "stablehlo.broadcast_in_dim", &[operand], ty, &attrs))
 }
 
-/// `torch_index_select`: slices along one dim at indices, which are clamped.
+/// `torch_index_select`: a gather of slices along one dim, at clamped indices.
 pub(super) fn torch_index_select(program: &mut Program, op: OpId) -> Option<ValueId> {
     let [operand, indices] = program.operands(op).collect::<Vec<_>>()[..] else { return None };
     let attr = |name| op_attribute(program, op, name)?.as_int();
@@ -46,7 +46,7 @@ pub(super) fn torch_index_select(program: &mut Program, op: OpId) -> Option<Valu
     Some(build(program, op, "stablehlo.gather", &[operand, indices], ty, &attrs))
 }
 
-/// A product of two tensors as an equation states it: each label is a dim of one operand or of both.
+/// A contraction of two tensors by an einsum equation: each label is a dim of one operand or of both.
 pub(super) fn einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
     let (inputs, output) = equation(program, op)?;
     let [first, second] = &inputs[..] else { return None };
@@ -82,7 +82,7 @@ pub(super) fn einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
     Some(turned.apply(program, op, product))
 }
 
-/// Sums along the dims whose labels the output does not have.
+/// Sums along the dims whose labels are not in the output.
 pub(super) fn unary_einsum(program: &mut Program, op: OpId) -> Option<ValueId> {
     let (inputs, output) = equation(program, op)?;
     let [input] = &inputs[..] else { return None };
@@ -109,8 +109,8 @@ fn has(labels: &[(u8, i64)], label: u8) -> bool {
     labels.iter().any(|(other, _)| *other == label)
 }
 
-/// `value`, whose dims have `labels`, with each label once, and with sums along the dims whose labels nobody else has: those
-/// that are not kept.
+/// `value`, whose dims have `labels`, after two steps: dims with the same label become one (the diagonal), and dims whose label is
+/// not kept are summed.
 fn simplified(
     program: &mut Program,
     op: OpId,
@@ -129,7 +129,7 @@ fn simplified(
     (if lone.is_empty() { value } else { sum(program, op, value, &lone) }, labels)
 }
 
-/// The first two dims with one label.
+/// The first two dims with the same label.
 fn repeated(labels: &Labels) -> Option<(usize, usize)> {
     (0..labels.len()).find_map(|second| {
         let first = labels[..second].iter().position(|(label, _)| *label == labels[second].0)?;
@@ -165,8 +165,8 @@ fn off_diagonal_is_zero(
     masked
 }
 
-/// The labels of the operands of `op` and those of its result; `None` where the result has one twice, dims of one label have
-/// several sizes, or the result has a label that no operand has.
+/// The labels of the operands of `op` and of its result; `None` if the result repeats a label, dims of one label differ in size, or
+/// the result has a label that no operand has.
 fn equation(program: &Program, op: OpId) -> Option<(Vec<Labels>, Labels)> {
     let config = op_attribute(program, op, "einsum_config")?;
     let text: String = config.as_str()?.chars().filter(|char| !char.is_whitespace()).collect();
@@ -192,16 +192,16 @@ fn equation(program: &Program, op: OpId) -> Option<(Vec<Labels>, Labels)> {
     fits.then_some((operands, output))
 }
 
-/// A value with the dims of the result of an op in another order.
+/// A value that is the result of an op with its dims permuted.
 struct Turned {
     ty: TypeId,
     sharding: ShardingId,
-    /// For each dim of the result that of the value; empty if they are in the same order.
+    /// The permutation: for each dim of the result the dim of the value; empty if it is the identity.
     dims: Vec<i64>,
 }
 
 impl Turned {
-    /// The dims of the result of `op` in `order`, where they stand as in `output`.
+    /// The dims of the result of `op` in `order`; `output` has their order in the result.
     fn of(program: &mut Program, op: OpId, order: &Labels, output: &Labels) -> Option<Self> {
         let result = program.result(op, 0);
         let (ty, sharding) = (program.type_of(result), program.sharding(result));
@@ -224,7 +224,7 @@ impl Turned {
         let sharding = turned.map_or(sharding, |turned| program.intern_sharding(turned));
         Some(Self { ty, sharding, dims })
     }
-    /// The result of `op`: `value` with its dims turned.
+    /// The result of `op`: `value` with its dims permuted.
     fn apply(self, program: &mut Program, op: OpId, value: ValueId) -> ValueId {
         if self.dims.is_empty() {
             return value;

@@ -1,6 +1,6 @@
 //! Legalizes dynamic ops, whose sizes are operands, where the type of the result is static.
 //!
-//! Operands that say no more than the type of the result does may be anything; others have to be constants.
+//! Operands that only repeat the static result type are ignored; others have to be constants.
 
 use super::build;
 use crate::index::{OpId, ValueId};
@@ -67,7 +67,7 @@ pub(super) fn convolution(program: &mut Program, op: OpId) -> Option<ValueId> {
     Some(new)
 }
 
-/// `get_dimension_size`: the size of the dim of the whole tensor.
+/// `get_dimension_size`: the global size of the dim.
 pub(super) fn get_dimension_size(program: &mut Program, op: OpId) -> Option<ValueId> {
     let size = dim_size(program, op)?;
     let ty = program.type_of(program.result(op, 0));
@@ -75,7 +75,7 @@ pub(super) fn get_dimension_size(program: &mut Program, op: OpId) -> Option<Valu
     Some(build(program, op, "stablehlo.constant", &[], ty, &[("value", value)]))
 }
 
-/// `set_dimension_size` to the size that the dim has.
+/// `set_dimension_size` to the size that the dim already has.
 pub(super) fn set_dimension_size(program: &mut Program, op: OpId) -> Option<ValueId> {
     let (operand, result) = (program.operand(op, 0), program.result(op, 0));
     let is_same = program.type_of(operand) == program.type_of(result)
@@ -87,7 +87,7 @@ pub(super) fn set_dimension_size(program: &mut Program, op: OpId) -> Option<Valu
     }
 }
 
-/// The size of the dim that `op` is about.
+/// The size of the dim that `op` names.
 fn dim_size(program: &Program, op: OpId) -> Option<i64> {
     let dim = op_attribute(program, op, "dimension")?.as_int()?;
     let shape = program.value_type(program.operand(op, 0)).static_shape()?;

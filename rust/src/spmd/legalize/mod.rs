@@ -1,13 +1,13 @@
-//! Legalizes ops that have no strategy to ops that have some, as XLA expands ops before it partitions.
+//! Legalizes ops that have no strategy to ops that have one, as XLA expands ops before it partitions.
 //!
-//! Shardy has no sharding rule for these ops, so that shardings do not propagate through them; those that values have
-//! nevertheless stay as they are. What stands here is the op in other words:
+//! Shardy has no sharding rule for these ops, so that shardings do not propagate through them; the shardings that their operands
+//! and results have are kept. The replacements are:
 //!
 //! - [`dynamism`]: ops whose result has a static shape and whose sizes are operands.
 //! - [`deprecated`]: `einsum`, `unary_einsum`, `torch_index_select` and `broadcast`.
-//! - [`normalization`]: `batch_norm_training` and `batch_norm_grad`, in reductions and elementwise ops. XLA's partitioner
-//!   makes their operands whole, and expands them later: so do they stay under the policy `xla`.
-//! - [`padded_windows`]: pads of windows, under the policies that send least.
+//! - [`normalization`]: `batch_norm_training` and `batch_norm_grad`, as reductions and elementwise ops. XLA's partitioner
+//!   replicates their operands, and expands them later; so does the policy `xla`.
+//! - [`padded_windows`]: folds pads into window padding, under the policies that send the fewest bytes.
 //! - [`chlo`]: `chlo.broadcast_*` and `chlo.constant_like`.
 //! - `map` stays, with the rule of elementwise ops.
 //!
@@ -32,14 +32,14 @@ use crate::stablehlo::Checker;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Makes what replaces an op.
+/// How an op is replaced.
 #[derive(Clone, Copy)]
 enum Replace {
-    /// The only result; `None` if the op has to stay.
+    /// By one result; `None` if the op has to stay.
     One(fn(&mut Program, OpId) -> Option<ValueId>),
-    /// The three results of a normalisation.
+    /// By the three results of a batch normalization.
     Three(fn(&mut Program, OpId) -> Option<[ValueId; 3]>),
-    /// Nothing: the op gets the rule of elementwise ops.
+    /// Not at all: the op gets the sharding rule of elementwise ops.
     OpWithRule,
 }
 use Replace::{One, OpWithRule, Three};
@@ -73,20 +73,20 @@ pub(super) fn is_legalized(name: &str) -> bool {
 /// The ops that were replaced.
 #[derive(Default)]
 pub(super) struct Legalized {
-    /// The ops that were made, each with the op that it replaces or is a part of.
+    /// The ops that were created, each with the op that it replaces or is a part of.
     made: FxHashMap<OpId, OpId>,
-    /// The pads that became a part of another op, by that op.
+    /// The pads that were folded into another op, by that op.
     pads: FxHashMap<OpId, OpId>,
 }
 
 impl Legalized {
-    /// The ops that were replaced, and before them those in whose places `made` were made.
+    /// The replaced ops, where `made` says which of these were created for other ops before.
     pub(super) fn after(self, made: FxHashMap<OpId, OpId>) -> Self {
         let first = |(new, op)| (new, made.get(&op).copied().unwrap_or(op));
         let later: FxHashMap<OpId, OpId> = self.made.into_iter().map(first).collect();
         Self { made: made.into_iter().chain(later).collect(), ..self }
     }
-    /// Makes `outcomes` those of the ops that were replaced: of several, the one that takes most.
+    /// Attributes `outcomes` to the ops that were replaced: of several, the one with the most communication.
     pub(super) fn name_replaced(&self, outcomes: &mut Vec<Outcome>) {
         if self.made.is_empty() {
             return;
@@ -149,7 +149,7 @@ pub(super) fn run(
     Ok(legalized)
 }
 
-/// Makes pads a part of the windows that are reduced over them.
+/// Folds pads into the windows of the reductions that read them.
 fn fold_pads(program: &mut Program, legalized: &mut Legalized) {
     let Some(name) = program.find_name("stablehlo.reduce_window") else { return };
     for op in program.op_ids() {
@@ -174,13 +174,13 @@ fn fold_pads(program: &mut Program, legalized: &mut Legalized) {
     }
 }
 
-/// Whether `value` has no sums left to be added up.
+/// Whether `value` has no unreduced axes.
 fn is_reduced(program: &Program, value: ValueId) -> bool {
     let sharding = program.shardings().get(program.sharding(value));
     sharding.is_none_or(|sharding| sharding.unreduced.is_empty())
 }
 
-/// Replaces `op`; the ops that were made for it.
+/// Replaces `op`; returns the ops that were created for it, each with `op`.
 fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, OpId)> {
     made_for(program, op, |program| match replace {
         One(make) => make(program, op).map(|value| vec![value]),
@@ -189,7 +189,7 @@ fn replaced_by(program: &mut Program, op: OpId, replace: Replace) -> Vec<(OpId, 
     })
 }
 
-/// Replaces the results of `op` by what `make` returns, if that is valid; the ops that were made for it.
+/// Replaces the results of `op` by what `make` returns, if that verifies; returns the ops that were created for it.
 fn made_for(
     program: &mut Program,
     op: OpId,
@@ -225,7 +225,7 @@ fn made_for(
     made.into_iter().map(|new| (new, op)).collect()
 }
 
-/// Whether `ops` are as their definitions say.
+/// Whether `ops` verify.
 fn are_valid(program: &Program, ops: &[OpId]) -> bool {
     let mut checker = Checker::new(program);
     ops.iter().all(|&op| checker.check(op).is_ok())

@@ -1,9 +1,8 @@
-//! Normalisation of batches, in reductions and elementwise ops: along a sharded dim of the batch devices add up their sums
-//! of each feature, and nothing else is sent.
+//! Batch normalization as reductions and elementwise ops: along a sharded batch dim devices all-reduce the sums of each feature,
+//! and nothing else is sent.
 //!
-//! The variance is the mean of the squares of what is centred, as `StableHLO`'s specification has it; XLA subtracts the
-//! square of the mean from the mean of the squares, which sends as much and rounds worse. Halves and `bf16` are computed as
-//! `f32`.
+//! The variance is the mean of the squared deviations from the mean, as `StableHLO` specifies; XLA subtracts the square of the mean
+//! from the mean of the squares, which sends as much and rounds worse. `f16` and `bf16` are computed as `f32`.
 
 use super::build;
 use super::sums::{splat, sum, with_dims};
@@ -11,7 +10,7 @@ use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, Program};
 use crate::mlir::{op_attribute, AttrValue};
 
-/// `batch_norm_training`: the batch normalised, its means and its variances.
+/// `batch_norm_training`: the normalized batch, its means and its variances.
 pub(super) fn training(program: &mut Program, op: OpId) -> Option<[ValueId; 3]> {
     let mut norm = Normalization::of(program, op)?;
     let [x, scale, offset] = norm.operands()?;
@@ -48,7 +47,7 @@ pub(super) fn grad(program: &mut Program, op: OpId) -> Option<[ValueId; 3]> {
     Some(norm.results([grad_x, grad_scale, grad_offset]))
 }
 
-/// A normalisation in the making.
+/// A normalization that is being built.
 struct Normalization<'a> {
     program: &'a mut Program,
     op: OpId,
@@ -58,7 +57,7 @@ struct Normalization<'a> {
     types: [TypeId; 2],
     /// The sharding of the batch, and that of its features.
     shardings: [ShardingId; 2],
-    /// The other dims, and how many elements of one feature there are.
+    /// The other dims, and the number of elements of each feature.
     batch: Vec<usize>,
     count: i64,
     epsilon: String,
@@ -100,7 +99,7 @@ impl<'a> Normalization<'a> {
         };
         Some(Self { program, op, feature, types, shardings, batch, count, epsilon })
     }
-    /// The operands in the types that are computed with.
+    /// The operands, converted to the types of the computation.
     fn operands<const N: usize>(&mut self) -> Option<[ValueId; N]> {
         let operands: Vec<ValueId> = self.program.operands(self.op).collect();
         let operands: [ValueId; N] = operands.try_into().ok()?;
@@ -117,7 +116,7 @@ impl<'a> Normalization<'a> {
             new
         }))
     }
-    /// `values` in the types of the results.
+    /// `values`, converted to the types of the results.
     fn results(&mut self, values: [ValueId; 3]) -> [ValueId; 3] {
         let results: Vec<ValueId> = self.program.op_results(self.op).collect();
         let mut values = values;
@@ -149,12 +148,12 @@ impl<'a> Normalization<'a> {
         let sum = self.sum(value);
         self.over_count(sum)
     }
-    /// `value`, an element for each feature, by the number of elements of the feature.
+    /// `value`, one element for each feature, divided by the number of elements of a feature.
     fn over_count(&mut self, value: ValueId) -> ValueId {
         let count = self.splat(&format!("{}.0", self.count));
         self.elementwise("divide", &[value, count])
     }
-    /// `value`, an element for each feature, for all elements.
+    /// `value`, one element for each feature, broadcast to all elements.
     fn broadcast(&mut self, value: ValueId) -> ValueId {
         let attrs = [("broadcast_dimensions", int_array(&[self.feature as i64]))];
         let name = "stablehlo.broadcast_in_dim";
@@ -168,7 +167,7 @@ impl<'a> Normalization<'a> {
         self.program.set_sharding(value, self.shardings[0]);
         value
     }
-    /// One by the root of `variance` and epsilon.
+    /// The reciprocal square root of `variance` plus epsilon.
     fn inverse_deviation(&mut self, variance: ValueId) -> ValueId {
         let epsilon = self.epsilon.clone();
         let epsilon = self.splat(&epsilon);

@@ -1,14 +1,14 @@
-//! Reductions of windows over a padded tensor whose padding holds the initial value: the padding becomes that of the windows.
+//! Folds a pad with the initial value into the padding of the `reduce_window` that reads it.
 //!
-//! JAX writes gradients of average pools so. Elements between those of the tensor need not be sent then: a shard of the result
-//! fetches elements of the tensor itself, of which there are fewer.
+//! JAX writes gradients of average pools in this form. After folding, a shard of the result fetches only elements of the unpadded
+//! tensor; the interior padding is not sent.
 
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{int_array, joined, NewOp, OpKind, Place, Program, ValueMap};
 use crate::mlir::op_attribute;
 
-/// The reduction in the place of `op`, a `reduce_window`, whose operand is a pad that nothing else uses; `None` where the pad
-/// cuts elements off, or holds anything else than the initial value. The ops that it replaces are the pad and `op`.
+/// The replacement of `op`, a `reduce_window` whose operand is a pad without other uses, and the pad; `None` if the pad removes
+/// elements, or its value is not the initial value.
 pub(super) fn folded(program: &mut Program, op: OpId) -> Option<(ValueId, OpId)> {
     let [padded, initial] = program.operands(op).collect::<Vec<_>>()[..] else { return None };
     let pad = program.defining_op(padded).filter(|&pad| program.op_name(pad) == "stablehlo.pad")?;
@@ -54,7 +54,7 @@ pub(super) fn folded(program: &mut Program, op: OpId) -> Option<(ValueId, OpId)>
     Some((program.result(new, 0), pad))
 }
 
-/// Gives the region of `to` what that of `from` has.
+/// Copies the region of `from` to `to`.
 fn copy_body(program: &mut Program, from: OpId, to: OpId) -> Option<BlockId> {
     let body = program.region_entry(program.op_regions(from).next()?).get()?;
     let args: Vec<ValueId> = program.block_args(body).collect();
@@ -72,7 +72,7 @@ fn copy_body(program: &mut Program, from: OpId, to: OpId) -> Option<BlockId> {
     Some(block)
 }
 
-/// Whether two scalars are one value, or equal constants, which JAX broadcasts to scalars.
+/// Whether two scalars are the same value, or equal constants, which JAX may broadcast to scalars.
 fn are_equal(program: &Program, a: ValueId, b: ValueId) -> bool {
     let constant = |value| {
         let mut op = program.defining_op(value)?;

@@ -5,7 +5,7 @@ use super::build;
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, InsertPoint, NewOp, Place, Program};
 
-/// The sum of `value` along `dims`, before `op`; it is sharded as `value` along the others.
+/// The sum of `value` along `dims`, inserted before `op`; the other dims keep their sharding.
 pub(super) fn sum(program: &mut Program, op: OpId, value: ValueId, dims: &[usize]) -> ValueId {
     let (own, sharding) = (program.type_of(value), program.sharding(value));
     let shape = program.value_type(value).static_shape().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn sum(program: &mut Program, op: OpId, value: ValueId, dims: &[usize
     result
 }
 
-/// `sharding` of a tensor that has only the dims `kept`, in this order.
+/// `sharding` restricted to the dims `kept`, in this order.
 pub(super) fn with_dims(program: &mut Program, sharding: ShardingId, kept: &[usize]) -> ShardingId {
     let Some(mut own) = program.shardings().get(sharding).cloned() else { return sharding };
     let dims = std::mem::take(&mut own.dims);

@@ -20,7 +20,7 @@ pub(super) fn target(program: &Program, op: OpId) -> String {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Whether `op` is a custom call of target `Sharding` with a result like its operand: a sharding constraint.
+    /// Whether `op` is a custom call of target `Sharding` whose result has the type of its operand: a sharding constraint.
     pub(super) fn is_sharding_call(&self, op: OpId) -> bool {
         let program = &*self.emit.program;
         if program.kind(op) != OpKind::CustomCall || target(program, op) != "Sharding" {

@@ -1,5 +1,5 @@
-//! Ops that return their operand, such as the pads and slices by nothing that JAX puts around windows. The local value of
-//! the result is that of the operand, so that reshards behind such an op can move in front of it.
+//! Ops that return their operand, such as the pads and slices by nothing that JAX puts around windows. The local value of the
+//! result is that of the operand, so that a later reshard can move before the op.
 
 use super::super::outcome::OutcomeKind;
 use super::super::policy::Policy;
@@ -10,8 +10,8 @@ use crate::mlir::op_attribute;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
-    /// Whether the result of `op` is its first operand, under the policy that sends the fewest bytes. Manual computations stay
-    /// as they are.
+    /// Whether the result of `op` equals its first operand, under the policy that sends the fewest bytes. Manual computations are
+    /// not changed.
     pub(super) fn is_identity(&self, op: OpId) -> bool {
         let program = &*self.emit.program;
         let is_free = self.how.policy == Policy::FewestBytes && self.how.global_to_local.is_none();

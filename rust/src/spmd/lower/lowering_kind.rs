@@ -26,7 +26,7 @@ pub enum LoweringKind {
     Constant,
     /// Each device starts at the offset of its shard.
     Iota,
-    /// Export replaces these ops.
+    /// The op is gone after export.
     NotExported,
     /// By the sharding rule of the op, or on replicated operands if it has none.
     OpWithRule,
@@ -54,7 +54,7 @@ impl LoweringKind {
             _ => Self::OpWithRule,
         }
     }
-    /// How ops called `name` are lowered, in a word or two; `None` if they are refused wherever they are.
+    /// How ops called `name` are lowered, in a word or two; `None` if they are always refused.
     pub fn name_of(name: &str) -> Option<&'static str> {
         match Self::of(OpKind::from_name(name)) {
             Self::Return => Some("return"),
@@ -79,7 +79,7 @@ impl LoweringKind {
     }
 }
 
-/// Whether ops called `name` have the sharding rule of what XLA legalizes them to.
+/// Whether ops called `name` have the sharding rule of the op that XLA legalizes them to.
 fn has_legalized_rule(name: &str) -> bool {
     legalized_families().iter().any(|family| family.ops.contains(&name))
 }
@@ -98,8 +98,7 @@ pub(super) fn refused(name: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Whether ops called `name` are computed on replicated operands if they have no sharding rule: ops with known
-/// semantics.
+/// Whether ops called `name`, if they have no sharding rule, are computed on replicated operands: those with known semantics.
 pub(super) fn is_computed_whole(name: &str) -> bool {
     name.starts_with("stablehlo.") || name.starts_with("chlo.")
 }

@@ -37,7 +37,7 @@ impl Lowering<'_, '_, '_> {
         let placement = &self.placements[held.placement];
         dims.iter().any(|&dim| placement.is_padded(dim, shape[dim]))
     }
-    /// The dims of operand `index` along which the op computes terms.
+    /// The dims of operand `index` along which the results of the op are partial.
     pub(super) fn dims_of_terms(
         work: &OpWithRule,
         strategy: &Strategy,
@@ -51,7 +51,7 @@ impl Lowering<'_, '_, '_> {
         let dims = mapping.dims.iter().enumerate();
         dims.filter(|(_, dim)| dim.iter().any(is_of_terms)).map(|(at, _)| at).collect()
     }
-    /// Sets padding to zero where it would be summed; in both operands of a product, since 0 * NaN is NaN.
+    /// Sets padding to zero where it would be summed; in both operands of a dot, since 0 * NaN is NaN.
     pub(super) fn mask_terms(
         &mut self,
         work: &OpWithRule,

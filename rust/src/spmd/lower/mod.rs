@@ -1,10 +1,10 @@
 //! Lowering: each op of the program becomes ops with local shapes.
 //!
-//! The program is converted in place, op by op in program order. [`LocalValue`] is the local value of each value of the
-//! source program. An op that can be computed on shards keeps its place and gets local operands and types;
-//! collectives before it reshard its operands, collectives after it reduce its terms. Along dims on which an op cannot
-//! be computed on shards its operands are gathered, and devices keep their slices of the results. [`super::strategy`] lists
-//! the strategies to compute an op, and chooses one.
+//! The program is converted in place, op by op in program order. [`LocalValue`] has the local value of each value of the source
+//! program. An op that can be computed on shards keeps its place and gets local operands and types; collectives before it reshard
+//! its operands, collectives after it reduce its partial results. Along dims on which an op cannot be computed on shards its
+//! operands are gathered, and devices slice the results. [`super::strategy`] lists the strategies to compute an op, and chooses
+//! one.
 
 pub(super) mod choice;
 mod constants;
@@ -83,46 +83,46 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub context: &'c mut Context<'r>,
     decisions: Decisions,
     alike: Alike,
-    /// The decisions of this and other programs, and the number of the options and devices of this one.
+    /// The decisions shared with other programs, and the number of the options and devices of this one.
     shared: SharedDecisions,
     setting: usize,
     /// The users' partition rules of custom calls.
     pub shard_rules: ShardRules,
     how: How,
     held: Vec<Option<LocalValue>>,
-    /// The tensors of the last op, and its resharded operands; fields to reuse their memory.
+    /// The tensors of the current op, and its resharded operands; fields to reuse their memory.
     tensors: Tensors,
     operands: Vec<LocalValue>,
     /// Whether the source program has an `sdy.all_reduce` or `sdy.reduce_scatter`.
     has_reductions: bool,
-    /// Reshards made so far, with their blocks.
+    /// The reshards so far, with their blocks.
     resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, LocalValue)>,
     sums: KnownSums,
     plans: FxHashMap<PlanOf, Planned>,
-    /// The ops that take windows, as far as they can be copied.
+    /// The ops that take windows, if they can be copied.
     taken: FxHashMap<Taken, Made>,
     known_plans: FxHashMap<PlanKey, Arc<Plan>>,
-    /// The rank of each sharding, and the placement that it gives.
+    /// The rank of each sharding, and its placement.
     by_sharding: IdVec<ShardingId, (usize, PlacementId)>,
     /// A cache of [`Lowering::local_type`].
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
-    /// The values that are broadcasts, and of what.
+    /// The values that are broadcasts, with their operands.
     broadcasts: Broadcasts,
     unvarying: WholeValues,
     /// The dims of broadcasts, by their signatures.
     broadcast_dims: FxHashMap<SignatureId, Rc<[i64]>>,
-    /// Slices that concatenations fetch themselves: their operands and starts.
+    /// Slices that are skipped because concatenations fetch from their operands: the operands and starts.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
-    /// Names of ops of which nothing but their rules says how they are lowered.
+    /// Names of ops whose lowering is determined by their sharding rules alone.
     known_names: FxHashSet<StrId>,
-    /// The name of reversals.
+    /// The name of `stablehlo.reverse`.
     reverse: StrId,
     /// Functions by name.
     functions: FxHashMap<StrId, FuncId>,
     tasks: Vec<Task>,
     /// The placements to which terminators of the open regions reshard their operands.
     returns: Vec<Vec<PlacementId>>,
-    /// To what reshards in a row lead, and the result of the last one, for the results of those before it.
+    /// For the results of successive reshards: the placement of the last one, and its result.
     ahead: FxHashMap<ValueId, (PlacementId, ValueId)>,
     /// Ops that have become dead.
     dead: Vec<OpId>,
@@ -139,9 +139,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     sends_from_single: bool,
 }
 
-/// Lowers `program`, with the users' rules of its custom calls. With [`How::global_to_local`] each collective of `sdy` becomes the
-/// corresponding one of `StableHLO`, and shardings are kept. Plans of reshards that are known are taken from `known`, and
-/// others added.
+/// Lowers `program`, with the users' rules for its custom calls. With [`How::global_to_local`] each collective of `sdy` becomes the
+/// corresponding one of `StableHLO`, and shardings are kept. Known reshard plans are taken from `known`, new ones are added to it.
 pub(super) fn lower(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -235,7 +234,7 @@ impl Lowering<'_, '_, '_> {
         self.local_types.insert((ty, placement), local);
         local
     }
-    /// Gives `op` these operands.
+    /// Sets the operands of `op`.
     pub fn set_operands(
         &mut self,
         op: OpId,

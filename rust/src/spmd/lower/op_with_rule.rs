@@ -17,9 +17,9 @@ pub(super) struct OpWithRule<'a> {
     pub results: &'a [(TypeId, PlacementId)],
     /// The shapes of operands, then results.
     pub shapes: &'a [Vec<i64>],
-    /// Properties of the op besides its attributes and its tensors: for a dynamic slice the clamped start of each dim,
-    /// or -1 where it is no constant; for an update of a slice, by XLA's policy, the starts; for a concatenation of slices the
-    /// start and the length of each, and 1 if they are of one tensor; for other ops with regions how these reduce.
+    /// Properties of the op besides its attributes and its tensors: for a dynamic slice the clamped start of each dim, or -1 if it
+    /// is not constant; for a dynamic update slice, under the policy `xla`, the starts; for a concatenation of slices the start and
+    /// length of each, and 1 if they are of one tensor; for other ops with regions their reducers.
     pub facts: &'a [i64],
     pub abilities: &'a [Ability],
 }
@@ -30,7 +30,8 @@ pub(super) struct Tensors {
     pub operands: Vec<LocalValue>,
     /// The types of results in the source program, and their target placements.
     pub results: Vec<(TypeId, PlacementId)>,
-    /// The placements of the shardings of results, where the targets of some are others; see [`crate::spmd::lower::choice::user_placement`].
+    /// The placements of the shardings of results, if the targets of some differ; see
+    /// [`crate::spmd::lower::choice::user_placement`].
     pub own: Vec<PlacementId>,
     /// See [`OpWithRule::facts`].
     pub facts: Vec<i64>,
@@ -43,7 +44,7 @@ impl Tensors {
         let held = self.operands.iter().map(|held| held.placement);
         held.chain(self.results.iter().map(|result| result.1))
     }
-    /// Whether `key` has the placements, the facts and the origins of these.
+    /// Whether `key` has these placements, facts and origins.
     pub(super) fn are_of(&self, key: &Key) -> bool {
         key.placements.iter().copied().eq(self.placements().chain(self.own.iter().copied()))
             && key.facts == self.facts
@@ -56,11 +57,11 @@ impl Tensors {
 }
 
 impl<'a> OpWithRule<'a> {
-    /// `op`, which has these tensors, and of which this is decided.
+    /// `op` with these tensors, and what was decided about it.
     pub(super) fn of(decision: &'a Decision, op: OpId, tensors: &'a Tensors) -> Self {
         Self::with(decision, op, (&tensors.operands, &tensors.results, &tensors.facts))
     }
-    /// `op`, which has these operands, results and facts, and of which this is decided.
+    /// `op` with these operands, results and facts, and what was decided about it.
     pub(super) fn with(
         decision: &'a Decision,
         op: OpId,

@@ -10,20 +10,20 @@ use crate::spmd::unknown_ops::UnknownOps;
 /// Options of lowering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::spmd) struct How {
-    /// What chooses among the strategies to compute an op.
+    /// The policy that chooses among strategies.
     pub policy: Policy,
     /// The placement of results after the op that computes them.
     pub results: Results,
-    /// What is done with ops whose computation on shards is not known.
+    /// How ops without a known partitioning are treated.
     pub unknown: UnknownOps,
-    /// Whether reshards send the fewest bytes also where the policy has reshards of its own.
+    /// Whether reshards send the fewest bytes even under a policy that has its own reshards.
     pub has_free_reshards: bool,
     /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
     pub global_to_local: Option<GlobalToLocalOptions>,
 }
 
 impl How {
-    /// Whether plans are searched for that send the fewest elements.
+    /// Whether reshard plans are searched for that send the fewest elements.
     pub(super) fn is_free(self) -> bool {
         self.global_to_local.is_none()
             && (self.policy == Policy::FewestBytes || self.has_free_reshards)
@@ -40,8 +40,8 @@ impl How {
     pub(super) fn has_replicas(self) -> bool {
         self.global_to_local.is_some_and(|options| options.device_counts.replica_count > 1)
     }
-    /// How a reshard of this kind becomes the one collective of `StableHLO` that corresponds to it, if it does. Slices, which
-    /// send nothing, do only in `sdy-convert-global-to-local`.
+    /// The options by which a reshard of this kind becomes the one collective of `StableHLO` that corresponds to it, if it does.
+    /// Slices, which send nothing, do so only in `sdy-convert-global-to-local`.
     pub(super) fn global_to_local(self, kind: OpKind) -> Option<GlobalToLocalOptions> {
         let combined = GlobalToLocalOptions {
             combines_reduce_scatter: true,

@@ -1,9 +1,9 @@
-//! Reshapes that split or merge dims across the borders of shards. Dims of the operand and dims of the result with the same
-//! elements are a group. If only the major dim of a group is sharded, a shard is an interval of the group's elements in
-//! row-major order, and each shard of the result fetches its interval.
+//! Reshapes that split or merge dims across shard boundaries. A group is a run of operand dims and a run of result dims with the
+//! same elements. If only the major dim of a group is sharded, a shard is an interval of the group's elements in row-major order,
+//! and each shard of the result fetches its interval.
 //!
-//! `8x3 -> 6x4` over 3 shards: those of the operand have 3 rows, the intervals from 0, 9 and 18 on; those of the result have
-//! 2 rows, the intervals from 0, 8 and 16 on. The second shard fetches element 8, the third one 16 and 17.
+//! `8x3 -> 6x4` over 3 shards: operand shards have 3 rows, the intervals that start at 0, 9 and 18; result shards have 2 rows, the
+//! intervals that start at 0, 8 and 16. The second shard fetches element 8, the third one 16 and 17.
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{Fetch, Rounds, Windows};
@@ -15,20 +15,20 @@ use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::spmd::lower::op_with_rule::OpWithRule;
 use std::ops::Range;
 
-/// Dims of the operand and dims of the result with the same elements.
+/// A run of operand dims and a run of result dims with the same elements.
 struct Group {
     operand: Range<usize>,
     result: Range<usize>,
 }
 
-/// The elements that shards fetch in one group.
+/// The interval that shards fetch in one group.
 struct Interval {
     group: usize,
     digits: Vec<Digit>,
     windows: Windows,
 }
 
-/// The groups of a reshape, none of which can be divided.
+/// The smallest groups of a reshape.
 fn groups(operand: &[i64], result: &[i64]) -> Vec<Group> {
     let mut groups = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -53,7 +53,7 @@ fn groups(operand: &[i64], result: &[i64]) -> Vec<Group> {
     groups
 }
 
-/// The first dim of more than one element among `dims`, along which shards are intervals of the group.
+/// The first dim larger than one among `dims`: if it is sharded, shards are intervals of the group.
 fn major(shape: &[i64], dims: &Range<usize>) -> Option<usize> {
     dims.clone().find(|&dim| shape[dim] > 1)
 }
@@ -63,7 +63,7 @@ fn elements(shape: &[i64], dims: &Range<usize>) -> i64 {
     shape[dims.clone()].iter().product()
 }
 
-/// A rule in which the major dims of the operand and of the result of each group are one factor, with the ability along each
+/// A sharding rule with one factor for the major dims of the operand and the result in each group, and the ability along each
 /// factor. All other dims have to be replicated.
 pub(super) fn by_intervals(operand: &[i64], result: &[i64]) -> (OpShardingRule, Vec<Ability>) {
     let mut sizes = Vec::new();
@@ -162,7 +162,7 @@ impl Lowering<'_, '_, '_> {
         }
         Some((sent.saturating_mul(self.bits(work.operands[0].global)), places))
     }
-    /// Reshapes shards; where borders of shards are crossed, each fetches its interval.
+    /// Reshapes shards; if shard boundaries differ, each fetches its interval.
     pub(super) fn reshape_locally(
         &mut self,
         work: &OpWithRule,

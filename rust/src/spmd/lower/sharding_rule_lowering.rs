@@ -53,7 +53,7 @@ impl Lowering<'_, '_, '_> {
         self.tensors = tensors;
         Ok(())
     }
-    /// Reshards operands, which are `given`, as `strategy` says; `taken` is what becomes of them.
+    /// Reshards the operands `given` as `strategy` says, into `taken`.
     pub(super) fn take_operands(
         &mut self,
         strategy: &Strategy,
@@ -70,7 +70,7 @@ impl Lowering<'_, '_, '_> {
             taken.push(self.reshard_at(stage, held, placement));
         }
     }
-    /// Lowers `op` if its results have no elements, so that there is nothing to compute.
+    /// Lowers `op` if its results have no elements.
     fn lower_empty(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
         let are_empty = program.op_results(op).all(|it| self.is_empty(program.type_of(it)));
@@ -91,7 +91,7 @@ impl Lowering<'_, '_, '_> {
         self.dead.push(op);
         true
     }
-    /// Lowers `op` if it is a reduction of no elements, which is the initial value, or a product that adds up none.
+    /// Lowers `op` if it is a reduction or a dot over no elements: its result is the initial value, or zero.
     fn lower_sum_of_none(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
         let kind = program.kind(op);
@@ -189,7 +189,7 @@ impl Lowering<'_, '_, '_> {
             self.note(op, OutcomeKind::Collective, "moved: as its surroundings want it".into());
         }
     }
-    /// `target` with the terms that an `sdy.all_reduce` or `sdy.reduce_scatter` of `value` reduces.
+    /// `target` with the unreduced digits that an `sdy.all_reduce` or `sdy.reduce_scatter` of `value` reduces.
     pub(super) fn with_terms_left(&mut self, value: ValueId, target: PlacementId) -> PlacementId {
         match self.terms_reduced_behind(value) {
             Some(terms) => self.with_terms(target, terms),
@@ -204,7 +204,7 @@ impl Lowering<'_, '_, '_> {
         let user = users.next().filter(|_| users.next().is_none())?;
         self.terms_reduced_by(user)
     }
-    /// `target` with the terms that `op` reduces, if it is a collective that reduces.
+    /// `target` with the unreduced digits that `op` reduces, if it is a collective that reduces.
     pub(super) fn with_terms_of(&mut self, op: OpId, target: PlacementId) -> PlacementId {
         match self.terms_reduced_by(op) {
             Some(terms) => self.with_terms(target, terms),

@@ -15,7 +15,7 @@ impl Lowering<'_, '_, '_> {
         let problem = Diagnostic::new(Code::Unpartitionable, message);
         problem.at_op(self.emit.program, op).with_hint(hint).into()
     }
-    /// Fails if `op` has side effects, or if its semantics are not known; not if such ops are replicated.
+    /// Fails if `op` has side effects or unknown semantics, unless such ops are to be replicated.
     pub(super) fn check_known(&mut self, op: OpId) -> Result<()> {
         if self.how.unknown == UnknownOps::Replicate {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Builds the slices, permutes and concatenations that fetch pieces of other shards.
+//! Builds the slices, permutes and concatenations that fetch pieces from other shards.
 
 use super::super::collectives::Collectives;
 use super::super::digits::{number_at, total_size, Digit};
@@ -23,17 +23,16 @@ pub struct Fetch<'a, 'p> {
     pub rounds: Rounds,
 }
 
-/// A number that each shard has.
+/// A number for each shard.
 #[derive(Clone, Copy, Debug)]
 pub enum PerShard {
-    /// All have the same.
+    /// The same on all shards.
     Same(i64),
-    /// A value of the program of one device.
+    /// A value of the per-device program.
     Varies(ValueId),
 }
 
-/// A round with the same offsets on all shards that take part: elements from `from` on, which go to the window from
-/// `to` on.
+/// A round with the same offsets on all shards that take part: the elements from `from` on are copied to the window from `to` on.
 #[derive(Clone, Copy, Debug)]
 struct Uniform {
     input: usize,
@@ -43,8 +42,8 @@ struct Uniform {
 }
 
 impl Fetch<'_, '_> {
-    /// The window of each shard, of `size` elements along the dim, with the pieces of `inputs` that `schedule` lists.
-    /// Other elements of a window are unspecified.
+    /// The window of each shard, of `size` elements along the dim, assembled from the pieces of `inputs` in `schedule`. Other
+    /// elements of a window are unspecified.
     pub fn window(&mut self, inputs: &[ValueId], schedule: &Schedule, size: i64) -> ValueId {
         let shards: Vec<i64> =
             inputs.iter().map(|&input| self.emit.shape(input)[self.dim]).collect();
@@ -101,7 +100,7 @@ impl Fetch<'_, '_> {
         let [only] = values[..] else { return self.emit.concatenate(&values, self.dim) };
         only
     }
-    /// The elements that shards get in `round`, and for each shard their offset in its window.
+    /// The elements that shards receive in `round`, and for each shard their offset in its window.
     fn exchange(
         &mut self,
         inputs: &[ValueId],
@@ -146,7 +145,7 @@ impl Fetch<'_, '_> {
         let part = chosen.unwrap_or(inputs[0]);
         (self.sent(part, round), landings)
     }
-    /// `input` with at least `len` elements.
+    /// `input`, padded to at least `len` elements.
     fn with_room(&mut self, input: ValueId, len: i64) -> ValueId {
         let shape = self.emit.shape(input);
         let high = self.along((len - shape[self.dim]).max(0), shape.len());
@@ -156,7 +155,7 @@ impl Fetch<'_, '_> {
     pub(super) fn count(&self) -> usize {
         total_size(self.digits) as usize
     }
-    /// `count` for the dim, 0 for the others of `rank`.
+    /// `count` for the dim, 0 for the other dims of a tensor of this rank.
     pub fn along(&self, count: i64, rank: usize) -> Vec<i64> {
         let mut list = vec![0; rank];
         list[self.dim] = count;
@@ -193,7 +192,7 @@ impl Fetch<'_, '_> {
         };
         (0..mesh.device_count()).filter_map(pair).collect()
     }
-    /// `part` in a window of `size` elements, at the offset of each shard.
+    /// `part` in a window of `size` elements, at the offset `landings` of each shard.
     fn placed(&mut self, part: ValueId, landings: &[Option<i64>], size: i64) -> ValueId {
         let len = self.emit.shape(part)[self.dim];
         let known = || landings.iter().flatten().copied();
@@ -209,7 +208,7 @@ impl Fetch<'_, '_> {
         let start = self.per_shard(&starts);
         self.cut(padded, start, size)
     }
-    /// `placed` at the elements of the pieces of `round`, else `below`.
+    /// `placed` where `round` has a piece, `below` elsewhere.
     fn over(&mut self, placed: ValueId, below: ValueId, round: &Round, size: i64) -> ValueId {
         let count = total_size(self.digits) as usize;
         let (mut low, mut high) = (vec![None; count], vec![Some(0); count]);
@@ -226,7 +225,7 @@ impl Fetch<'_, '_> {
             None => placed,
         }
     }
-    /// The mask of `size` indices from `low` on and below `high`; `None` if it is true everywhere, on all shards.
+    /// A mask of `size` elements, true at indices from `low` to before `high`; `None` if it is true everywhere on all shards.
     pub fn inside(
         &mut self,
         low: &[Option<i64>],
@@ -274,7 +273,7 @@ impl Fetch<'_, '_> {
             }
         }
     }
-    /// Every `stride`-th element of `input` from `phase` on.
+    /// The strided slice of `input` from `phase` on.
     pub fn thin(&mut self, input: ValueId, phase: i64, stride: i64) -> ValueId {
         let mut limits = self.emit.shape(input);
         let (mut starts, mut strides) = (vec![0; limits.len()], vec![1; limits.len()]);
@@ -289,7 +288,7 @@ impl Fetch<'_, '_> {
             PerShard::Varies(value) => value,
         }
     }
-    /// The number that `numbers` has for the shard of the device; any number where it has none.
+    /// The number in `numbers` for the device's shard; unspecified if it has none.
     pub fn per_shard(&mut self, numbers: &[Option<i64>]) -> PerShard {
         match linear(numbers) {
             Some((base, 0)) => PerShard::Same(base),

@@ -1,9 +1,8 @@
 //! Schedules of halo exchanges as XLA's partitioner makes them.
 //!
-//! There is a round for each distance between shards. In a round all shards send the same part of theirs, which begins or
-//! ends where the shard does; so a shard may send more than any other one needs. Where the longest halo is more than twice
-//! as long as windows, rounds are filled with one piece of each source after the other, and all shards send the part
-//! that holds all pieces of the round.
+//! There is a round for each distance between shards. In it all shards send the same part of theirs, at one end of the shard, so a
+//! shard may send more than the receiver needs. If the longest halo is more than twice as long as a window, each round has the next
+//! piece of each source instead, and all shards send the smallest part that contains all pieces of the round.
 //!
 //! Source: `spmd_partitioner_util.cc`, `ExchangeHalo`, `ExchangeHaloCompact`.
 
@@ -23,7 +22,7 @@ pub struct Halos<'a> {
 }
 
 impl Halos<'_> {
-    /// The schedule of `pieces`, those of these windows.
+    /// The schedule of `pieces`, which are those of these windows.
     pub fn schedule(&self, pieces: &[Piece]) -> Schedule {
         let (own, sent) = local(pieces);
         let longest = self.longest(i64::max, 0, self.firsts.len());
@@ -42,7 +41,7 @@ impl Halos<'_> {
         }
         Schedule { rounds, joined: if is_long { Joined::ByChoice } else { Joined::SideBySide } }
     }
-    /// The longest halo of the shards from `start` on and before `end`, by what `of` says of the left and the right one.
+    /// The longest halo among the shards in `start..end`; `of` computes a length from the left and the right end.
     fn longest(&self, of: impl Fn(i64, i64) -> i64, start: usize, end: usize) -> i64 {
         let shards = (0..).zip(self.firsts).take(end).skip(start);
         let halos = shards.map(|(number, &first): (i64, _)| {
@@ -51,7 +50,7 @@ impl Halos<'_> {
         });
         halos.max().unwrap_or(0)
     }
-    /// `round`, in which pieces go over one distance, with the part of a shard that XLA sends.
+    /// `round`, whose pieces all go the same distance, with the part of a shard that XLA sends.
     fn sent_from_end(&self, round: Round) -> Round {
         let Some(piece) = round.pieces.first() else { return round };
         let (number, shard) = (self.firsts.len(), self.shard);
@@ -71,7 +70,7 @@ impl Halos<'_> {
         let from = if distance < 0 { shard - with_skipped } else { skipped };
         Round { least, ..round }.beginning_at(from, shard)
     }
-    /// Rounds of one piece of each source, as far as targets differ, with the part of a shard that holds all of them.
+    /// Rounds of one piece of each source and for each target, with the part of a shard that contains all pieces.
     fn compact(&self, mut sent: Vec<Piece>) -> Vec<Round> {
         let mut rounds = Vec::new();
         sent.sort_by_key(|piece| (piece.source, piece.to, piece.target));

@@ -5,10 +5,11 @@
 //!
 //! 1. [`windows`] computes the window of each shard, of a dim that may be padded and dilated.
 //! 2. [`pieces`] intersects windows with shards: the interval that each shard needs from each other shard.
-//! 3. [`schedule`] sorts pieces into rounds, in each of which a shard sends at most one piece and gets at most one.
+//! 3. [`schedule`] sorts pieces into rounds; in a round each shard sends at most one piece and receives at most one. [`halos`] does
+//!    so as XLA's partitioner.
 //!    [`halos`] does so as XLA's partitioner.
-//! 4. [`fetch`] builds ops: a collective permute for each round, of as many elements as its longest piece has, and
-//!    ops that assemble the pieces at offsets that depend on the device; [`strips`] does so as XLA's partitioner.
+//! 4. [`fetch`] builds ops: a collective permute for each round, with as many elements as its longest piece, and ops that assemble
+//!    the pieces at offsets that depend on the device; [`strips`] does so as XLA's partitioner.
 //!
 //! For example, 12 elements over 4 shards, of which a shard of the result needs its own and one more on either side:
 //!

@@ -3,7 +3,7 @@
 /// An interval that one shard needs from another, or from itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Piece {
-    /// Which of the tensors that are fetched from.
+    /// The input tensor that it is fetched from.
     pub input: usize,
     /// The shard that holds it.
     pub source: i64,
@@ -35,8 +35,8 @@ pub struct Extent {
     pub shard: i64,
 }
 
-/// The pieces of windows of `size` elements, that of shard `k` starting at element `starts[k]` of the dim. Elements
-/// outside of `extent` are not needed.
+/// The pieces of windows of `size` elements; the window of shard `k` starts at element `starts[k]` of the dim. Elements outside of
+/// `extent` are not needed.
 pub fn pieces_of(input: usize, extent: Extent, starts: &[i64], size: i64) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(2 * starts.len());
     if extent.shard == 0 {

@@ -1,12 +1,12 @@
-//! Shards cut into finer ones that they do not consist of: 6 elements over 2 shards are 3 and 3; over 8 shards, of one element each,
-//! the fourth shard is cut from the first half of devices, which does not have the fourth element.
+//! Resharding to finer shards that do not nest in the coarser ones: 6 elements over 2 shards are 3 and 3, over 8 shards one each;
+//! the fourth shard is on a device of the first half, which does not hold the fourth element.
 
 use super::pieces::Piece;
 use super::schedule::Schedule;
 use crate::layout::ceil_div;
 
-/// The fetches by which shards of `coarse` parts of a dim of `size` elements become shards of `fine` parts. The number of a fine
-/// shard is that of the coarse one, then that of the part in it; devices with one number of the part send to each other.
+/// The fetches that turn `coarse` shards of a dim of `size` elements into `coarse * fine` shards. The number of a fine shard is
+/// that of the coarse one, then that of its part; devices with the same part number exchange elements.
 pub fn refined(size: i64, coarse: i64, fine: i64) -> Schedule {
     let (wide, narrow, parts) = (ceil_div(size, coarse), ceil_div(size, fine), fine / coarse);
     let mut pieces = Vec::new();

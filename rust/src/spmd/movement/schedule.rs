@@ -1,25 +1,24 @@
 //! Schedules of halo exchanges: which pieces are sent in which round, each round one collective permute.
 //!
-//! In a round a shard sends at most one piece and gets at most one: it is one collective permute, of as many elements
-//! as the longest piece of the round has. Two schedules are tried: a round for each distance between shards, which is
-//! best where all shards send alike, and a round for each colour of an edge colouring of the graph of sources and
-//! targets, which needs as many colours as the most pieces that a shard sends or gets (Kőnig). XLA's partitioner has
-//! schedules of its own ([`super::halos`]).
+//! A round is one collective permute, in which a shard sends at most one piece and receives at most one; it has as many elements as
+//! its longest piece. Two schedules are compared: a round for each distance between shards, which is best if all shards send alike,
+//! and a round for each colour of an edge colouring of the bipartite graph of sources and targets, which needs as many colours as
+//! the most pieces that a shard sends or receives (Kőnig). XLA's partitioner has its own schedules ([`super::halos`]).
 
 use super::pieces::Piece;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Pieces of which each shard sends at most one and gets at most one.
+/// Pieces of which each shard sends at most one and receives at most one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Round {
     /// The pieces.
     pub pieces: Vec<Piece>,
-    /// Whether shards take them from themselves.
+    /// Whether the pieces are local: source and target are the same shard.
     pub is_local: bool,
-    /// The number of elements that are sent at least.
+    /// A lower bound of the number of elements that are sent.
     pub least: i64,
-    /// Where what is sent begins in all shards, if that is known.
+    /// The offset of the sent part in every shard, if it is fixed.
     pub from: Option<i64>,
 }
 
@@ -28,7 +27,7 @@ impl Round {
     pub fn len(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0).max(self.least)
     }
-    /// The round in which every shard sends the part of its `shard` elements that begins at `from`, if that part holds all pieces.
+    /// The round in which every shard sends the part of its `shard` elements from `from` on, if that contains all pieces.
     #[must_use]
     pub fn beginning_at(self, from: i64, shard: i64) -> Self {
         let end = from + self.len();
@@ -45,26 +44,26 @@ impl Round {
 /// How pieces are sorted into rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Rounds {
-    /// As few elements are sent as can be.
+    /// By the schedule with the fewest elements.
     #[default]
     Fewest,
     /// As XLA's partitioner exchanges halos, see [`super::halos`].
     AsXla,
 }
 
-/// How the window of a shard is put together; see [`super::strips`] for all but the first.
+/// How windows are assembled from pieces; [`super::strips`] does all but the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Joined {
-    /// Each piece at its place, over the others.
+    /// Each piece is written over the others by a mask.
     #[default]
     ByMasks,
-    /// The window is cut out of the parts that all rounds bring, side by side.
+    /// The parts of all rounds are concatenated, and the window is sliced out.
     SideBySide,
-    /// Out of pieces side by side, each chosen among what rounds bring.
+    /// As before, but each part is selected among several rounds.
     ByChoice,
 }
 
-/// Rounds in order: those of local pieces come first.
+/// Rounds in order: local ones first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
     /// The rounds.
@@ -92,7 +91,7 @@ impl Schedule {
     }
 }
 
-/// The round of the pieces that shards take from themselves, if there are some, and the other pieces.
+/// The round of local pieces, if there are any, and the other pieces.
 pub(super) fn local(pieces: &[Piece]) -> (Vec<Round>, Vec<Piece>) {
     let (local, sent): (Vec<Piece>, Vec<Piece>) =
         pieces.iter().partition(|piece| piece.source == piece.target);
@@ -104,8 +103,8 @@ pub(super) fn by_distance(sent: &[Piece]) -> Vec<Round> {
     by_key(sent, |piece| (piece.input, piece.source - piece.target), false)
 }
 
-/// Rounds of the pieces with one key. A shard may need several pieces of one input, as where a concatenation has an element
-/// twice: each has a round of its own.
+/// A round for each key. If a shard needs several pieces with one key of one input, as when a concatenation repeats an element,
+/// each has its own round.
 fn by_key(pieces: &[Piece], key: impl Fn(&Piece) -> (usize, i64), is_local: bool) -> Vec<Round> {
     let mut rounds: BTreeMap<((usize, i64), usize), Vec<Piece>> = BTreeMap::new();
     let mut counts: FxHashMap<((usize, i64), i64), usize> = FxHashMap::default();

@@ -1,8 +1,8 @@
-//! Windows as XLA's partitioner puts them together: parts that all shards have at the same places, side by side in a strip, of
-//! which each shard keeps its window.
+//! Windows as XLA's partitioner assembles them: parts at the same offsets on all shards are concatenated to a strip, and each shard
+//! slices its window out of the strip.
 //!
-//! Halos are one part for each distance between shards. Of long halos the first piece of each window is a part, then the second
-//! one, and so on; shards that get theirs in different rounds choose among what they got.
+//! A halo has one part for each distance between shards. For long halos the strip has the first piece of each window, then the
+//! second one, and so on; if shards receive these in different rounds, each selects its own.
 //!
 //! Source: `spmd_partitioner_util.cc`, `ExchangeHaloAndGetValidData`, `ExchangeHaloCompact`.
 
@@ -18,8 +18,8 @@ struct Strip {
 }
 
 impl Fetch<'_, '_> {
-    /// The window of each shard, of `size` elements of `input`, out of the strip that `schedule` asks for; `None` if it asks for
-    /// none, or if windows are not of such parts.
+    /// The window of each shard, of `size` elements of `input`, sliced out of a strip; `None` if `schedule` does not ask for a
+    /// strip, or windows do not consist of such parts.
     pub(super) fn window_of_strip(
         &mut self,
         input: ValueId,
@@ -37,7 +37,7 @@ impl Fetch<'_, '_> {
         };
         Some(self.window_in(&strip, size))
     }
-    /// A part for each round.
+    /// One part for each round.
     fn halos(&mut self, input: ValueId, schedule: &Schedule) -> Option<Strip> {
         let shard = self.emit.shape(input)[self.dim];
         // Where each part begins and ends, seen from the beginning of the own shard.
@@ -60,7 +60,7 @@ impl Fetch<'_, '_> {
         let parts = order.iter().map(|&at| self.part(input, &schedule.rounds[at]));
         Some(Strip { parts: parts.collect(), starts })
     }
-    /// A part for the first piece of each window, for the second one, and so on.
+    /// One part for the first piece of each window, one for the second, and so on.
     fn chosen(&mut self, input: ValueId, schedule: &Schedule) -> Option<Strip> {
         let shard = self.emit.shape(input)[self.dim];
         // The pieces of each shard, with their rounds.
@@ -120,7 +120,7 @@ impl Fetch<'_, '_> {
         }
         Some(Strip { parts, starts })
     }
-    /// The element of `choices` that each shard takes, as an operand by the number of the shard.
+    /// The element of `choices` that each shard takes, selected by the number of the shard.
     fn choose(&mut self, choices: &[(usize, ValueId)], choice: &[Option<i64>]) -> Option<ValueId> {
         let (&(_, first), others) = choices.split_first()?;
         let mut chosen = first;
@@ -135,7 +135,7 @@ impl Fetch<'_, '_> {
         }
         Some(chosen)
     }
-    /// `value` with other elements before or behind it, up to `size`.
+    /// `value` padded at its start or end to `size` elements.
     fn filled_up(&mut self, value: ValueId, size: i64, is_before: bool) -> ValueId {
         let shape = self.emit.shape(value);
         let none = vec![0; shape.len()];

@@ -6,21 +6,21 @@ use super::pieces::{pieces_of, Extent};
 use super::schedule::{Rounds, Schedule};
 use crate::index::ValueId;
 
-/// The windows of a dim. Element `i` of the dim is at position `i * dilation`; positions between elements, before the
-/// first one and after the last are filled.
+/// The windows of a dim. Element `i` is at position `i * dilation`; the positions between elements, and before the first and after
+/// the last one, are padding.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Windows {
     /// The number of elements of the dim.
     pub elements: i64,
-    /// The distance of elements.
+    /// The distance between the positions of adjacent elements.
     pub dilation: i64,
     /// The position at which the window of each shard starts.
     pub starts: Vec<i64>,
     /// The number of positions of a window.
     pub size: i64,
-    /// The position after the last one that is needed. A window of the padding of the result may lie behind it.
+    /// The position after the last one that is needed. Windows of a padded shard of the result may start behind it.
     pub end: i64,
-    /// Whether the op that takes windows dilates and pads them itself, where that is the same for all shards.
+    /// Whether the op dilates and pads its windows itself, where that is the same for all shards.
     pub dilates: bool,
 }
 
@@ -38,12 +38,11 @@ impl Windows {
         let count = counts.max().unwrap_or(1).max(1);
         (firsts, count)
     }
-    /// The offset in its window of the first element of each shard.
+    /// For each shard the offset in its window of the first fetched element.
     fn leads<'a>(&'a self, firsts: &'a [i64]) -> impl Iterator<Item = i64> + 'a {
         firsts.iter().zip(&self.starts).map(|(first, start)| first * self.dilation - start)
     }
-    /// The positions before the first and behind the last element of each window, if the op is to dilate and pad what is
-    /// fetched.
+    /// The padding before the first and after the last element of each window, if the op dilates and pads the fetched elements.
     pub fn left_to_op(&self) -> Option<[i64; 2]> {
         if !self.dilates || self.dilation == 1 {
             return None;
@@ -53,7 +52,7 @@ impl Windows {
         let high = self.size - low - ((count - 1) * self.dilation + 1);
         (high >= 0 && self.leads(&firsts).all(|lead| lead == low)).then_some([low, high])
     }
-    /// The number of elements or positions that are taken.
+    /// The number of elements or positions that are fetched for a window.
     pub fn num_taken(&self) -> i64 {
         if self.left_to_op().is_some() {
             self.fetched().1
@@ -78,8 +77,8 @@ impl Windows {
         self.dilation > 1
             || self.starts.iter().any(|&start| start < 0 || start + self.size - 1 > end)
     }
-    /// The window of each shard of `input`, without what is [left to the op](Self::left_to_op). Positions without elements
-    /// have `fill`; they are unspecified without it.
+    /// The window of each shard of `input`, without the padding that is [left to the op](Self::left_to_op). Padding has the value
+    /// `fill`; without it, it is unspecified.
     pub fn take(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -98,7 +97,7 @@ impl Windows {
         }
         self.dilated(fetch, value, (&firsts, count), fill)
     }
-    /// `value` with `fill` in place of elements that the dim does not have.
+    /// `value` with `fill` in place of elements outside of the dim.
     fn filled(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -114,7 +113,7 @@ impl Windows {
         let mask = fetch.emit.along(mask, fetch.dim, &shape);
         fetch.emit.masked(mask, value, fill)
     }
-    /// The positions of the window: with `fill` between elements.
+    /// The positions of the window, with `fill` between elements.
     fn dilated(
         &self,
         fetch: &mut Fetch<'_, '_>,

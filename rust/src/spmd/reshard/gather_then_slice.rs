@@ -1,6 +1,5 @@
-//! Plans between any two placements, also where sub-axes do not nest, as the major 2 and the major 3 of an axis of 6. No
-//! collective leads from shards along the one to shards along the other: what they do not have in common is gathered, then
-//! sliced.
+//! Plans between any two placements, even if sub-axes do not nest, as the major 2 and the major 3 of an axis of 6. No collective
+//! leads from shards along one to shards along the other: the digits that they do not share are gathered, then sliced.
 
 use super::super::digits::{Cuts, Digit};
 use super::super::placement::Placement;
@@ -9,8 +8,8 @@ use super::reordered;
 use super::search::{nested, straight, Plan};
 use super::steps::Abilities;
 
-/// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
-/// `target` is unreduced only over digits over which `from` is. It does what `abilities` allow.
+/// The plan from `from` to `target` for a tensor of shape `shape`. Both are in the same order of devices; `target` is unreduced
+/// only over digits over which `from` is. The plan takes only steps that `abilities` allow.
 pub fn plan(from: &Placement, target: &Placement, shape: &[i64], abilities: Abilities) -> Plan {
     if from == target {
         return Plan::default();
@@ -44,8 +43,8 @@ pub fn plan_between(
     plans.min_by_key(|plan| (plan.sent(), plan.steps.len())).unwrap_or_default()
 }
 
-/// The plan through the placement with the digits of `from` that `target` has as well, or that lie apart from all of them.
-/// A plan that slices what `target` slices alike before it gathers the others.
+/// The plan through the placement with the digits of `from` that `target` shares, or that are disjoint from all of its digits, and
+/// with digits of `target` that can be sliced before the other digits of `from` are gathered.
 fn through_common(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
     if !target.partial.is_empty() {
         return None;

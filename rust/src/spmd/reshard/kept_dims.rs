@@ -4,11 +4,10 @@ use super::super::placement::Placement;
 use super::steps::{Moved, Reached, Step};
 use rustc_hash::FxHashMap;
 
-/// Some dims of a tensor, by their places; the others are sharded neither before nor after.
+/// Some dims of a tensor, by index; the other dims are sharded neither before nor after the reshard.
 ///
-/// A plan may shard such a dim in between, but those of one size are alike: of each size the first dims are
-/// kept, as many as there are digits to shard them. A search over them finds the plan that a search over all dims
-/// finds, and takes no time for dims that a plan leaves alone.
+/// A plan may shard such a dim in between, but those of one size are interchangeable: of each size the first ones are kept, as many
+/// as there are digits to shard them. A search over the kept dims finds the same plan as one over all dims, in less time.
 pub(super) struct KeptDims {
     kept: Vec<usize>,
     rank: usize,
@@ -34,15 +33,15 @@ impl KeptDims {
         }
         Self { kept, rank: shape.len(), others }
     }
-    /// The entries of `all`, one a dim, of the kept dims.
+    /// The entries of `all`, which has one for each dim, for the kept dims.
     pub fn choose<T: Clone>(&self, all: &[T]) -> Vec<T> {
         self.kept.iter().map(|&dim| all[dim].clone()).collect()
     }
-    /// The placement of the kept dims.
+    /// The placement restricted to the kept dims.
     pub fn placement(&self, all: &Placement) -> Placement {
         Placement { order: all.order, dims: self.choose(&all.dims), partial: all.partial.clone() }
     }
-    /// Turns steps over the kept dims into steps over all.
+    /// Turns steps over the kept dims into steps over all dims.
     pub fn widen(&self, steps: &mut [Reached]) {
         for reached in steps {
             match &mut reached.step {

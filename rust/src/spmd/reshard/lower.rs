@@ -98,7 +98,7 @@ impl<'p> Traveller<'_, 'p> {
         };
         self.collectives.permute_between(self.emit, input, (from, to), pairs)
     }
-    /// Exchanges parts of `input` for parts of a shard of `shape`. Dims that grow may have padding behind their elements.
+    /// Exchanges parts of `input` for parts of a shard of `shape`. Dims that grow may have padding after their elements.
     fn exchange(
         &mut self,
         mut input: ValueId,
@@ -119,7 +119,7 @@ impl<'p> Traveller<'_, 'p> {
             _ => self.exchange_all(input, order, moved),
         }
     }
-    /// Exchanges parts along several dims as parts along one new dim.
+    /// Exchanges parts along several dims in one all-to-all along a new dim.
     fn exchange_all(&mut self, input: ValueId, order: u32, moved: &[Moved]) -> ValueId {
         let counts: Vec<i64> = moved.iter().map(|one| total_size(&one.digits)).collect();
         let (mut split, mut places) = (Vec::new(), vec![0; moved.len()]);
@@ -167,7 +167,7 @@ impl<'p> Traveller<'_, 'p> {
         starts[dim] = Some(self.emit.times(number, shape[dim]));
         self.emit.dynamic_slice(input, &starts, shape)
     }
-    /// The elements along `dim` of the devices that differ in `digits`, one each, and none of those behind the last.
+    /// The elements along `dim` of the devices that differ in `digits`, one from each, without padding.
     fn spread(
         &mut self,
         input: ValueId,
@@ -205,7 +205,7 @@ impl<'p> Traveller<'_, 'p> {
     }
 }
 
-/// The digits that shards of `from` and `to` do not have at the same places.
+/// The digits that `from` and `to` do not have in the same positions.
 fn changed_digits(from: &Placement, to: &Placement) -> Vec<Digit> {
     let mut digits: Vec<Digit> = Vec::new();
     for (from, to) in from.dims.iter().zip(&to.dims).filter(|(from, to)| from != to) {
@@ -219,8 +219,8 @@ fn changed_digits(from: &Placement, to: &Placement) -> Vec<Digit> {
     digits
 }
 
-/// The identity of addition for elements of type `element`, or of "or" for booleans, as text; `None` if not all runtimes
-/// add up elements of this type over devices.
+/// The identity of addition for elements of type `element`, or of "or" for booleans, as text; `None` if not all runtimes support an
+/// all-reduce by addition for this type.
 pub fn neutral(element: &str) -> Option<&'static str> {
     match element {
         "i1" => Some("false"),

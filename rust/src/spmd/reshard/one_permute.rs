@@ -1,11 +1,10 @@
-//! Plans of one permute, with slices before it and gathers behind it.
+//! Plans of one permute, with slices before it and gathers after it.
 //!
-//! From `[{}, {"x"}]` to `[{"y"}, {"x"}]` there are fewer elements to move than shards of the one have, but `"y"`, of size 4,
-//! has to be cut for that: a dim that takes a part of it takes the other part for the place where `"x"` is wanted. The search
-//! moves the digits that one of the placements has; here those that neither has are cut so that the numbers of shards fit.
+//! A permute needs equally many shards in each dim before and after it. The search only moves whole digits that one of the placements
+//! has; here digits are also split, so that the numbers of shards match.
 //!
-//! 1. Where exchanges are allowed, parts of digits move from dims that have fewer shards in the target to dims that have more:
-//!    from `[{"y"}, {"x"}]` to `[{"x"}, {"y"}]` the minor half of `"y"`.
+//! 1. If all-to-alls are allowed, parts of digits move from dims that have fewer shards in the target to dims that have more: from
+//!    `[{"y"}, {"x"}]` to `[{"x"}, {"y"}]` the minor half of `"y"`.
 //! 2. Each device keeps a slice along the dims that have more shards in the target.
 //! 3. It sends its shard to a device that needs it.
 //! 4. Dims that have fewer shards in the target are gathered.
@@ -16,7 +15,7 @@ use super::search::Plan;
 use super::steps::{Abilities, Position, Reached, Step};
 use crate::projection::gcd;
 
-/// That plan; `None` where the numbers of shards of a dim do not divide each other, shards do not nest, or there are terms.
+/// The plan; `None` if the numbers of shards of a dim do not divide each other, shards do not nest, or values are partial.
 pub(super) fn plan(
     from: &Placement,
     target: &Placement,
@@ -43,7 +42,7 @@ pub(super) fn plan(
     Some(direct.filter(|direct| direct.sent() <= plan.sent()).unwrap_or(plan))
 }
 
-/// All-to-alls of parts of digits, from dims that have fewer shards in `target` to dims that have more.
+/// The all-to-alls of parts of digits, from dims that have fewer shards in `target` to dims that have more.
 fn exchanges(
     from: &Placement,
     target: &Placement,
@@ -84,7 +83,7 @@ fn exchanges(
     steps
 }
 
-/// Cuts `digits` so that the last ones form a number of `parts` values, and says how many these are.
+/// Splits `digits` so that the last ones form a number with `parts` values; returns how many these are.
 fn cut_minor(digits: &mut Vec<Digit>, parts: i64) -> Option<usize> {
     let mut left = parts;
     for at in (0..digits.len()).rev() {
@@ -151,7 +150,7 @@ fn without_exchanges(
     Some(plan)
 }
 
-/// For each dim digits of that many parts, which `own` does not have and `other` has, perhaps as a part of a digit.
+/// For each dim unused digits that form that number of parts: digits, or parts of digits, that `own` does not have and `other` has.
 fn digits_of(parts: &[i64], own: &Placement, other: &Placement) -> Option<Vec<Vec<Digit>>> {
     let is_free = |digit: &Digit| own.digits().all(|used| used.is_apart(*digit));
     let mut free: Vec<Digit> = other.digits().filter(is_free).collect();

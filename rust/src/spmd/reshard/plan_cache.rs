@@ -1,4 +1,4 @@
-//! A cache of reshard plans and of strategies that lowerings share. Its entries depend on nothing but their keys.
+//! A cache of reshard plans and of strategies that lowerings share. Entries depend only on their keys.
 
 use super::super::digits::Digit;
 use super::super::placement::{PlacementId, Placements};
@@ -8,22 +8,22 @@ use crate::spmd::lower::choice::shared_decision_cache::SharedDecisions;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The key of a plan: all that it depends on.
+/// The key of a plan.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlanKey {
-    /// The placement that the tensor has.
+    /// The placement of the tensor.
     pub from: PlacementId,
-    /// The placement that it gets.
+    /// The target placement.
     pub to: PlacementId,
-    /// Its shape.
+    /// The global shape.
     pub shape: Vec<i64>,
     /// The kinds of steps that the plan may take.
     pub abilities: Abilities,
-    /// The digits of devices where XLA's partitioner decides, which looks at those that are replicated, too; else none.
+    /// The digits of all devices under the policy `xla`, whose plans depend on replicated digits, too; else empty.
     pub devices: Vec<Digit>,
 }
 
-/// Placements, the plans between them for tensors of some shapes, and decisions by them.
+/// Placements, plans between them, and decisions about ops.
 #[derive(Debug, Default)]
 pub struct PlanCache {
     /// The placements.
@@ -35,7 +35,7 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
-    /// Whether they are few enough to be kept for other programs.
+    /// Whether it is small enough to be kept for other programs.
     pub fn is_small(&self) -> bool {
         self.placements.len() <= MAX_PLACEMENTS && self.plans.len() <= MAX_PLANS
     }

@@ -1,5 +1,5 @@
-//! Reshards between numbers of shards that do not divide each other's sizes: devices slice the shard that they need out of
-//! parts that they gather or exchange, as 6 elements on 4 devices lie otherwise than on 8.
+//! Reshards between numbers of shards that do not nest, such as 6 elements on 4 and on 8 devices: devices slice their shard out of
+//! parts that they gather or exchange.
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{refined, Rounds, Windows};
@@ -11,7 +11,7 @@ use crate::layout::ceil_div;
 const MAX_SHARDS: i64 = 64;
 
 impl Position<'_> {
-    /// The cut of `dim` by `digits`, which are not used, where shards do not nest.
+    /// The split of `dim` by unused `digits`, where shards do not nest.
     pub(super) fn refine(&self, dim: usize, digits: &[Digit]) -> Option<Reached> {
         let mut placement = self.at.clone();
         placement.dims[dim].extend(digits);
@@ -25,8 +25,8 @@ impl Position<'_> {
         let step = Step::Refine { dim, digits: digits.to_vec() };
         Some(Reached { step, placement, sent })
     }
-    /// The all-gather of the last `count` digits of `dim` where shards do not nest: what a shard of those that are left lacks is
-    /// fetched from the others.
+    /// The all-gather of the last `count` digits of `dim` where shards do not nest: devices fetch the elements that the remaining
+    /// shards lack.
     pub(super) fn gather_across(&self, dim: usize, count: usize) -> Option<Reached> {
         let own = &self.at.dims[dim];
         let (left, digits) = own.split_at(own.len() - count);
@@ -44,7 +44,7 @@ impl Position<'_> {
         let step = Step::AllGather { dim, digits: digits.to_vec() };
         Some(Reached { step, placement, sent })
     }
-    /// The all-to-all that leads to `placement` where shards do not nest: what shards then lack is fetched.
+    /// The all-to-all that leads to `placement` where shards do not nest: devices fetch the elements that shards lack.
     pub(super) fn exchange_across(
         &self,
         moved: &[Moved],
@@ -80,14 +80,15 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// The elements that a device sends, which holds `elements`, `held` along the dim.
+    /// The elements that a device sends, which holds `elements`, `held` of them along the dim.
     fn sent(&self, held: i64, elements: i64) -> i64 {
         let sent = self.windows.schedule(held, Rounds::Fewest).sent();
         sent.saturating_mul(elements / held.max(1))
     }
 }
 
-/// The dims that an exchange cuts into parts that shards do not consist of: before it, devices fetch what makes up whole parts.
+/// The dims that an all-to-all splits into parts that do not nest in the shards: before it, devices fetch elements to complete the
+/// parts.
 pub(super) fn cut_apart(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<Gap> {
     let gap = |(dim, &size): (usize, &i64)| {
         let (own, wanted) = (from.num_shards(dim), to.num_shards(dim));
@@ -98,7 +99,8 @@ pub(super) fn cut_apart(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<
     shape.iter().enumerate().filter_map(gap).collect()
 }
 
-/// The dims of which shards do not consist of what an exchange puts together: behind it, devices fetch what they lack.
+/// The dims in whose new shards the parts that an all-to-all joins do not nest: after it, devices fetch the elements that they
+/// lack.
 pub(super) fn grown_apart(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<Gap> {
     let gap = |(dim, &size): (usize, &i64)| {
         let (own, wanted) = (from.num_shards(dim), to.num_shards(dim));
@@ -108,7 +110,7 @@ pub(super) fn grown_apart(from: &Placement, to: &Placement, shape: &[i64]) -> Ve
     shape.iter().enumerate().filter_map(gap).collect()
 }
 
-/// The sizes of what a device holds right after an exchange: of dims that grow, whole shards of those before it.
+/// The sizes that a device holds right after an all-to-all: along dims that grow, several whole shards of the placement before.
 fn held_after(from: &Placement, to: &Placement, shape: &[i64]) -> Vec<i64> {
     let held = |(dim, &size): (usize, &i64)| {
         let (own, wanted) = (from.num_shards(dim), to.num_shards(dim));

@@ -1,13 +1,12 @@
-//! Plans between two orders of devices: one permute, at some place of the plan, sends every shard to the device that has the
-//! same position in the other order.
+//! Plans between two orders of devices: somewhere in the plan a permute sends every shard to the device with the same position in
+//! the other order.
 
 use super::super::placement::Placement;
 use super::search::Plan;
 use super::steps::{Position, Reached, Step};
 
-/// `plan`, which starts at `from`, with all that follows the permute in `order`. A permute of the plan goes to the other order
-/// at once; there is nothing to permute where every device holds the whole tensor; else shards are permuted where they are
-/// smallest.
+/// `plan`, which starts at `from`, with all placements after the permute in `order`. If the plan has a permute, it changes the
+/// order, too; none is needed where every device holds the whole tensor; else shards are permuted where they are smallest.
 pub(in super::super) fn in_order(plan: &Plan, from: &Placement, order: u32, shape: &[i64]) -> Plan {
     let is_permute = |reached: &Reached| matches!(reached.step, Step::Permute);
     if let Some(at) = plan.steps.iter().position(is_permute) {

@@ -21,7 +21,8 @@ const MAX_NODES: usize = 4096;
 pub struct Plan {
     /// The steps, each with the placement after it.
     pub steps: Vec<Reached>,
-    /// Whether every device gathers the whole tensor for want of a better case, see [`super::super::xla::reshard`].
+    /// Whether it is a full rematerialization: every device gathers the whole tensor, as no other case applied; see
+    /// [`super::super::xla::reshard`].
     pub rematerializes: bool,
 }
 
@@ -38,7 +39,7 @@ impl Plan {
     }
 }
 
-/// The plan between placements whose sub-axes nest; `None` where they do not.
+/// The plan between placements whose sub-axes nest; `None` if they do not.
 pub(super) fn nested(
     from: &Placement,
     target: &Placement,
@@ -83,13 +84,13 @@ struct Node {
     is_done: bool,
 }
 
-/// The elements that a device of placement `at` gets at least until it has a shard of `wanted` elements. No step that adds
-/// elements to shards sends fewer than it adds.
+/// A lower bound of the elements that a device of placement `at` receives until it has a shard of `wanted` elements. No step that
+/// grows shards sends fewer elements than it adds.
 fn missing(at: &Placement, wanted: i64, (shape, others): (&[i64], i64)) -> i64 {
     (wanted - shard_elements(at, shape)).max(0).saturating_mul(others)
 }
 
-/// The shortest plan, found over the dims that matter.
+/// The shortest plan, found over the kept dims.
 fn search(
     from: &Placement,
     target: &Placement,

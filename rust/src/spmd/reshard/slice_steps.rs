@@ -1,10 +1,10 @@
-//! Steps that cut shards: slices, and reductions of which each device keeps a part.
+//! Steps that split shards: slices, and reductions after which each device keeps a part.
 
 use super::super::digits::{total_size, Digit};
 use super::steps::{all_reduced, Moves, Reached, Step};
 
 impl Moves<'_> {
-    /// All-reduces and reduce-scatters of the terms.
+    /// Adds all-reduces and reduce-scatters of partial results.
     pub(super) fn add_reductions(&self, reached: &mut Vec<Reached>) {
         let partial = &self.from.at.partial;
         if partial.is_empty() {
@@ -37,7 +37,7 @@ impl Moves<'_> {
         let step = Step::ReduceScatter { dim, digits: digits.to_vec() };
         Some(Reached { step, placement, sent })
     }
-    /// Slices, and cuts of shards that do not consist of the parts.
+    /// Adds slices, and splits into parts that do not nest in the shards.
     pub(super) fn add_slices(&self, reached: &mut Vec<Reached>) {
         for (dim, wanted) in self.target.dims.iter().enumerate() {
             for digits in self.runs(dim, |digit| !self.is_used(*digit)) {
@@ -49,9 +49,9 @@ impl Moves<'_> {
             }
         }
     }
-    /// The digits that the target has on `dim` and that are `free`, each alone. Where cuts by one after the other may be no cuts
-    /// of shards into parts, also all digits in a row: 5 elements over 4 shards are 2, 2, 1 and 0, which are no parts of the 3 and 2
-    /// elements over 2 shards, but are cut from the whole.
+    /// The digits that the target has on `dim` and that are `free`, each alone. If parts may not nest in shards, also all runs of
+    /// them: 5 elements over 4 shards are 2, 2, 1 and 0, which do not nest in the 3 and 2 elements over 2 shards, but can be sliced
+    /// from the whole.
     fn runs(&self, dim: usize, free: impl Fn(&Digit) -> bool) -> Vec<&[Digit]> {
         let (wanted, shards) = (&self.target.dims[dim][..], self.from.at.num_shards(dim));
         let mut runs = Vec::new();

@@ -1,9 +1,9 @@
-//! Steps: the placements that one collective, or a slice, leads to.
+//! Steps of a reshard: the placements that one collective, or one slice, leads to.
 //!
-//! A step is legal where shards nest: splitting a shard of `ceil(n / k)` elements into `a` parts must give
-//! shards of the finer placement, of `ceil(n / (k * a))`. That holds where sizes divide, and always where the dim
-//! was not sharded before: it is padded first. For gathers the same holds in reverse; a dim that is no longer
-//! sharded loses its padding. [`super::slice_steps`] lists the steps that cut shards.
+//! A step is legal if shards nest: splitting a shard of `ceil(n / k)` elements into `a` parts must give the shards of the finer
+//! placement, of `ceil(n / (k * a))`. That holds if sizes divide, and always if the dim was not sharded before: it is padded first.
+//! For gathers the reverse holds; a dim that is no longer sharded loses its padding. [`super::slice_steps`] lists the steps that
+//! split shards.
 
 use super::super::digits::{total_size, Digit};
 use super::super::placement::Placement;
@@ -20,46 +20,46 @@ pub enum Step {
         /// The digits that number the parts.
         digits: Vec<Digit>,
     },
-    /// Each device keeps a part of its shard along `dim`, which does not consist of such parts: it fetches what it lacks.
+    /// Each device keeps a part of its shard along `dim`, where parts do not nest in shards: it fetches the elements that it lacks.
     Refine {
         /// The dim that is cut.
         dim: usize,
         /// The digits that number the parts.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in `digits` gather their shards of `dim`. Where those of the digits that are left do not consist of
-    /// what is gathered, they fetch what they lack.
+    /// Devices that differ in `digits` gather their shards of `dim`. If the gathered shards do not nest in those of the remaining
+    /// digits, devices fetch the elements that they lack.
     AllGather {
         /// The dim that grows.
         dim: usize,
         /// The minor digits of that dim.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in `digits`, all those of `dim`, each put their one element of `dim` among zeros, and add them
-    /// up. The dim has at most half as many elements as there are devices, so that gathering their shards sends no less.
+    /// Devices that differ in `digits`, all those of `dim`, each write their one element of `dim` into zeros, and
+    /// all-reduce. The dim has at most half as many elements as there are devices, so that gathering their shards sends no less.
     Spread {
         /// The dim that grows.
         dim: usize,
         /// Its digits.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in the digits that move exchange parts of their shards, all at once.
+    /// Devices that differ in the moved digits exchange parts of their shards, in one all-to-all.
     AllToAll {
         /// One move after the other; no dim both grows and is cut.
         moved: Vec<Moved>,
     },
-    /// Devices send each other whole shards.
+    /// Devices permute whole shards.
     Permute,
-    /// Devices that differ in `digits` reduce their terms; all get the result.
+    /// Devices that differ in `digits` all-reduce their partial results.
     AllReduce {
-        /// Digits of the reduction.
+        /// The digits of the reduction.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in `digits` reduce their terms, and each gets one part along `dim`.
+    /// Devices that differ in `digits` reduce-scatter their partial results along `dim`.
     ReduceScatter {
         /// The dim that is cut.
         dim: usize,
-        /// Digits of the reduction.
+        /// The digits of the reduction.
         digits: Vec<Digit>,
     },
 }
@@ -91,7 +91,7 @@ pub(super) fn nests(size: i64, coarse: i64, fine: i64) -> bool {
     coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
 }
 
-/// The elements that a device sends to reduce `elements` with others, saturating.
+/// The elements that a device sends in an all-reduce of `elements`, saturating.
 pub(super) fn all_reduced(elements: i64, devices: i64) -> i64 {
     // Of many elements the fraction that one device reduces is exact enough.
     match elements.checked_mul(2 * (devices - 1)) {
@@ -112,7 +112,7 @@ pub struct Position<'a> {
 }
 
 impl<'a> Position<'a> {
-    /// The placement `at` of a whole tensor.
+    /// A tensor with the placement `at`, none of whose dims are left out.
     pub const fn of(at: &'a Placement, shape: &'a [i64]) -> Self {
         Self { at, shape, others: 1 }
     }
@@ -132,13 +132,13 @@ impl<'a> Position<'a> {
         let shards = self.at.num_shards(dim);
         nests(self.shape[dim], shards / parts, shards)
     }
-    /// Elements of a shard, padded where necessary to split `dim` into `parts`.
+    /// Elements of a shard, padded if necessary to split `dim` into `parts`.
     pub(super) fn elements_to_cut(&self, dim: usize, parts: i64) -> i64 {
         let mut local = self.at.local_shape(self.shape);
         local[dim] = ceil_div(local[dim], parts).saturating_mul(parts);
         self.product(&local)
     }
-    /// The slice along `dim` by `digits` that are not used; `None` where shards do not nest.
+    /// The slice along `dim` by unused `digits`; `None` if shards do not nest.
     pub fn slice(&self, dim: usize, digits: &[Digit]) -> Option<Reached> {
         if !self.can_cut(dim, total_size(digits)) {
             return None;
@@ -161,12 +161,12 @@ impl<'a> Position<'a> {
         let sent = self.elements().saturating_mul(parts - 1);
         Some(Reached { step: Step::AllGather { dim, digits }, placement, sent })
     }
-    /// The all-reduce of all elements of `dim` among devices of which more than half have none; `None` if fewer do.
+    /// The all-reduce of one-element shards of `dim` among zeros, if more than half of the devices have no element; else `None`.
     pub fn spread(&self, dim: usize) -> Option<Reached> {
         let are_few = self.at.num_shards(dim) > self.shape[dim].saturating_mul(2);
         self.added(dim).filter(|_| are_few)
     }
-    /// The all-reduce of all elements of `dim`, of which a device has at most one.
+    /// The all-reduce of all elements of `dim`, of which each device has at most one.
     pub fn added(&self, dim: usize) -> Option<Reached> {
         let devices = self.at.num_shards(dim);
         if !self.at.partial.is_empty() || devices < self.shape[dim] {
@@ -183,7 +183,7 @@ impl<'a> Position<'a> {
         let (moved, placement) = self.moved(from, to, count);
         self.exchange(&[moved], &placement)
     }
-    /// The all-to-all of the last `count` digits of dim `from` to dim `to`, whether shards nest or not.
+    /// The all-to-all of the last `count` digits of dim `from` to dim `to`, even if shards do not nest.
     pub(super) fn all_to_all_across(
         &self,
         from: usize,
@@ -212,15 +212,15 @@ impl<'a> Position<'a> {
         placement.dims[to].extend(&digits);
         (Moved { from, to, digits }, placement)
     }
-    /// Whether shards nest along each dim that an exchange to `after` cuts, or grows.
+    /// Whether shards nest along each dim that an all-to-all to `after` splits or grows.
     fn can_exchange(&self, after: &Placement) -> bool {
         self.shape.iter().enumerate().all(|(dim, &size)| {
             let (own, wanted) = (self.at.num_shards(dim), after.num_shards(dim));
             own == wanted || nests(size, own.min(wanted), own.max(wanted))
         })
     }
-    /// The elements that a device sends in an all-to-all among devices that differ in `digits`, which leads to `after`. Dims
-    /// that are cut are padded where necessary.
+    /// The elements that a device sends in an all-to-all among devices that differ in `digits`, which leads to `after`. Split dims
+    /// are padded where necessary.
     pub(super) fn exchanged(&self, after: &Placement, digits: &[Digit]) -> i64 {
         let (own, cut) = (self.at.local_shape(self.shape), after.local_shape(self.shape));
         let parts = |dim: usize| after.num_shards(dim) / self.at.num_shards(dim);
@@ -245,11 +245,11 @@ pub(super) struct Moves<'a> {
 /// The kinds of steps that a plan may take besides those of one dim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Abilities {
-    /// Add elements to zeros.
+    /// All-reduces of elements among zeros ([`Step::Spread`]).
     pub spreads: bool,
-    /// Exchange parts along several dims in one all-to-all.
+    /// All-to-alls between several pairs of dims at once.
     pub exchanges: bool,
-    /// Fetch what shards lack to be cut into parts.
+    /// Fetches of elements where shards do not nest.
     pub refines: bool,
 }
 
@@ -257,7 +257,7 @@ pub struct Abilities {
 const MAX_PERMUTED: usize = 4;
 
 impl Moves<'_> {
-    /// Lists them.
+    /// Lists the steps.
     pub fn list(&self) -> Vec<Reached> {
         let mut reached = Vec::new();
         self.add_reductions(&mut reached);
@@ -288,8 +288,8 @@ impl Moves<'_> {
         self.add_last_permute(&mut reached);
         reached
     }
-    /// All-to-alls that begin with `before`, which led to `at`, and go on with digits that move to the dims that the target has
-    /// them on. Two send `1 - 1 / (n * m)` of a shard together, `1 - 1 / n` and `1 - 1 / m` one after the other.
+    /// Adds the all-to-alls that extend `before`, which led to `at`, by digits that move to the dims where the target has them. Two
+    /// at once send `1 - 1 / (n * m)` of a shard, one after the other `1 - 1 / n` and `1 - 1 / m`.
     fn add_exchanges(&self, at: Position<'_>, before: &mut Vec<Moved>, reached: &mut Vec<Reached>) {
         let is_wanted = |dim: usize, digit: &Digit| self.target.dims[dim].contains(digit);
         for (from, own) in at.at.dims.iter().enumerate() {
@@ -314,7 +314,7 @@ impl Moves<'_> {
         self.from.at.digits().any(|used| used == digit)
     }
 
-    /// Other orders of the digits of `dim`, and unused digits in place of its own.
+    /// Adds permutes to other orders of the digits of `dim`, and to unused digits in place of its own.
     fn add_permutes(&self, dim: usize, reached: &mut Vec<Reached>) {
         let own = &self.from.at.dims[dim];
         let mut push = |digits: Vec<Digit>| {
@@ -336,7 +336,7 @@ impl Moves<'_> {
         }
     }
 
-    /// Digits of `dim` exchanged for those of other dims that the target has in `dim`.
+    /// Adds permutes that swap digits of `dim` with digits of other dims that the target has in `dim`.
     fn add_swaps(&self, dim: usize, reached: &mut Vec<Reached>) {
         let (at, wanted) = (&self.from.at.dims, &self.target.dims[dim]);
         for (index, own) in at[dim].iter().enumerate().filter(|(_, own)| !wanted.contains(own)) {

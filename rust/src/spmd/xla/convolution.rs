@@ -1,12 +1,12 @@
-//! Convolutions as XLA's partitioner computes them: what it tries before what it does with products.
+//! Convolutions in XLA's partitioner: the cases that it tries before those of a dot.
 //!
-//! Where no batch dim and not both operands along a contracted one are sharded, the output leads: the input is resharded as
-//! it lies, the kernel is made whole, and halos are exchanged. Where both operands are sharded along spatial dims, as in the
-//! gradient with respect to the kernel, the input gets halos for the part of the kernel that a device has, and terms are added
-//! up. Of convolutions with groups of one feature each, the groups are a batch dim.
+//! Unless a batch dim is sharded, or both operands along a contracting one, the output leads: the input gets its sharding, the
+//! kernel is replicated, and halos are exchanged. If both operands are sharded along spatial dims, as in the gradient with respect
+//! to the kernel, the input gets halos for the device's part of the kernel, and partial results are all-reduced. In convolutions
+//! with groups of one feature each, the groups are a batch dim.
 //!
-//! Deviation: it adds up terms over all devices of a group, also over those that have copies; the result is a multiple of the
-//! right one then. Here all devices send as much, and copies add zeros.
+//! Deviation: XLA all-reduces over all devices of a group, even those with copies of a partial result; the sum is then a multiple
+//! of the right one. Here devices send as much, but copies add zeros.
 //!
 //! Source: `convolution_handler.cc`; `PartitionConv` in `dot_handler.cc`.
 
@@ -18,7 +18,7 @@ use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 use super::spatial::{Attempt, Convolution, Groups};
 
 impl Product {
-    /// The cases that the partitioner tries before those of a product.
+    /// The cases that the partitioner tries before those of a dot.
     pub(super) fn convolve(&self, shards: &Shards, as_they_lie: bool) -> Attempt {
         let Some(convolution) = &self.convolution else { return Attempt::GoesOn };
         if convolution.is_dense {
@@ -54,7 +54,7 @@ impl Product {
             None => Attempt::GoesOn,
         }
     }
-    /// The strategy along groups where some devices are along them.
+    /// The strategy along groups that are sharded over some devices.
     fn by_some_groups(&self, shards: &Shards, groups: &Groups, as_they_lie: bool) -> Attempt {
         if let Some((along, within)) = self.batch_groups(shards, as_they_lie) {
             let mut shards = shards.clone();
@@ -69,7 +69,7 @@ impl Product {
         let leader = [Left, Right].into_iter().find(|&of| count(of) == most).unwrap_or(Output);
         Attempt::Takes(groups.alone(shards, leader))
     }
-    /// The strategy with terms, where both operands are sharded: along spatial dims, and along contracted ones.
+    /// The strategy with partial results, if both operands are sharded: along spatial dims and contracting dims.
     fn with_terms(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
         let bits = |of: Tensor| self.bits_in_group(shards, of);
         let (leader, free) =
@@ -101,7 +101,7 @@ impl Product {
         let copies = shards.replicated(leader);
         Some(Decision { reduced_to, exchanged, copies, ..shards.done(strategy) })
     }
-    /// The strategy that the shards of the output say, with a kernel that is whole within the group.
+    /// The strategy by the sharding of the output; the kernel is replicated within the group.
     fn by_output(&self, shards: &Shards, convolution: &Convolution) -> Option<Decision> {
         let is_grouped = |groups: &Groups| {
             [Left, Right, Output].iter().any(|&of| !shards.of(of)[groups.factor].is_empty())

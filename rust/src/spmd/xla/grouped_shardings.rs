@@ -1,5 +1,5 @@
-//! The shardings of a product's tensors within groups of devices (XLA's `GroupedSharding`), where they are not what
-//! grouping leaves of their digits.
+//! The shardings of a dot's tensors within groups of devices (XLA's `GroupedSharding`), if they are not simply the remaining
+//! digits.
 //!
 //! Source: `dot_handler.cc`, `PartitionDotGroupOnBatchImpl`, `GetDotGroupPartitionContractingOutputShardings`.
 
@@ -20,8 +20,8 @@ impl Product {
         };
         own.map(left).collect()
     }
-    /// How `operand` is sharded within groups along the batch dims of the result: its tile assignment is reshaped to the
-    /// result's numbers of tiles of these dims, for which copies are used up, or another class of dims is made whole.
+    /// The sharding of `operand` within groups along the batch dims of the result: its tile assignment is reshaped to the result's
+    /// tile counts of these dims, which uses up copies, or replicates another class of dims.
     pub(super) fn within_batch(&self, shards: &Shards, operand: Tensor) -> Option<FactorDigits> {
         let other = if operand == Left { Right } else { Left };
         let free = if operand == Left { Class::Left } else { Class::Right };
@@ -85,8 +85,8 @@ impl Product {
         Tiles { dims, replicated: shards.replicated(tensor) }.canonical()
     }
 
-    /// How the result is sharded within groups along contracted dims that stand for its major copies, if these are other
-    /// devices: its tiles are dealt to the devices of a group in the order of the operand that groups are made by.
+    /// The sharding of the result within groups along contracting dims, which replace its major copies, if these are other devices:
+    /// its tiles are assigned to the devices of a group in the order of the operand that determines the groups.
     pub(super) fn within_copies(&self, shards: &Shards, groups: &[Group]) -> Option<FactorDigits> {
         let taken: Vec<Digit> = groups.iter().flat_map(|(_, digits)| digits).copied().collect();
         let of_result = self.tiles(shards, Result);
@@ -100,8 +100,8 @@ impl Product {
         }
         self.dealt(shards, Result, (self.larger(shards), groups))
     }
-    /// How `tensor` is sharded within groups of other devices than its own: its tiles are dealt to the devices of a group in the
-    /// order of the tensor `leader`, which `groups` are those of.
+    /// The sharding of `tensor` within groups of other devices than its own: its tiles are assigned to the devices of a group in
+    /// the order of the tensor `leader`, which determines `groups`.
     pub(super) fn dealt(
         &self,
         shards: &Shards,
@@ -129,7 +129,7 @@ impl Product {
         }
         Some(within)
     }
-    /// How `aligned` is sharded within `groups`, those of `leader`, if that is not along the same devices already.
+    /// The sharding of `aligned` within `groups`, which `leader` determines, unless it is already along the same devices.
     pub(super) fn aligned(
         &self,
         shards: &Shards,
@@ -143,10 +143,10 @@ impl Product {
         self.dealt(shards, aligned, (leader, groups))
     }
 
-    /// How the result is sharded within groups along contracted dims, where that is not what is left of `result`, its
-    /// digits before; `free` are those of its copies then.
+    /// The sharding of the result within groups along contracting dims, if it is not simply what remains of `result`, its digits
+    /// before; `free` are the digits of its copies at that time.
     ///
-    /// What groups are along has to be copies, or all shards of some dims; else the result is whole within a group.
+    /// The group digits have to be copies, or all shards of some dims; otherwise the result is replicated within a group.
     pub(super) fn result_within(
         &self,
         shards: &Shards,

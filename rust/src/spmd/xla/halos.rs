@@ -1,4 +1,4 @@
-//! Whether XLA's partitioner exchanges halos along a dim, or makes it whole.
+//! Whether XLA's partitioner exchanges halos along a dim, or replicates it.
 //!
 //! Source: `ReshardAsWindowedInput` in `spmd_partitioner.cc`; `ExchangeHalo`, `ExchangeHaloAndGetValidData` in
 //! `spmd_partitioner_util.cc`; `convolution_handler.cc`.
@@ -9,9 +9,9 @@ use crate::stablehlo::windows::WindowDim;
 /// The halos of the shards of a dim.
 #[derive(Debug)]
 pub struct Halos {
-    /// For each shard the elements that it needs before its own ones.
+    /// For each shard the number of elements that it needs before its own.
     left: Vec<i64>,
-    /// For each shard those behind.
+    /// For each shard the number of elements that it needs after its own.
     right: Vec<i64>,
     /// The size of a shard.
     shard: i64,
@@ -22,7 +22,8 @@ pub struct Halos {
 }
 
 impl Halos {
-    /// The halos of windows of an input, for the shards of a result; none where its dilation keeps the partitioner from them.
+    /// The halos of an input with these windows, for the shards of the result; `None` if the partitioner cannot exchange them
+    /// because of the dilation.
     pub fn of_windows(window: &WindowDim, sizes: [i64; 3], count: i64) -> Option<Self> {
         let [base, size, windows] = sizes;
         let (stride, dilation, [low, _]) = (window.stride, window.base_dilation, window.padding);

@@ -1,4 +1,4 @@
-//! Leaders: the tensor whose sharding says how XLA's partitioner computes an op.
+//! Leaders: the tensor whose sharding determines how XLA's partitioner computes an op.
 
 use super::super::strategy::Ability;
 use crate::ir::OpKind;
@@ -6,28 +6,28 @@ use crate::ir::OpKind;
 /// The tensor by whose placement an op is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leader {
-    /// The first operand: the op is computed on operands as they lie, and results are resharded.
+    /// The first operand: the op is computed on the operands as they are sharded, and results are resharded.
     Operand,
     /// The first result: operands are resharded.
     Result,
     /// The first operand if it has more shards than the result, else the result.
     MoreShards,
-    /// The result if the op is computed on as many shards as that has, else the first operand.
+    /// The result if the op can be computed on as many shards as it has, else the first operand.
     ResultIfItFits,
-    /// The first result; shards of a dim that the op needs whole are of the first other dim that they divide evenly.
+    /// The first result; the shards of a dim that has to be replicated move to the first other dim that they divide evenly.
     ResultElsewhere,
-    /// The result, or the first operand if it has more shards and the result holds the update in several shards: dims of
-    /// which the update has a part are whole then.
+    /// The result, or the first operand if that has more shards and several shards of the result overlap the update: dims that the
+    /// update covers in part are then replicated.
     Update,
-    /// The result, or no shards at all where it is sharded along a dim of which it has a part.
+    /// The result, or nothing is sharded if it is sharded along a dim that it covers in part.
     Taken,
-    /// The first operand if every device holds it, else the result.
+    /// The first operand if it is replicated, else the result.
     ResultUnlessWhole,
     /// Operand, indices and slices, see [`super::gather_scatter`].
     Indexed,
     /// Both operands and the result, see [`super::product`].
     Product,
-    /// None: XLA compares strategies of its own, of which the one with the fewest bytes stands for what it takes.
+    /// None: XLA compares strategies of its own; the one with the fewest bytes is assumed.
     Compared,
 }
 
@@ -52,8 +52,8 @@ impl Leader {
     }
 }
 
-/// What XLA's partitioner cannot do along a sharded dim, though there is a strategy to: it makes the dim whole. Of an FFT and a
-/// top-k it makes batch dims whole, too.
+/// `ability`, or [`Ability::Whole`] where XLA's partitioner replicates a dim though there is a strategy for it. For an FFT and a
+/// top-k it also replicates batch dims.
 pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> Ability {
     match (kind, ability) {
         _ if matches!(name, "stablehlo.fft" | "chlo.top_k" | "mhlo.topk") => Ability::Whole,

@@ -1,14 +1,13 @@
-//! The strategies that XLA's SPMD partitioner takes: its handlers of ops (`spmd_partitioner.cc`, `dot_handler.cc` and
-//! others) on placements.
+//! The strategies that XLA's SPMD partitioner takes: its op handlers (`spmd_partitioner.cc`, `dot_handler.cc` and others), in terms
+//! of placements.
 //!
-//! XLA has no list of strategies. Each of its handlers starts from the sharding of one tensor of the op, the *leader*: most
-//! reshard operands to what the sharding of the result says, reductions compute on operands as they lie and
-//! reshard the result. [`leader`] says which tensor that is; [`product`] decides for products, which look at all three
-//! tensors ([`shards`]), and at how they are sharded within groups of devices ([`grouped_shardings`]); [`convolution`] says what is more of
-//! convolutions, and [`halos`] whether their shards exchange halos.
+//! XLA has no list of strategies. Each of its handlers starts from the sharding of one tensor of the op, the *leader*: most reshard
+//! the operands to the sharding of the result; reductions compute on operands as they are sharded and reshard the result.
+//! [`leader`] says which tensor that is; [`product`] decides about dots, which look at all three tensors ([`shards`]), and at their
+//! shardings within groups of devices ([`grouped_shardings`]); [`convolution`] adds the cases of convolutions, and [`halos`]
+//! whether shards exchange halos.
 //!
-//! [`reshard`] says by which steps it leads a tensor from one sharding to another, where all digits of devices count, those
-//! that are replicated included ([`tiles`]).
+//! [`reshard`] makes its reshards, which depend on all digits of devices, replicated ones included ([`tiles`]).
 //!
 //! Source: `xla/service/spmd`: `spmd_partitioner.cc`, `dot_handler.cc`, `convolution_handler.cc`.
 

@@ -1,11 +1,11 @@
-//! Products as XLA's partitioner computes them.
+//! Dots in XLA's partitioner.
 //!
-//! The partitioner looks for a case that fits all devices ([`Product::base_case`]). If there is none, it takes dims that two
-//! of the three tensors shard alike, batch dims first, then dims of one operand, then contracted ones; splits the devices
-//! into groups along these ([`Shards::group`]), and goes on within a group. Each case is tried first with tensors as they
-//! lie on devices, then with ones that would have to be permuted.
+//! The partitioner looks for a case that uses all devices ([`Product::base_case`]). If there is none, it takes dims that two of the
+//! three tensors shard alike, first batch dims, then free dims of one operand, then contracting dims; it splits the devices into
+//! groups along these ([`Shards::group`]), and continues within a group. Each case is first tried with tensors as they are sharded,
+//! then with tensors that need a permute.
 //!
-//! Digits are cut so that any two are equal or have nothing in common.
+//! Digits are split so that any two are equal or disjoint.
 //!
 //! Source: `dot_handler.cc`, `PartitionDot`.
 
@@ -15,7 +15,7 @@ use super::shards::Tensor::{Left, Result, Right};
 use super::shards::{Class, Decision, Group, Shards, Tensor, Within};
 use super::spatial::{Attempt, Convolution};
 
-/// A product, as far as the choice depends on it.
+/// The inputs of the decision about a dot.
 #[derive(Debug)]
 pub struct Product {
     /// By factor.
@@ -31,7 +31,7 @@ pub struct Product {
 }
 
 impl Product {
-    /// How the product is computed.
+    /// The decision how the dot is computed.
     pub fn decide(&self, shards: &Shards) -> Decision {
         for as_they_lie in [true, false] {
             match self.convolve(shards, as_they_lie) {
@@ -49,7 +49,7 @@ impl Product {
         // Operands as the result wants them.
         shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right]))
     }
-    /// The strategy if a case fits. With `as_they_lie` the tensor that groups are made by may not have to be permuted.
+    /// The decision, if a case applies. With `as_they_lie` the tensor that determines the groups may not need a permute.
     fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Decision> {
         if let Some(strategy) = self.base_case(&shards, false) {
             return Some(shards.done(strategy));
@@ -93,7 +93,7 @@ impl Product {
         Some(shards.done(strategy))
     }
 
-    /// The strategy where dims of one class are over all devices; with `may_reshard` also where the result alone says so.
+    /// The strategy if dims of one class are sharded over all devices; with `may_reshard` also if only the result is.
     fn base_case(&self, shards: &Shards, may_reshard: bool) -> Option<FactorDigits> {
         let all = shards.num_devices();
         if all == 1 {
@@ -143,7 +143,7 @@ impl Product {
         None
     }
 
-    /// Groups along batch dims, and how operands are sharded within them where that is known.
+    /// Groups along batch dims, and the shardings of operands within them if known.
     pub(super) fn batch_groups(
         &self,
         shards: &Shards,
@@ -180,7 +180,7 @@ impl Product {
         }
         Some((shards.along(Result, &dims), within))
     }
-    /// Groups along dims of one operand that the result shards as often.
+    /// Groups along free dims of one operand that the result shards equally often.
     fn free_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<Group>> {
         let count = |tensor, class| self.count(shards, tensor, class);
         let fits = |operand, class| {
@@ -215,7 +215,7 @@ impl Product {
         is_possible.then(|| shards.along(Result, &dims))
     }
 
-    /// Groups along contracted dims that both operands shard as often.
+    /// Groups along contracting dims that both operands shard equally often.
     fn contracted_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<Group>> {
         let count = |tensor| self.count(shards, tensor, Class::Contracted);
         if count(Left) == 1 || count(Right) == 1 {
@@ -233,7 +233,7 @@ impl Product {
         is_possible.then(|| shards.along(self.larger(shards), &dims))
     }
 
-    /// The strategy so far with what `tensor` has for factors of these classes.
+    /// The strategy so far, plus the digits of `tensor` for factors of these classes.
     pub(super) fn taken(&self, shards: &Shards, tensor: Tensor, classes: &[Class]) -> FactorDigits {
         let mut strategy = shards.strategy.clone();
         for (factor, digits) in strategy.iter_mut().enumerate() {
@@ -255,14 +255,14 @@ impl Product {
         let mut factors = self.factors(class).into_iter();
         factors.all(|factor| shards.of(a)[factor] == shards.of(b)[factor])
     }
-    /// The elements of the part of `tensor` that a group of devices holds.
+    /// The elements of `tensor` in one group of devices.
     fn elements_in_group(&self, shards: &Shards, tensor: Tensor) -> i64 {
         let factors = self.classes.iter().zip(&shards.strategy);
         let own = factors.filter(|(class, _)| class.is_in(tensor));
         let groups: i64 = own.map(|(_, digits)| total_size(digits)).product();
         self.elements[tensor as usize] / groups.max(1)
     }
-    /// Their bits.
+    /// The bits of `tensor` in one group of devices.
     pub(super) fn bits_in_group(&self, shards: &Shards, tensor: Tensor) -> i64 {
         self.elements_in_group(shards, tensor).saturating_mul(self.bits[tensor as usize])
     }
@@ -270,7 +270,7 @@ impl Product {
     fn local_bits(&self, shards: &Shards, tensor: Tensor) -> i64 {
         self.bits_in_group(shards, tensor) / shards.num_shards(tensor).max(1)
     }
-    /// The operand of which a device holds more; of equal ones the right one.
+    /// The operand of which a device holds more; if equal, the right one.
     pub(super) fn larger(&self, shards: &Shards) -> Tensor {
         if self.local_bits(shards, Left) > self.local_bits(shards, Right) {
             Left

@@ -1,9 +1,9 @@
-//! The shards of `lhs`, `rhs` and output of a product within groups of devices, by class of dims: batch, free, contracted.
+//! The shards of `lhs`, `rhs` and output of a dot within groups of devices, by class of dims: batch, free, contracting.
 
 use super::super::digits::{total_size, Digit};
 use super::super::strategy::FactorDigits;
 
-/// The role of a factor in a product.
+/// The class of a factor in a dot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// A dim of all three tensors.
@@ -30,7 +30,7 @@ impl Class {
     }
 }
 
-/// The tensors of a product.
+/// The tensors of a dot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tensor {
     Left,
@@ -40,44 +40,44 @@ pub(super) enum Tensor {
 
 use Tensor::{Left, Result, Right};
 
-/// A factor and the digits along which groups are made of it.
+/// A factor and its digits along which groups are formed.
 pub(super) type Group = (usize, Vec<Digit>);
 /// For each operand its digits by factor within groups, where these are known.
 pub(super) type Within = [Option<FactorDigits>; 2];
 
-/// How tensors are sharded within a group of devices, and what groups are along.
+/// The shardings of tensors within a group of devices, and the digits along which groups are formed.
 #[derive(Clone, Debug)]
 pub struct Shards {
     /// The digits of each factor, of the left operand, the right one, and the result.
     pub tensors: [FactorDigits; 3],
     /// The digits that devices of a group differ in.
     pub devices: Vec<Digit>,
-    /// The digits along which groups are, by factor: the strategy so far.
+    /// The digits along which groups are formed, by factor: the strategy so far.
     pub strategy: FactorDigits,
-    /// For each operand the groups within which it was resharded last, if it was.
+    /// For each operand the groups within which it was resharded last, if any.
     pub stages: [Option<Vec<Digit>>; 2],
-    /// For each operand the digits by factor to which it was resharded so that groups could be made, each behind the digits
-    /// that groups were along then.
+    /// For each operand the shardings, as digits by factor, to which it was resharded so that groups could be formed, each with the
+    /// group digits at that time.
     pub through: [Vec<(Vec<Digit>, FactorDigits)>; 2],
 }
 
-/// How a product is computed.
+/// How a dot is computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     /// The digits of each factor.
     pub strategy: FactorDigits,
-    /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
-    /// partitioner shares what is resharded alike within groups of one kind only.
+    /// For each operand the group digits within which it is resharded; `None` if it is not. The partitioner shares equal reshards
+    /// only within groups along the same digits.
     pub stages: [Option<Vec<Digit>>; 2],
-    /// For each operand the digits by factor that it has in between, each behind those that groups are along within which it
-    /// is resharded to these.
+    /// For each operand its intermediate shardings, as digits by factor, each with the group digits within which it is resharded to
+    /// that.
     pub through: [Vec<(Vec<Digit>, FactorDigits)>; 2],
-    /// The digits that the result has once terms of a group are added up at once, where they are.
+    /// The sharding of the result right after the all-reduce of the partial results of a group, if that is one op.
     pub reduced_to: Option<FactorDigits>,
-    /// The factors of the input along spatial dims of a convolution that are those of the result, or of the kernel, where the
-    /// rule says otherwise; each with the other one, which changes places with it.
+    /// Spatial dims of a convolution where XLA's strategy pairs the input with the result rather than the kernel, or the reverse,
+    /// in contrast to the rule: the factor of the input, and the one that it is exchanged with.
     pub exchanged: Vec<(usize, usize)>,
-    /// The digits of devices that hold the same shards of a convolution with terms, but that are added up with the others.
+    /// The digits of devices that hold copies of the partial results of a convolution; they take part in the all-reduce.
     pub copies: Vec<Digit>,
 }
 
@@ -85,7 +85,7 @@ impl Shards {
     pub(super) fn of(&self, tensor: Tensor) -> &FactorDigits {
         &self.tensors[tensor as usize]
     }
-    /// How many shards `tensor` has in all.
+    /// The number of shards of `tensor`.
     pub(super) fn num_shards(&self, tensor: Tensor) -> i64 {
         self.of(tensor).iter().map(|digits| total_size(digits)).product()
     }
@@ -111,16 +111,16 @@ impl Shards {
             copies: Vec::new(),
         }
     }
-    /// How many devices a group has.
+    /// The number of devices of a group.
     pub(super) fn num_devices(&self) -> i64 {
         total_size(&self.devices)
     }
-    /// The digits in which devices differ that hold the same shard of `tensor`.
+    /// The digits of the devices that hold copies of the same shard of `tensor`.
     pub(super) fn replicated(&self, tensor: Tensor) -> Vec<Digit> {
         let used = |digit: &Digit| self.of(tensor).iter().flatten().any(|other| other == digit);
         self.devices.iter().copied().filter(|digit| !used(digit)).collect()
     }
-    /// `digits` in those of devices; `None` where they are not whole ones.
+    /// `digits` as a list of the digits of devices; `None` if they are not whole ones.
     pub(super) fn cut(&self, digits: &[Digit]) -> Option<Vec<Digit>> {
         let mut found = Vec::new();
         for all in digits {
@@ -136,9 +136,9 @@ impl Shards {
         }
         Some(found)
     }
-    /// Splits the devices of a group along `digits` of each factor. Factors that have some are done with; what tensors
-    /// have of these digits on other dims is gathered, or moved to devices that held copies. Operands that have digits in
-    /// `within` are resharded to these at once.
+    /// Splits the devices of a group along `digits` of each factor. Factors with digits are then finished; tensors that have these
+    /// digits on other dims are gathered along them, or move to devices that held copies. Operands with an entry in `within` are
+    /// resharded to that directly.
     pub(super) fn group(&mut self, digits: &[Group], mut within: Within) {
         let taken: Vec<Digit> = digits.iter().flat_map(|(_, digits)| digits).copied().collect();
         for tensor in [Left, Right, Result] {
@@ -188,7 +188,7 @@ impl Shards {
             self.strategy[*factor].extend(digits);
         }
     }
-    /// Reshards `operand` to groups along `digits` and its own digits within them.
+    /// Reshards `operand` to groups along `digits`, with its digits `own` within them.
     fn reshard_within(&mut self, operand: Tensor, digits: &[Group], own: FactorDigits) {
         let before = self.strategy.iter().flatten().copied().collect::<Vec<_>>();
         let mut target = self.strategy.clone();

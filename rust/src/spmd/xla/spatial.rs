@@ -1,23 +1,23 @@
-//! What XLA's partitioner looks at in a convolution beyond a product: spatial dims, windows, and groups of features and of
-//! images.
+//! The properties of a convolution that XLA's partitioner uses besides those of a dot: spatial dims, windows, and feature and batch
+//! groups.
 
 use super::super::digits::total_size;
 use super::shards::Tensor::{Left, Right};
 use super::shards::{Decision, Shards, Tensor};
 use crate::stablehlo::windows::WindowDim;
 
-/// A convolution, as far as it is more than a product.
+/// The properties of a convolution besides those of a dot.
 #[derive(Debug)]
 pub struct Convolution {
-    /// The dims along which windows move.
+    /// The spatial dims.
     pub spatial: Vec<Spatial>,
-    /// The groups of features, or of the input's batch.
+    /// The feature groups or batch groups.
     pub groups: Option<Groups>,
-    /// Whether it has groups of several features of the input each, which the partitioner does not shard.
+    /// Whether it has feature groups of several input features each, which the partitioner does not shard.
     pub is_dense: bool,
 }
 
-/// A dim along which windows move.
+/// A spatial dim.
 #[derive(Debug)]
 pub struct Spatial {
     /// The factor of the dim of the input.
@@ -32,17 +32,17 @@ pub struct Spatial {
     pub sizes: [i64; 3],
 }
 
-/// Groups of features, or of the input's batch.
+/// Feature groups or batch groups.
 #[derive(Debug)]
 pub struct Groups {
     /// Their factor.
     pub factor: usize,
-    /// How many there are.
+    /// Their number.
     pub count: i64,
 }
 
 impl Groups {
-    /// The strategy along groups if all devices are along them.
+    /// The strategy along groups, if they are sharded over all devices.
     pub(super) fn of_all(&self, shards: &Shards) -> Option<Decision> {
         let all = shards.num_devices();
         let fills = |&of: &Tensor| total_size(&shards.of(of)[self.factor]) == all;
@@ -51,7 +51,7 @@ impl Groups {
         }
         Some(self.alone(shards, [Left, Right].into_iter().find(fills)?))
     }
-    /// The strategy along groups alone, as `leader` has them.
+    /// The strategy along groups only, by the sharding of `leader`.
     pub(super) fn alone(&self, shards: &Shards, leader: Tensor) -> Decision {
         let mut strategy = shards.strategy.clone();
         strategy[self.factor].extend(&shards.of(leader)[self.factor]);
@@ -59,12 +59,12 @@ impl Groups {
     }
 }
 
-/// What trying to compute a convolution led to.
+/// The outcome of the cases for convolutions.
 pub(super) enum Attempt {
     /// The partitioner takes this decision.
     Takes(Decision),
-    /// The partitioner gives up.
+    /// The partitioner gives up, and replicates.
     Fails,
-    /// It goes on as with a product.
+    /// It continues with the cases of a dot.
     GoesOn,
 }

@@ -1,8 +1,8 @@
-//! Tile assignments: XLA's shardings of one tensor, by digits of a device's position.
+//! Tile assignments: XLA's shardings of a tensor, by digits of a device's position.
 //!
-//! A tile assignment is an array of devices. It has a dim for each dim of the tensor, and one more for the devices that hold
-//! the same tile. Here each of these dims is a list of digits, major to minor; reshaping and transposing the array deal
-//! digits to other dims.
+//! A tile assignment is an array of devices. It has a dim for each dim of the tensor, and a last one for the devices that hold the
+//! same tile. Here each of these dims is a list of digits, major to minor; reshaping and transposing the array assigns digits to
+//! other dims.
 //!
 //! Source: `hlo_sharding_util.cc`, `spmd_partitioner_util.cc`.
 
@@ -19,8 +19,8 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// The tile assignment of `placement` on devices with the digits `devices`, of which those that are not used are
-    /// replicated in their order. `None` if a digit of the placement is not one of devices.
+    /// The tile assignment of `placement` on devices with the digits `devices`; unused ones are replicated, in their order. `None`
+    /// if a digit of the placement is not one of devices.
     pub fn of(placement: &Placement, devices: &[Digit]) -> Option<Self> {
         let mut free = devices.to_vec();
         for digit in placement.digits() {
@@ -28,7 +28,7 @@ impl Tiles {
         }
         Some(Self { dims: placement.dims.clone(), replicated: free }.canonical())
     }
-    /// The tile assignment whose digits are merged where they can be.
+    /// The tile assignment with adjacent digits merged where possible.
     #[must_use]
     pub fn canonical(self) -> Self {
         let dims = self.dims.into_iter().map(merged).collect();
@@ -54,21 +54,21 @@ impl Tiles {
     pub fn is_partial(&self) -> bool {
         !self.replicated.is_empty() && !self.is_replicated()
     }
-    /// All digits in the order of the array: that of dims, then what is replicated.
+    /// All digits in the order of the array: those of dims, then the replicated ones.
     pub fn flat(&self) -> Vec<Digit> {
         merged(self.dims.iter().flatten().chain(&self.replicated).copied())
     }
-    /// The array reshaped to `counts` tiles and as many copies as are left.
+    /// The array reshaped to `counts` tiles and the remaining number of copies.
     pub fn reshaped(&self, counts: &[i64]) -> Option<Self> {
         let (dims, replicated) = deal(&self.flat(), counts)?;
         Some(Self { dims, replicated }.canonical())
     }
-    /// Whether a permute leads from these tiles to `target`.
+    /// Whether a permute of these tiles gives `target`.
     pub fn can_permute_to(&self, target: &Self) -> bool {
         !self.is_replicated() && self.counts() == target.counts() && self != target
     }
-    /// Tiles as fine as `target` whose copies are dealt to the dims that `target` cuts finer: `target` itself if it cuts
-    /// these tiles. `None` if it does not have a multiple of tiles in each dim.
+    /// Tiles with the counts of `target`, where copies are assigned to the dims that `target` shards finer: `target` itself if that
+    /// splits these tiles. `None` unless `target` has a multiple of the tiles in each dim.
     pub fn cut_like(&self, target: &Self) -> Option<Self> {
         let mut factors = Vec::with_capacity(self.dims.len());
         for dim in 0..self.dims.len() {
@@ -92,7 +92,7 @@ impl Tiles {
         tiles.replicated = [digits, tiles.replicated].concat();
         tiles.canonical()
     }
-    /// The pairs of dims, (source, target), between which all-to-alls move tiles until there are those of `target`.
+    /// The pairs of dims, (source, target), between which successive all-to-alls move tiles until the counts are those of `target`.
     pub fn all_to_all_pairs(&self, target: &Self) -> Option<Vec<(usize, usize)>> {
         let is_alike = !self.is_replicated()
             && !target.is_replicated()
@@ -148,12 +148,12 @@ fn source_of(have: &[(i64, usize)], wanted: &[i64], (count, more): (i64, i64)) -
     all.iter().copied().find(is_better).or(all.last().copied())
 }
 
-/// Sorts dims by what they hold; a dim that was put last among equals stays last.
+/// Sorts dims by their tile counts; among equals a dim that was put last stays last.
 fn sort_as_held(have: &mut [(i64, usize)]) {
     have.sort_by_key(|row| row.0);
 }
 
-/// Deals `digits`, major to minor, to dims with `counts` values; the others are left. `None` where they do not fit.
+/// Assigns `digits`, major to minor, to dims with `counts` tiles; returns the remaining digits, too. `None` if they do not fit.
 pub fn deal(digits: &[Digit], counts: &[i64]) -> Option<(Vec<Vec<Digit>>, Vec<Digit>)> {
     let mut rest: Vec<Digit> = digits.iter().rev().copied().collect();
     let mut dealt = Vec::with_capacity(counts.len());
@@ -178,7 +178,7 @@ pub fn deal(digits: &[Digit], counts: &[i64]) -> Option<(Vec<Vec<Digit>>, Vec<Di
     Some((dealt, rest))
 }
 
-/// `digit` as a major digit with `size` values and the minor rest.
+/// `digit` split into a major digit with `size` values and the minor rest.
 fn split(digit: Digit, size: i64) -> Option<(Digit, Digit)> {
     let rest = digit.size / size;
     (digit.size % size == 0 && rest > 1).then(|| {
@@ -187,7 +187,7 @@ fn split(digit: Digit, size: i64) -> Option<(Digit, Digit)> {
     })
 }
 
-/// `digits` in front, and minor ones with `count` values; `None` where a digit would have to be split unevenly.
+/// `digits` split into major ones, and minor ones with `count` values; `None` if a digit would be split unevenly.
 pub fn split_minor(digits: &[Digit], count: i64) -> Option<(Vec<Digit>, Vec<Digit>)> {
     let total = total_size(digits);
     if total % count != 0 {

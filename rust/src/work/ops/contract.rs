@@ -82,8 +82,8 @@ pub(super) fn dot(view: &SignatureView<'_>) -> Option<Work> {
     Some(multiply_adds(product(view.result(0)?).saturating_mul(product(view.operand(0)?.last()))))
 }
 
-/// Each row of the left operand is multiplied with the matrix of one group, or, where the ragged dim is
-/// contracting, each group with its part of that dim.
+/// Each row of the left operand is multiplied with the matrix of one group, or, if the ragged dim is contracting, each group with
+/// its part of that dim.
 pub(super) fn ragged_dot(view: &SignatureView<'_>) -> Option<Work> {
     let dims: RaggedDotDims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
     let contracting = &dims.dot.lhs_contracting;
@@ -132,8 +132,8 @@ struct Window {
 }
 
 impl Window {
-    /// The number of pairs of a kernel and an input element that are multiplied, without padding and without
-    /// holes of the dilated input. Linear in the size of the kernel.
+    /// The number of pairs of a kernel element and an input element that are multiplied, without padding and without the holes of a
+    /// dilated input. Linear in the size of the kernel.
     fn meetings(&self) -> u128 {
         let (input, output) = (i128::from(self.input), i128::from(self.output));
         let WindowDim { stride, padding: [padding, _], base_dilation, window_dilation, .. } =
@@ -172,7 +172,7 @@ fn holes_left_out(first: i128, last: i128, stride: i128, offset: i128, dilation:
     hit.map_or(0, |hit| ((last - hit) / period + 1) as u128)
 }
 
-/// The largest kernel or dilation that is counted: the time is linear in them.
+/// The largest kernel or dilation that is counted exactly: the time is linear in them.
 const MAX_EXTENT: i64 = 1 << 12;
 
 /// Two flops for each multiplied pair of kernel and input elements, for each pair of features and each image.

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 pub struct Estimate {
     /// What it computes.
     pub work: Work,
-    /// Bytes that it reads and writes; `None` where its operands and results count.
+    /// Bytes that it reads and writes; `None` if they are those of its operands and results.
     pub bytes: Option<u128>,
 }
 

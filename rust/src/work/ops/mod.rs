@@ -27,7 +27,7 @@ pub struct Work {
     pub flops: u128,
     /// Exponentials, logarithms, roots, trigonometric functions.
     pub transcendentals: u128,
-    /// Operations that XLA's compiler for CPUs adds to these: it expands some ops that others have kernels for.
+    /// Operations that XLA:CPU adds to these: it expands some ops for which other compilers have kernels.
     pub only_on_hosts: u128,
 }
 
@@ -76,7 +76,7 @@ pub enum Measure {
 pub enum Movement {
     /// Elementwise: fuses with its producers and its users.
     Pointwise,
-    /// A broadcast or the like, whose result is larger than its operands: not written if all its users fuse.
+    /// A broadcast or the like, whose result is larger than its operands: not materialized if all its users fuse.
     Expand,
     /// An alias of its operand.
     Alias,

@@ -9,16 +9,16 @@ use crate::work::ops::contract::Product;
 /// The unit of a chip that computes an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// The units for vectors: elementwise ops, reductions, and what moves data in order.
+    /// The vector units: elementwise ops, reductions, and data movement in order.
     #[default]
     Vector,
-    /// As above, on data that is read or written out of order: gathers, scatters, transposes.
+    /// The vector units, on data that is read or written out of order: gathers, scatters, transposes.
     Scattered,
-    /// As above, over and over again.
+    /// The vector units, in many passes over the data.
     Sort,
-    /// The matrix unit, for a product of these sizes.
+    /// The matrix unit, for a dot of these sizes.
     Product(Product),
-    /// The matrix unit, for a convolution that is a product of these sizes.
+    /// The matrix unit, for a convolution that is a dot of these sizes.
     Convolution(Product),
     /// A custom call.
     Kernel,
@@ -36,21 +36,21 @@ impl Unit {
             Self::Kernel => "kernel",
         }
     }
-    /// The sizes of the product that the matrix unit computes; `None` where it does not.
+    /// The sizes of the dot that the matrix unit computes; `None` for other units.
     pub const fn product(self) -> Option<Product> {
         match self {
             Self::Product(sizes) | Self::Convolution(sizes) => Some(sizes),
             Self::Vector | Self::Scattered | Self::Sort | Self::Kernel => None,
         }
     }
-    /// Whether what computes `op` depends on its shapes.
+    /// Whether the unit of `op` depends on its shapes.
     pub fn reads_shapes(program: &Program, op: OpId) -> bool {
         matches!(
             program.op_name(op),
             "stablehlo.dot_general" | "stablehlo.convolution" | "chlo.ragged_dot"
         )
     }
-    /// What computes `op`; `view` are its signature and local shapes, where they are known.
+    /// The unit of `op`; `view` has its signature and local shapes, if they are known.
     pub fn of(program: &Program, op: OpId, view: Option<&SignatureView<'_>>) -> Self {
         let of = |unit: fn(Product) -> Self, read: fn(&SignatureView<'_>) -> Option<Product>| {
             view.and_then(read).map_or(Self::Vector, unit)

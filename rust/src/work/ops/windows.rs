@@ -27,8 +27,8 @@ fn window_size(view: &SignatureView<'_>) -> Option<u128> {
 /// The longest dim that XLA scans at once.
 const SCANNED_AT_ONCE: u128 = 16;
 
-/// How often a scan of `count` elements combines two of them. One that is longer than [`SCANNED_AT_ONCE`] is of parts of
-/// that length, whose totals are scanned in turn and added to the parts.
+/// The number of combinations in a scan of `count` elements. If that is more than [`SCANNED_AT_ONCE`], parts of that length are
+/// scanned, then their totals, which are added to the parts.
 fn scan(count: u128) -> u128 {
     if count <= SCANNED_AT_ONCE {
         return count * count.saturating_sub(1);
@@ -42,7 +42,7 @@ fn scan(count: u128) -> u128 {
     padded * (SCANNED_AT_ONCE - 1) + totals + padded
 }
 
-/// The dim that a windowed reduction scans, as a cumulative sum does: all elements up to its own, or from it on.
+/// The dim along which a windowed reduction is a scan, as a cumulative sum: over all elements up to its own, or from it on.
 fn scanned_dim(view: &SignatureView<'_>) -> Option<usize> {
     let windows = WindowLists::read(|name| view.attribute(name), SELECTION)?;
     let shape = view.operand(0)?;

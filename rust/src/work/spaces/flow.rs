@@ -1,4 +1,4 @@
-//! Where what is on the host is passed on to: a fixpoint over the uses of values.
+//! The propagation of host memory from values to their users, to a fixpoint.
 
 use super::marks::Marks;
 use super::Space;
@@ -7,10 +7,10 @@ use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::ops::{Family, Measure, Movement};
 
-/// The most ops that only pass a value on between a slice and its placement, one after the other.
+/// The longest chain of forwarding ops between a slice and its placement.
 const MAX_PASSED: usize = 32;
 
-/// What is known of where values are.
+/// The state of the propagation.
 pub(super) struct Flow<'p> {
     pub program: &'p Program,
     pub marks: &'p Marks,
@@ -18,9 +18,9 @@ pub(super) struct Flow<'p> {
     pub host: BitSet<ValueId>,
     /// The ops that the host computes.
     pub computed: BitSet<OpId>,
-    /// Values on the host in the memory of others that are there.
+    /// Values in host memory that are slices of other buffers there.
     pub within: BitSet<ValueId>,
-    /// The values whose uses are to be followed.
+    /// The values whose users are yet to be visited.
     open: Vec<ValueId>,
 }
 
@@ -35,7 +35,7 @@ impl<'p> Flow<'p> {
             open: Vec::new(),
         }
     }
-    /// Follows all that the program puts on the host.
+    /// Propagates all statements of the program.
     pub fn run(&mut self) {
         let (program, marks) = (self.program, self.marks);
         for op in marks.computed.iter() {
@@ -63,13 +63,13 @@ impl<'p> Flow<'p> {
         let program = self.program;
         program.uses(value).map(|slot| (program.user(slot), program.operand_index(slot)))
     }
-    /// Notes that `value` is on the host.
+    /// Adds `value` to host memory.
     fn reach(&mut self, value: ValueId) {
         if self.host.insert(value) {
             self.open.push(value);
         }
     }
-    /// Notes what follows as operand `index` of `op` is on the host.
+    /// Propagates that operand `index` of `op` is in host memory.
     fn follow(&mut self, op: OpId, index: usize) {
         let program = self.program;
         if self.marks.placements.contains_key(&op) || self.marks.computed.contains(op) {
@@ -111,14 +111,14 @@ impl<'p> Flow<'p> {
             }
         }
     }
-    /// The result of `op` that is its operand `index`, passed on as it is.
+    /// The result of `op` that forwards its operand `index` unchanged.
     fn passed_on(&self, op: OpId, index: usize) -> Option<ValueId> {
         let program = self.program;
         let family = Family::of(program.op_name(op))?;
         let is_one_to_one = program.num_operands(op) == program.num_results(op);
         (family.movement == Movement::Alias && is_one_to_one).then(|| program.result(op, index))
     }
-    /// Operand `index` of the loop `op` is on the host, and so is what the loop carries there.
+    /// Propagates operand `index` of the loop `op`, in host memory, to the arguments and result of the loop.
     fn enter(&mut self, op: OpId, index: usize) {
         let program = self.program;
         for block in blocks_inside(program, op) {
@@ -130,7 +130,7 @@ impl<'p> Flow<'p> {
             self.reach(program.result(op, index));
         }
     }
-    /// Operand `index` of the terminator `op` is on the host, and so is what that becomes.
+    /// Propagates operand `index` of the terminator `op`, in host memory, to the value that it becomes.
     fn leave(&mut self, op: OpId, index: usize) {
         let program = self.program;
         let Some(owner) = program.parent_op(op) else { return };
@@ -150,7 +150,7 @@ impl<'p> Flow<'p> {
             _ => {}
         }
     }
-    /// What is updated on the host begins with `value`, which is made there if it is made of nothing.
+    /// Puts `value`, the initial value of an updated buffer on the host, there, too, if it reads no data.
     fn allocate(&mut self, mut value: ValueId) {
         let program = self.program;
         for _ in 0..MAX_PASSED {
@@ -165,12 +165,13 @@ impl<'p> Flow<'p> {
             value = program.operand(op, 0);
         }
     }
-    /// Whether `value`, a slice of something on the host, is only placed on the device.
+    /// Whether the only use of `value`, a slice of a buffer on the host, is a placement on the device.
     fn is_for_device(&self, value: ValueId) -> bool {
         let is_end = |op: OpId, _| self.marks.placements.get(&op) == Some(&Space::Device);
         self.ends(value, &is_end).is_some()
     }
-    /// `value` and what it is passed on as, if all that else becomes of it `is_end`; that gets ops and indices of operands.
+    /// `value` and the values that forward it, if `is_end` holds for all other users of these; it gets the op and the operand
+    /// index.
     fn ends(&self, value: ValueId, is_end: &dyn Fn(OpId, usize) -> bool) -> Option<Vec<ValueId>> {
         let mut found = vec![value];
         let mut at = 0;
@@ -191,7 +192,8 @@ impl<'p> Flow<'p> {
         }
         Some(found)
     }
-    /// Finds the slices that are read from the host's memory into the device's, and what is written into something on the host.
+    /// Finds the slices that are read from host memory into device memory, and the updates that are written into buffers on the
+    /// host.
     fn find_within(&mut self) {
         let program = self.program;
         let mut found = Vec::new();
@@ -217,7 +219,7 @@ impl<'p> Flow<'p> {
             self.within.insert(value);
         }
     }
-    /// The ops for which the chip does nothing.
+    /// The ops that the chip does not execute.
     pub fn off_chip(&self) -> BitSet<OpId> {
         let program = self.program;
         let mut found = self.computed.clone();
@@ -241,7 +243,7 @@ pub(super) fn is_collective(program: &Program, op: OpId) -> bool {
     family.is_some_and(|family| matches!(family.measure, Measure::Collective))
 }
 
-/// Whether `value` is made of nothing: it is a constant, the same element everywhere, a count, or memory without content.
+/// Whether `value` reads no data: it is a constant, a splat, an iota, or uninitialized memory.
 pub(super) fn is_of_nothing(program: &Program, value: ValueId) -> bool {
     let mut value = value;
     for _ in 0..MAX_PASSED {

@@ -1,4 +1,4 @@
-//! What a program says of memories: kinds of arguments and results, placements, and what the host is to compute.
+//! The memory spaces that a program states: kinds of arguments and results, placements, and ops for the host.
 
 use super::Space;
 use crate::bitset::BitSet;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The attribute of the memory of an argument or a result.
 const MEMORY_KIND: &str = "mhlo.memory_kind";
 
-/// What a program says of memories.
+/// The memory spaces that a program states.
 pub(super) struct Marks {
     /// The entry function.
     pub entry: FuncId,
@@ -21,12 +21,12 @@ pub(super) struct Marks {
     pub results: Vec<bool>,
     /// The ops that place their operand, and where.
     pub placements: BTreeMap<OpId, Space>,
-    /// The ops that the host is to compute.
+    /// The ops that are marked for the host.
     pub computed: BitSet<OpId>,
 }
 
 impl Marks {
-    /// What `program` says; `None` if it says nothing.
+    /// The statements of `program`; `None` if there are none.
     pub fn of(program: &Program) -> Option<Self> {
         let entry = program.entry_function()?;
         let body = program.func_body(entry).get()?;
@@ -57,7 +57,7 @@ impl Marks {
     }
 }
 
-/// The memory of this name; `None` if it is another one, or none. XLA does not tell pinned from unpinned memory of hosts.
+/// The memory space of this name; `None` if it is another one, or empty. XLA does not distinguish pinned from unpinned host memory.
 fn space_of(name: &str) -> Option<Space> {
     match name {
         "pinned_host" | "unpinned_host" => Some(Space::Host),
@@ -66,14 +66,14 @@ fn space_of(name: &str) -> Option<Space> {
     }
 }
 
-/// The memory that `port` is said to be in.
+/// The stated memory space of `port`.
 fn kind_of(program: &Program, port: &Port) -> Option<Space> {
     let attrs = program.attr_list(port.attrs).iter();
     let kind = attrs.copied().find(|attr| program.str(attr.name) == MEMORY_KIND)?;
     space_of(AttrValue::parse(program.text().get(kind.value)).as_str()?)
 }
 
-/// Where `op`, a custom call, places its operand, if it does only that.
+/// The memory space in which `op`, a custom call, places its operand, if that is all it does.
 fn placement(program: &Program, op: OpId) -> Option<Space> {
     if program.num_operands(op) != 1 || program.num_results(op) != 1 {
         return None;

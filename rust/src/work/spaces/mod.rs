@@ -1,23 +1,22 @@
-//! Which values are in the memory of the host instead of the device, what the host computes, and what is moved between the two.
+//! Memory spaces: which values are in host memory, which ops the host computes, and what is copied between host and device.
 //!
-//! A program says where its values are with `mhlo.memory_kind` on arguments and results, with `annotate_device_placement`, and
-//! with `_xla_compute_type = "host"` on what the host computes, or on calls of it ([`marks`]). As in XLA, from there on a value is
-//! on the host through whatever only passes it on, until it is placed on the device ([`flow`]):
+//! A program states memory spaces by `mhlo.memory_kind` on arguments and results, by `annotate_device_placement`, and by
+//! `_xla_compute_type = "host"` on ops that the host computes, or on calls ([`marks`]). As in XLA, a value in host memory stays
+//! there through ops that only forward it, until it is placed on the device ([`flow`]):
 //!
-//! 1. What loops carry, branches return, barriers and reshapes pass on.
-//! 2. The result of a `dynamic_update_slice` into it, or of it; and what that began with, if it is made of nothing.
-//! 3. A slice, unless it is then placed on the device: that reads the slice out of the host's memory, and needs no other there.
-//!    Likewise, what is placed on the host to be put into something there is written to its place.
-//! 4. The result of any other op, which the host computes as well: XLA moves ops to where their operands are.
-//!
-//! Every change of the memory is a move ([`moves`]), of a placement or implied: what the host computes from the device's values,
-//! and the device from what the host was asked to compute, operands of collectives, and results that are to be elsewhere than
-//! they are.
+//! 1. Values that loops carry, branches return, and barriers and reshapes forward.
+//! 2. The result of a `dynamic_update_slice` into it, or of it; and the initial value of that, if it reads no data (zeros, an
+//!    iota).
+//! 3. A slice, unless it is then placed on the device: that reads the slice from host memory, without a buffer for it there.
+//!    Likewise, a value that is placed on the host only to update a buffer there is written into that.
+//! 4. The result of any other op, which the host then computes: XLA moves ops to where their operands are.
+//! Every change of memory space is a copy ([`moves`]), explicit or implied: of device values that the host computes with, and the
+//! reverse; of operands of collectives; and of results that are to be in the other space.
 //!
 //! Source: XLA's `ConvertMemoryPlacementToInternalAnnotations` and `HostOffloader`. Deviations:
 //!
-//! 1. XLA knows no memory kind of arguments of functions that are called; values in calls that are not inlined are on the device.
-//! 2. The host's memory has what the host computes, which XLA does not count.
+//! 1. XLA knows no memory kind of arguments of called functions; values in calls that are not inlined are on the device.
+//! 2. Values that the host computes take host memory, which XLA does not count.
 
 mod flow;
 mod marks;
@@ -32,31 +31,31 @@ use crate::ir::Program;
 use flow::Flow;
 use marks::Marks;
 
-/// A memory.
+/// A memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// That of the device.
     Device,
-    /// That of its host, pinned or not.
+    /// The memory of its host, pinned or not.
     Host,
 }
 
-/// The memory that a value takes.
+/// The memory space in which a value takes memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Taken {
     #[default]
     Device,
     Host,
-    /// It is made in one of the two, and copied to the other for some of its uses.
+    /// In both: it is defined in one, and copied to the other for some users.
     Both,
-    /// It is a part of what is on the host, read or written there.
+    /// In neither: it is a slice of a buffer on the host, read or written in place.
     Neither,
 }
 
-/// A value that is moved from one memory to the other.
+/// A copy of a value from one memory space to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The op that moves it, or for which it is moved.
+    /// The op that copies, or that needs the copy.
     pub op: OpId,
     /// The value.
     pub value: ValueId,
@@ -64,26 +63,26 @@ pub struct Move {
     pub to: Space,
 }
 
-/// Where the values of a program are.
+/// The memory spaces of the values of a program.
 #[derive(Default)]
 pub struct Spaces {
     /// By value; empty if all are on the device.
     taken: Vec<Taken>,
-    /// The ops that the host computes, and those of them that the program asks it to.
+    /// The ops that the host computes, and those of them that the program marks for the host.
     computed: Option<BitSet<OpId>>,
     asked: Option<BitSet<OpId>>,
-    /// The ops for which the chip does nothing.
+    /// The ops that the chip does not execute.
     off_chip: Option<BitSet<OpId>>,
     /// The results of the entry function that are on the host.
     results: Vec<bool>,
-    /// What is moved, in the order of the program.
+    /// The copies, in program order.
     pub moves: Vec<Move>,
-    /// Placements of what is there already.
+    /// Placements of values that are already there.
     pub idle: Vec<OpId>,
 }
 
 impl Spaces {
-    /// Where the values of `program` are.
+    /// The memory spaces of the values of `program`.
     pub fn new(program: &Program) -> Self {
         let Some(marks) = Marks::of(program) else { return Self::default() };
         let mut flow = Flow::new(program, &marks);
@@ -125,11 +124,11 @@ impl Spaces {
     pub fn is_computed_by_host(&self, op: OpId) -> bool {
         self.computed.as_ref().is_some_and(|ops| ops.contains(op))
     }
-    /// Whether the program asks the host to compute `op`; else it does if an operand is in its memory.
+    /// Whether the program marks `op` for the host; otherwise the host computes it only if an operand is in its memory.
     pub fn is_asked_of_host(&self, op: OpId) -> bool {
         self.asked.as_ref().is_some_and(|ops| ops.contains(op))
     }
-    /// Whether the chip does nothing for `op`: the host computes it, or it only moves data to or from the host, or within its
+    /// Whether the chip does not execute `op`: the host computes it, or it only moves data to or from the host, or within host
     /// memory.
     #[inline]
     pub fn is_off_chip(&self, op: OpId) -> bool {

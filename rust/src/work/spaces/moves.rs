@@ -1,4 +1,4 @@
-//! What is moved from one memory to the other, given where everything is.
+//! The copies between host and device memory, given the memory space of each value.
 
 use super::flow::{is_collective, is_of_nothing, Flow};
 use super::{Move, Space};
@@ -6,16 +6,16 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits};
 use rustc_hash::FxHashSet;
 
-/// What is moved.
+/// The copies that were found.
 #[derive(Default)]
 pub(super) struct Found {
     /// In the order of the program.
     pub moves: Vec<Move>,
-    /// Placements of what is there already.
+    /// Placements of values that are already there.
     pub idle: Vec<OpId>,
     /// The values that have memory on the host and on the device.
     pub copied: Vec<ValueId>,
-    /// The values that were moved for ops, and need not be moved again.
+    /// The values that were copied for some op, and need not be copied again.
     moved: FxHashSet<ValueId>,
 }
 
@@ -23,7 +23,7 @@ impl Found {
     fn add(&mut self, op: OpId, value: ValueId, to: Space) {
         self.moves.push(Move { op, value, to });
     }
-    /// Moves `value` for `op`, unless that was done for another; it stays where it was, too.
+    /// Copies `value` for `op`, unless that was done for another op; the original stays, too.
     fn copy(&mut self, op: OpId, value: ValueId, to: Space) {
         if self.moved.insert(value) {
             self.add(op, value, to);
@@ -33,7 +33,7 @@ impl Found {
 }
 
 impl Flow<'_> {
-    /// What is moved.
+    /// Finds the copies.
     pub fn moves(&self) -> Found {
         let program = self.program;
         let mut found = Found::default();
@@ -66,11 +66,11 @@ impl Flow<'_> {
             found.idle.push(op);
         }
     }
-    /// Whether the program asks the host to compute `value`.
+    /// Whether the program marks the op that defines `value` for the host.
     fn is_asked(&self, value: ValueId) -> bool {
         self.program.defining_op(value).is_some_and(|op| self.marks.computed.contains(op))
     }
-    /// What the host needs to compute `op`, and what the device needs of its results.
+    /// Copies the operands that the host needs to compute `op`, and the results of it that the device needs.
     fn compute(&self, op: OpId, found: &mut Found) {
         let program = self.program;
         let is_moved =
@@ -97,7 +97,7 @@ impl Flow<'_> {
             }
         }
     }
-    /// Whether operand `index` of `user`, a terminator, is something that stays on the host.
+    /// Whether operand `index` of `user`, a terminator, becomes a value that stays on the host.
     fn is_result_of_host(&self, user: OpId, index: usize) -> bool {
         let program = self.program;
         if !program.has_traits(user, OpTraits::TERMINATOR) {
@@ -111,7 +111,7 @@ impl Flow<'_> {
         self.computed.contains(owner)
             || results.nth(index).is_some_and(|result| self.host.contains(result))
     }
-    /// What is put into something on the host, and what a loop begins with that goes on there.
+    /// Copies the updates of buffers on the host, and the initial values of loops that carry them there.
     fn update(&self, op: OpId, found: &mut Found) {
         let program = self.program;
         let is_moved =
@@ -133,7 +133,7 @@ impl Flow<'_> {
             _ => {}
         }
     }
-    /// What the entry function returns elsewhere than it is.
+    /// Copies the results of the entry function that are to be in the other memory space.
     fn return_results(&self, last: OpId, found: &mut Found) {
         for (index, value) in self.program.operands(last).enumerate() {
             let to_host = self.marks.results.get(index) == Some(&true);

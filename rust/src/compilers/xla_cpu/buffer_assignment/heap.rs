@@ -1,8 +1,8 @@
 //! Heap simulation: the size of the heap that temporary buffers are packed into.
 //!
-//! Each takes one piece of the heap as long as it is needed. They are placed one after the other, the largest first, or the
-//! longest needed first, each in the smallest gap among those placed that are needed at some same time. Of these two heaps the
-//! smaller is taken. It may be larger than what is in memory at once, since nothing is moved.
+//! Each buffer gets one range of the heap for its whole live range. They are placed by decreasing size, or by decreasing length of
+//! the live range, each in the smallest gap between those placed whose live ranges overlap its own. The smaller of the two heaps is
+//! taken. It may be larger than the peak of live bytes, since buffers do not move (fragmentation).
 //!
 //! Source: XLA's `HeapSimulator` and `GlobalDecreasingSizeBestFitHeap`.
 
@@ -11,29 +11,29 @@ use std::cmp::Reverse;
 /// The alignment of buffers in bytes.
 const ALIGNMENT: u128 = 64;
 
-/// The most pieces that are placed. Of more, the largest are, and others are taken to fit into the gaps: to place all
-/// would take time that grows with the square of their number.
+/// The most buffers that are placed. If there are more, the largest are placed, and others are assumed to fit into the gaps: to
+/// place all would take quadratic time.
 const MAX_PLACED: usize = 1 << 13;
 
-/// Something in the heap.
+/// A temporary buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Temporary {
     /// Its bytes.
     pub bytes: u128,
-    /// The first and the last moment at which it is needed.
+    /// The first and the last moment of its live range.
     pub span: (u32, u32),
-    /// The place in the list of what it is put in the memory of, as of its first moment.
+    /// The index of the temporary whose buffer it takes over at its first moment.
     pub shares: Option<u32>,
 }
 
-/// A piece of the heap.
+/// A range of the heap, used by temporaries that take over each other's buffer.
 #[derive(Clone, Copy)]
 struct Piece {
     bytes: u128,
-    /// How long the first that is in it is needed, and how long the piece is.
+    /// The length of the live range of its first temporary, and of the whole piece.
     own: u32,
     length: u32,
-    /// From when to when it is needed, counted in beginnings and ends.
+    /// When it is live, counted in beginnings and ends of live ranges.
     span: (u32, u32),
 }
 
@@ -51,7 +51,7 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
     place(&by_size).min(place(&by_length)).max(least)
 }
 
-/// The most bytes of `pieces` that are needed at some same time.
+/// The largest sum of the bytes of `pieces` that are live at once.
 fn most_at_once(pieces: &[Piece]) -> u128 {
     let last = pieces.iter().map(|piece| piece.span.1 as usize).max().unwrap_or(0);
     // Each piece begins and ends at times of its own.
@@ -68,7 +68,7 @@ fn most_at_once(pieces: &[Piece]) -> u128 {
     most
 }
 
-/// The pieces that `temporaries` are in, with the times at which they begin and end.
+/// The pieces for `temporaries`, with the times at which they begin and end.
 fn pieces(temporaries: &[Temporary]) -> Vec<Piece> {
     let mut order: Vec<u32> = (0..temporaries.len() as u32).collect();
     order.sort_by_key(|&at| temporaries[at as usize].span);
@@ -125,7 +125,7 @@ fn pieces(temporaries: &[Temporary]) -> Vec<Piece> {
     firsts.map(piece).collect()
 }
 
-/// The size of a heap in which `pieces` are placed in their order.
+/// The size of a heap in which `pieces` are placed in the given order.
 fn place(pieces: &[Piece]) -> u128 {
     let mut placed: Vec<(u128, u128)> = Vec::with_capacity(pieces.len());
     let mut used: Vec<(u128, u128)> = Vec::new();

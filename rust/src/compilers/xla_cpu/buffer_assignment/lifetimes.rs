@@ -1,8 +1,8 @@
 //! Live ranges of values over the whole program.
 //!
-//! The kernels of the entry function are moments, in the order in which they run; an op with blocks inside stands for the
-//! moments of these, once: of a loop the trip that needs most, of a `case` all branches, one after the other. The largest
-//! sum of what is in memory at one moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
+//! Time is counted in moments: one for each kernel of the entry function, in scheduled order; an op with blocks inside stands for
+//! the moments of these, once: for a loop the trip with the largest peak, for a `case` all branches, one after the other. The
+//! largest sum of live bytes at a moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
 
 use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
@@ -24,9 +24,9 @@ use std::sync::OnceLock;
 /// What a buffer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// An argument, in memory throughout.
+    /// An argument, live throughout.
     Argument,
-    /// A result, whose memory the caller keeps throughout.
+    /// A result, whose buffer the caller keeps throughout.
     Output,
     /// Anything else.
     Temporary,
@@ -52,7 +52,7 @@ pub struct Lifetime {
     pub loc: Span,
     /// What its buffer is for.
     pub role: Role,
-    /// The first and the last moment at which it is in memory.
+    /// The first and the last moment at which it is live.
     pub span: (u32, u32),
 }
 
@@ -61,11 +61,11 @@ pub struct Lifetime {
 pub struct Lifetimes {
     /// The op that runs at each moment, and its location.
     pub moments: Vec<(OpId, Span)>,
-    /// The values: arguments, outputs, others; of these the first to be there first.
+    /// The values: arguments, outputs, temporaries; each sorted by first moment.
     pub values: Vec<Lifetime>,
 }
 
-/// The lifetimes of the values of `program`; see [`crate::compilers::xla_cpu::compiled_peak`] for the arguments.
+/// The live ranges of the values of `program`; for the parameters see [`crate::compilers::xla_cpu::compiled_peak`].
 pub fn lifetimes(
     program: &Program,
     works: &mut Works<'_>,
@@ -102,8 +102,8 @@ pub fn lifetimes(
     walk.found
 }
 
-/// The bytes that XLA allocates on hosts besides arguments, where it computes `bf16` as `f32`; see [`crate::compilers::xla_cpu::compiled_peak`] for the
-/// arguments.
+/// The bytes that XLA:CPU allocates besides arguments; `bf16` is computed as `f32`. For the parameters see
+/// [`crate::compilers::xla_cpu::compiled_peak`].
 pub fn allocated(
     program: &Program,
     works: &mut Works<'_>,
@@ -124,22 +124,22 @@ pub fn allocated(
     outputs.fold(heap_size(&heap), u128::saturating_add)
 }
 
-/// Kernels whose results the blocks inside their ops make: the first of the moments of these, and the one after the last.
+/// For kernels whose results are written by the blocks inside: the first moment of these, and the one after the last.
 type MadeInside = FxHashMap<u32, (u32, u32)>;
 
-/// A block whose moments are being added.
+/// A block whose moments are being appended.
 struct Open {
     graph: Graph,
     liveness: Liveness,
-    /// The first moment of each position so far, and of the end.
+    /// The first moment of each position so far, and of the end of the block.
     starts: Vec<u32>,
     late: MadeInside,
-    /// The kernel whose moments are being added; none before the first.
+    /// The kernel whose moments are being appended; none before the first.
     kernel: Option<u32>,
-    /// The blocks inside its op that are yet to be added, and whether there are any at all.
+    /// The blocks inside its op that are yet to be visited, and whether there are any at all.
     inside: std::vec::IntoIter<BlockId>,
     has_inside: bool,
-    /// What the branches of ops have made of results, as the kernel of the op, the index of the result, and a place in the heap.
+    /// The results of ops that their branches write, as the kernel of the op, the index of the result, and an index in the heap.
     made_inside: Vec<(u32, u32, u32)>,
 }
 
@@ -150,13 +150,13 @@ impl Open {
         let (kernel, has_inside, made_inside) = (None, false, Vec::new());
         Self { graph, liveness, starts, late, kernel, inside, has_inside, made_inside }
     }
-    /// Whether the kernel whose moments are being added is a loop.
+    /// Whether the current kernel is a loop.
     fn is_in_loop(&self, program: &Program) -> bool {
         let kernel = self.kernel.map(|kernel| self.graph.kernels[kernel as usize]);
         kernel.is_some_and(|kernel| program.kind(kernel.op) == OpKind::While)
     }
-    /// Adds what a branch of the op whose moments are being added returns: `graph` is that of the branch, and `places` says where
-    /// in the heap its items are.
+    /// Records the values that a branch of the current kernel returns: `graph` is that of the branch, `places` gives the heap index
+    /// of each of its items.
     fn add_made_inside(&mut self, graph: &Graph, places: &[Option<u32>]) {
         let Some(kernel) = self.kernel else { return };
         for (&item, index) in graph.returned.iter().zip(0..).filter(|(&item, _)| item != NONE) {
@@ -165,7 +165,7 @@ impl Open {
             }
         }
     }
-    /// The memory of the outputs of the entry function, all of whose moments are there.
+    /// The output buffers of the entry function, all of whose moments are known.
     fn rooms(&self) -> Rooms {
         let mut rooms = Rooms::default();
         let last = self.liveness.order.len().saturating_sub(1);
@@ -192,7 +192,7 @@ impl Open {
         }
         rooms
     }
-    /// The places in the heap of the results of branches that end in the buffers of outputs, each with the output.
+    /// The heap indices of branch results that end up in output buffers, each with the output.
     fn given(&self, program: &Program) -> Vec<(u32, u32)> {
         let output_of = |&(kernel, index, place): &(u32, u32, u32)| {
             let op = self.graph.kernels[kernel as usize].op;
@@ -210,11 +210,11 @@ impl Open {
 /// A walk over a program.
 struct Walk<'p> {
     program: &'p Program,
-    /// The blocks whose moments are there.
+    /// The blocks that were visited.
     entered: FxHashSet<BlockId>,
     found: Lifetimes,
     heap: Vec<Temporary>,
-    /// How many of those in the heap are of blocks inside the ops of the entry function.
+    /// How many entries of the heap belong to blocks inside ops of the entry function.
     num_inside: usize,
 }
 
@@ -223,8 +223,8 @@ impl<'p> Walk<'p> {
         let (entered, found) = (FxHashSet::default(), Lifetimes::default());
         Self { program, entered, found, heap: Vec::new(), num_inside: 0 }
     }
-    /// Adds the moments of the entry function and of the blocks inside its ops, and the values in their memory, besides
-    /// arguments and outputs; returns what is known of the entry function. Iterative, since calls may be deep.
+    /// Appends the moments of the entry function and of the blocks inside its ops, and their temporary values; returns the state of
+    /// the entry function. Iterative, since calls may be deep.
     fn unroll(
         &mut self,
         blocks: &mut Blocks<'_, '_, '_>,
@@ -260,7 +260,7 @@ impl<'p> Walk<'p> {
             }
         }
     }
-    /// Begins the moments of `kernel`: those of the blocks inside its op, unless they need less than its results.
+    /// Begins the moments of `kernel`: those of the blocks inside its op, unless these need less memory than its results.
     fn enter(&self, blocks: &mut Blocks<'_, '_, '_>, open: &mut Open, kernel: u32) {
         let what = open.graph.kernels[kernel as usize];
         (open.kernel, open.has_inside) = (Some(kernel), false);
@@ -275,7 +275,7 @@ impl<'p> Walk<'p> {
             open.has_inside = true;
         }
     }
-    /// Ends the moments of the kernel that was entered, which has at least one, unless it only gives another name.
+    /// Ends the moments of the current kernel; it has at least one, unless it is an alias.
     fn leave(&mut self, open: &mut Open) {
         let (Some(kernel), Some(&first)) = (open.kernel.take(), open.starts.last()) else { return };
         let Kernel { op, is_name, .. } = open.graph.kernels[kernel as usize];
@@ -287,7 +287,7 @@ impl<'p> Walk<'p> {
             self.found.moments.push((op, self.program.loc(op)));
         }
     }
-    /// Adds the values of a block whose moments are all there; returns the places of its items in the heap.
+    /// Appends the values of a block that was visited; returns the heap indices of its items.
     fn close(&mut self, open: &mut Open) -> Vec<Option<u32>> {
         let Open { graph, liveness, starts, late, .. } = open;
         starts.push(self.found.moments.len() as u32);
@@ -309,7 +309,7 @@ impl<'p> Walk<'p> {
         }
         places
     }
-    /// Adds a moment for `block`, the body of a function, which stands at another call than `op`.
+    /// Appends one moment for `block`, the body of a function that was already visited for another call than `op`.
     fn add_again(&mut self, blocks: &mut Blocks<'_, '_, '_>, op: OpId, block: BlockId) {
         let at = self.found.moments.len() as u32;
         let loc = self.program.loc(op);
@@ -320,7 +320,7 @@ impl<'p> Walk<'p> {
         self.found.values.extend(live.map(row));
         self.heap.push(Temporary { bytes, span: (at, at), shares: None });
     }
-    /// Adds `item` from the first of `moments` to the one before the second, if there is one.
+    /// Appends `item` from the first of `moments` to the one before the second, unless that is empty.
     fn add_between(&mut self, item: &Item, role: Role, moments: (u32, u32)) {
         if moments.0 < moments.1 {
             self.add(item, role, (moments.0, moments.1 - 1));

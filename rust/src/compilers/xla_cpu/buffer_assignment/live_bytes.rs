@@ -5,8 +5,8 @@ use crate::index::{BlockId, OpId};
 use rustc_hash::FxHashMap;
 
 impl Blocks<'_, '_, '_> {
-    /// The ops of `block`, that of `entry`, in the order in which they run, with the bytes that are taken at each. An op that
-    /// others compute anew stands before the first of these.
+    /// The ops of `block`, the entry block, in scheduled order, with the live bytes at each. An op that consumers recompute stands
+    /// before the first of these.
     pub(in crate::compilers::xla_cpu) fn over_time(
         &self,
         block: BlockId,

@@ -11,55 +11,55 @@ use std::cmp::Reverse;
 /// The position after the last kernel.
 const END: u32 = u32::MAX;
 
-/// The most outputs that are tried for each item that needs memory.
+/// The most output buffers that are tried for each value.
 const MAX_TRIED: usize = 16;
 
 /// The live ranges of the items of a block, and the bytes that they take.
 pub struct Liveness {
     /// The kernels in the order in which they run.
     pub order: Vec<u32>,
-    /// For each item the positions from which and until which memory is taken for it; `None` where none is.
+    /// For each item the first and last position at which its buffer is counted; `None` if it never is.
     pub spans: Vec<Option<(u32, u32)>>,
     /// Outputs of the entry function, whose buffers are not counted among the temporary ones.
     pub is_output: Vec<bool>,
-    /// The item in whose memory each is from its first position on; [`NONE`] if that is its own.
+    /// The item whose buffer it takes over at its first position; [`NONE`] if it has its own.
     pub shares: Vec<u32>,
-    /// The bytes that are taken at each position, besides arguments and outputs.
+    /// The live bytes at each position, besides arguments and outputs.
     pub taken: Vec<u128>,
-    /// The memory of the outputs of the entry function.
+    /// The output buffers of the entry function.
     pub outputs: Vec<Output>,
-    /// The output whose memory each item is in before that is made, or which it is; [`NONE`] if there is none.
+    /// The output whose buffer each item is in, as a value before the output is written or as the output itself; [`NONE`] for none.
     pub in_output: Vec<u32>,
 }
 
-/// A run through a block.
+/// The state of the analysis of a block.
 struct Run<'g> {
     graph: &'g Graph,
     /// The last position at which each item is read.
     last: Vec<u32>,
-    /// For each item, if it is a result, the argument whose memory it may take; [`NONE`] if there is none.
+    /// For each result the argument whose buffer it may take; [`NONE`] if there is none.
     taking_over: Vec<u32>,
-    /// The memory of outputs, and their places by size, those that were added last first.
+    /// The output buffers, and their indices sorted by size, later ones first.
     outputs: Vec<Output>,
     by_size: Vec<(u128, Reverse<u32>)>,
-    /// From when to when those are free, in the same order.
+    /// The positions between which each buffer is free, in the same order.
     free: Vec<(u32, u32)>,
-    /// The output whose memory each item is in before that is made.
+    /// The output whose buffer each item is in.
     in_output: Vec<u32>,
-    /// Items that are in the memory of outputs.
+    /// Whether each item is an output in its buffer.
     is_output: Vec<bool>,
     spans: Vec<Option<(u32, u32)>>,
     shares: Vec<u32>,
-    /// Kernels whose results are there throughout.
+    /// Kernels whose results are live throughout.
     is_kept: Vec<bool>,
-    /// Items that are updated in place, and those that are made so.
+    /// Whether each item is the operand or the result of an in-place update.
     is_updated: Vec<bool>,
 }
 
 impl Liveness {
-    /// Of `graph`, whose kernels run in `order`. The result of each of `donated` may take the memory of an argument. Other results of the
-    /// entry function have memory of their own; what the kernels in `always` make is there throughout, and items that are `held` until
-    /// a position, at least.
+    /// For `graph`, whose kernels run in `order`. Each of `donated` is the index of a result and the argument whose buffer it may
+    /// take. Other results of the entry function have buffers of their own. Results of the kernels in `always` are live throughout,
+    /// and items in `held` at least until the given position.
     pub(super) fn new(
         graph: &Graph,
         (order, held): (Vec<u32>, &[(u32, u32)]),
@@ -131,7 +131,7 @@ impl<'g> Run<'g> {
             is_kept: Vec::new(),
         }
     }
-    /// Keeps what the kernels in `always` make, if others read it, throughout.
+    /// Makes the results of the kernels in `always` live throughout, if other kernels read them.
     fn keep(&mut self, always: &[bool]) {
         let graph = self.graph;
         for (kernel, _) in (0_u32..).zip(always).filter(|(_, &is_kept)| !is_kept) {
@@ -145,7 +145,7 @@ impl<'g> Run<'g> {
         }
         self.is_kept = always.to_vec();
     }
-    /// Keeps memory for the results: that of the arguments that are donated to them, or their own.
+    /// Reserves buffers for the results: those of donated arguments, or their own.
     fn reserve_outputs(&mut self, position_of: &[u32]) {
         for &item in self.graph.returned.iter().filter(|&&item| item != NONE) {
             let at = self.graph.stored_as(item);
@@ -177,7 +177,7 @@ impl<'g> Run<'g> {
             |&(_, Reverse(output)): &(u128, Reverse<u32>)| self.outputs[output as usize].free;
         self.free = self.by_size.iter().map(free).collect();
     }
-    /// Puts items into the memory of outputs, the largest first, as far as it is free.
+    /// Assigns items to output buffers while these are free, the largest items first.
     fn fill_outputs(&mut self, position_of: &[u32]) {
         if self.outputs.is_empty() {
             return;
@@ -212,7 +212,7 @@ impl<'g> Run<'g> {
             }
         }
     }
-    /// The items that need memory and are not in that of outputs yet, the largest first, those of equal size in order.
+    /// The items that need a buffer and are not in that of an output yet, the largest first, those of equal size in order.
     fn largest_first(&self) -> Vec<u32> {
         let items = &self.graph.items;
         let mut sizes: FxHashMap<u128, u32> = FxHashMap::default();
@@ -236,8 +236,8 @@ impl<'g> Run<'g> {
         }
         Rows::of(sorted.len(), &found).into_all()
     }
-    /// The output whose memory `item` may be in as what it is made of is there: what its kernel, `made_by`, reads element by element,
-    /// and what it is written over.
+    /// The output whose buffer `item` may be in since an operand of its kernel `made_by` is there: one that is read elementwise, or
+    /// that it overwrites.
     fn own_output(
         &self,
         (made_by, over): (u32, u32),
@@ -262,7 +262,8 @@ impl<'g> Run<'g> {
             fits(over)
         }
     }
-    /// Puts what an output is written over, as what a loop begins with, into its memory, and what that is written over.
+    /// Puts the operand that an output overwrites (such as a loop's initial value) into its buffer, and in turn the operand that
+    /// this overwrites.
     fn fill_with_updated(&mut self, position_of: &[u32]) {
         let graph = self.graph;
         for output in 0..self.outputs.len() as u32 {
@@ -293,7 +294,7 @@ impl<'g> Run<'g> {
             }
         }
     }
-    /// Finds memory for what `kernel`, at position `at`, has `made`.
+    /// Assigns buffers to the results `made` of `kernel`, which runs at position `at`.
     fn place_results(&mut self, kernel: u32, at: u32, made: &[u32]) {
         let graph = self.graph;
         for &made in made {
@@ -327,14 +328,14 @@ impl<'g> Run<'g> {
             self.spans[made as usize] = Some((at, last));
         }
     }
-    /// Whether the memory of `output` is free for `item` from the first to the last of these positions, but for what is over
-    /// it there.
+    /// Whether the buffer of `output` is free for `item` from `first` to `last`, except for items that may overwrite each other
+    /// there.
     #[inline]
     fn may_be_in(&self, output: u32, item: u32, (first, last): (u32, u32)) -> bool {
         let output = &self.outputs[output as usize];
         is_within(output.free, (first, last)) && self.has_gap(output, item, (first, last))
     }
-    /// Whether nothing else is in `output` from the first to the last of these positions, but for what is over `item` there.
+    /// Whether no other item is in `output` from `first` to `last`, except for items that may overwrite each other there.
     fn has_gap(&self, output: &Output, item: u32, (first, last): (u32, u32)) -> bool {
         let (before, after) = output.items.around(first);
         let is_after = before.is_none_or(|old| {
@@ -346,7 +347,7 @@ impl<'g> Run<'g> {
                 last < new.first || last == new.first && self.is_over(new.item, item)
             })
     }
-    /// Whether the item `new` may be written over `old` as that is read.
+    /// Whether the kernel of `new` may write it over `old` while it reads `old`.
     fn is_over(&self, new: u32, old: u32) -> bool {
         let graph = self.graph;
         let what = graph.items[new as usize];
@@ -357,7 +358,7 @@ impl<'g> Run<'g> {
                 && what.bytes == graph.items[old as usize].bytes
                 && reads.any(|read| read.is_elementwise && graph.stored_as(read.item) == old)
     }
-    /// The item in whose memory of `bytes` the item `made` by `kernel`, which runs at `at`, may be.
+    /// The operand whose buffer of `bytes` the result `made` of `kernel`, which runs at `at`, may take over.
     fn reusable(&self, kernel: u32, made: u32, (bytes, at): (u128, u32)) -> Option<u32> {
         let graph = self.graph;
         let what = graph.kernels[kernel as usize];
@@ -379,7 +380,7 @@ impl<'g> Run<'g> {
     }
 }
 
-/// The bytes that items of `graph` take in `spans`, at each of `count` positions.
+/// The live bytes of the items of `graph` with the live ranges `spans`, at each of `count` positions.
 pub fn taken(graph: &Graph, spans: &[Option<(u32, u32)>], count: usize) -> Vec<u128> {
     let mut taken = vec![0_u128; count];
     let mut freed = vec![0_u128; count + 1];

@@ -1,4 +1,4 @@
-//! Memory over time: when each value is in memory, and where.
+//! Buffer assignment: the live range of each value, and the buffer that it is in.
 //!
 //! Source: XLA's `BufferAssignment` and `HeapSimulator`.
 

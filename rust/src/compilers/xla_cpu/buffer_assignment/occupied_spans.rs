@@ -1,9 +1,9 @@
 //! The live ranges that share one buffer: they do not overlap, and are sorted by time.
 
-/// The most spans in one part of the list.
+/// The most live ranges in one part of the list.
 const MAX_LEN: usize = 64;
 
-/// An item that is in memory from one position to another.
+/// The live range of an item, from its first to its last position.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub first: u32,
@@ -11,16 +11,16 @@ pub struct Span {
     pub item: u32,
 }
 
-/// Spans by their first positions, which all differ. The list is in short parts, none of which is empty, so that adding to it takes
-/// little time however many there are.
+/// Live ranges by their first positions, which all differ. The list consists of short, non-empty parts, so that an insertion is
+/// cheap in a long list.
 pub struct Spans(Vec<Vec<Span>>);
 
-/// The memory of an output, which others may take when neither the output nor an argument that is donated to it is there.
+/// The buffer of an output, which other values may use while neither the output nor an argument that is donated to it is live.
 pub struct Output {
     /// The live ranges in the buffer, by position.
     pub items: Spans,
-    /// The last position at which the donated argument is read, and the first one of the output: nothing else is in the
-    /// memory before the one, or after the other.
+    /// The last position at which the donated argument is read, and the first one of the output: other values may use the buffer
+    /// only in between.
     pub free: (u32, u32),
 }
 
@@ -29,7 +29,7 @@ impl Spans {
     pub fn of(span: Span) -> Self {
         Self(vec![vec![span]])
     }
-    /// The part that what begins at `first` is in, or would be in.
+    /// The part that a live range with this first position belongs to.
     #[inline]
     fn part(&self, first: u32) -> usize {
         if self.0.len() == 1 {
@@ -68,7 +68,7 @@ impl Spans {
     }
 }
 
-/// Whether something that is there from the first to the last of these positions is within what is `free`.
+/// Whether the live range from `first` to `last` is within `free`.
 #[inline]
 pub fn is_within(free: (u32, u32), (first, last): (u32, u32)) -> bool {
     free.0 <= first && first < free.1 && last <= free.1

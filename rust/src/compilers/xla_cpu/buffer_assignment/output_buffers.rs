@@ -1,7 +1,7 @@
 //! Reuse of output buffers: values of inner blocks that are kept in the buffer of an output before it is written.
 //!
-//! What a branch returns is where the result is that it makes. Of others the largest come first, each to the smallest output
-//! that has room for it; what the entry function itself would keep there gives way to what is larger.
+//! A result that a branch returns is in the buffer of the output that it becomes. Then the largest values come first, each in the
+//! smallest output buffer that has room for it; values of the entry function compete with those of inner blocks by size.
 //!
 //! Source: XLA's `BufferAssigner`.
 
@@ -9,32 +9,33 @@ use crate::compilers::xla_cpu::buffer_assignment::heap::Temporary;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::{Span, Spans};
 use std::cmp::Reverse;
 
-/// The most outputs that are tried for each.
+/// The most output buffers that are tried for each value.
 const MAX_TRIED: usize = 16;
 
-/// Something of the entry function that is in the memory of an output.
+/// A value of the entry function in the buffer of an output.
 pub struct Tenant {
     /// Its bytes.
     pub bytes: u128,
-    /// The first and the last moment of it.
+    /// The first and the last moment of its live range.
     pub span: (u32, u32),
-    /// Whether it has to be there: it is the output itself, or an argument that is donated to that.
+    /// Whether it owns the buffer: it is the output itself, or an argument that is donated to it.
     pub is_owner: bool,
 }
 
-/// The memory of outputs.
+/// The output buffers.
 #[derive(Default)]
 pub struct Rooms {
     /// The live ranges in each output buffer, by time.
     rooms: Vec<Spans>,
-    /// Their places by size, those that were added last first.
+    /// Their indices sorted by size, later ones first.
     by_size: Vec<(u128, Reverse<u32>)>,
-    /// The values of the entry function that could be kept in an output buffer, too.
+    /// The values of the entry function that could use an output buffer, with that buffer.
     tenants: Vec<(Temporary, u32)>,
 }
 
 impl Rooms {
-    /// Adds an output of so many `bytes`, with what is in it; none of these overlap, and the last is the output itself.
+    /// Adds an output buffer of so many `bytes`, with the values in it; their live ranges do not overlap, and the last is the
+    /// output itself.
     pub fn add(&mut self, bytes: u128, tenants: Vec<Tenant>) {
         let room = self.rooms.len() as u32;
         let mut owners = tenants.iter().filter(|tenant| tenant.is_owner).map(|tenant| Span {
@@ -53,8 +54,8 @@ impl Rooms {
             }
         }
     }
-    /// Puts temporaries among the first `num_inside` of `heap`, those of blocks inside, into the outputs, and returns what is left.
-    /// `given` has the places of those that some output has to have, with that output.
+    /// Moves temporaries of inner blocks, the first `num_inside` of `heap`, into the output buffers, and returns those that remain.
+    /// `given` has the heap indices of branch results with the output that they become.
     pub fn fill(
         mut self,
         heap: Vec<Temporary>,
@@ -114,7 +115,7 @@ impl Rooms {
         left.extend(moved);
         left
     }
-    /// Puts something that is there from the first to the last of these moments into `room`, if it is free.
+    /// Puts a value that is live from `first` to `last` into the buffer `room`, if that is free.
     fn put(&mut self, room: u32, (first, last): (u32, u32)) -> bool {
         let spans = &mut self.rooms[room as usize];
         let (before, after) = spans.around(first);

@@ -1,4 +1,4 @@
-//! Live ranges of a block in the order in which a compiler runs its kernels.
+//! Live ranges of a block for the order in which a compiler schedules its kernels.
 //!
 //! Source: XLA's `BFScheduler` and `DefaultMemoryScheduler`.
 
@@ -11,8 +11,8 @@ use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::ir::Program;
 
 impl Liveness {
-    /// Of `graph`, that of the entry function, where the result of each of `donated` may take the memory of an argument, and
-    /// other results have memory of their own, outside of what is counted. Kernels run as `compiler` orders them.
+    /// For `graph`, that of the entry function. Each of `donated` is the index of a result and the argument whose buffer it may
+    /// take; other results have buffers of their own, which are not counted. `compiler` schedules the kernels.
     pub fn of_entry(
         program: &Program,
         graph: &Graph,
@@ -22,8 +22,8 @@ impl Liveness {
         let live = |order, held: &[(u32, u32)]| Self::new(graph, (order, held), donated, true, &[]);
         Self::scheduled((program, graph, true), donated, compiler, live)
     }
-    /// Of `graph`, that of another block, where what is `carried` to the next trip is written over the argument. What the kernels
-    /// in `always` make is there throughout.
+    /// For `graph`, that of another block; each of `carried` is the index of a result and the loop argument whose buffer it takes.
+    /// Results of the kernels in `always` are live throughout.
     pub fn inside(
         program: &Program,
         graph: &Graph,
@@ -35,7 +35,7 @@ impl Liveness {
             |order, held: &[(u32, u32)]| Self::new(graph, (order, held), carried, false, always);
         Self::scheduled((program, graph, false), carried, compiler, live)
     }
-    /// What is `live` in the order in which `compiler` runs the kernels of `graph`, a block of `program`.
+    /// The live ranges for the order in which `compiler` schedules the kernels of `graph`, a block of `program`.
     fn scheduled(
         (program, graph, is_entry): (&Program, &Graph, bool),
         donated: &[(usize, u32)],

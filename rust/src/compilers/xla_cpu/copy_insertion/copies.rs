@@ -3,8 +3,9 @@
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 
-/// `graph` with copies of items, each before a kernel: `before` has pairs of a kernel and an item, sorted by kernel. The copies are
-/// numbered behind the items, of which `items` are the new ones; `read_as` adds what a kernel reads in place of a read.
+/// `graph` with copies of items, inserted before kernels: `before` has pairs of a kernel and an item, sorted by kernel. Copies get
+/// the item numbers after the existing ones; `items` replaces the existing ones; `read_as` appends what a kernel reads in place of
+/// a read.
 pub fn with_copies(
     graph: &Graph,
     mut items: Vec<Item>,

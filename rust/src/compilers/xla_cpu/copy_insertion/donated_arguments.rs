@@ -1,15 +1,15 @@
 //! Donated arguments that XLA copies, since their buffer may be written before all readers have run.
 //!
-//! An output that takes the memory of an argument is written as soon as what it needs is there. Where something else that
-//! reads the argument need not have run by then, the argument is copied first, and all read the copy.
+//! An output in a donated buffer is written as soon as its operands are available. If another reader of the argument need not have
+//! run by then, the argument is copied first, and all readers read the copy.
 //!
-//! Source: XLA's `CopyInsertion`, which runs before kernels have an order.
+//! Source: XLA's `CopyInsertion`, which runs before kernels are scheduled.
 
 use super::copies;
 use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Read, NONE};
 
-/// `graph` with copies of those arguments that need one, where results take the memory of `donated` arguments.
+/// `graph` with copies of the arguments that need one, where results take the buffers of `donated` arguments.
 pub fn with_copies(graph: Graph, donated: &[(usize, u32)]) -> Graph {
     let copied = copied(&graph, donated);
     if copied.is_empty() {
@@ -18,14 +18,14 @@ pub fn with_copies(graph: Graph, donated: &[(usize, u32)]) -> Graph {
     add_copies(&graph, &copied)
 }
 
-/// An argument, and the kernel that makes the output in its memory.
+/// An argument, and the kernel that writes the output into its buffer.
 #[derive(Clone, Copy)]
 struct Pair {
     output: u32,
     write: Write,
 }
 
-/// The arguments that are copied, each behind the first kernel that reads it, in order.
+/// For the arguments that are copied pairs of the first kernel that reads one and the argument, in order.
 fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(u32, u32)> {
     let pairs = donated.iter().filter_map(|&(result, over)| {
         let output = graph.returned.get(result).filter(|&&item| item != NONE)?;
@@ -44,7 +44,7 @@ fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(u32, u32)> {
     copied
 }
 
-/// Whether the output may be written where its kernel reads the argument, as `read`.
+/// Whether the output may overwrite the argument while its kernel reads it by `read`.
 fn is_in_place(graph: &Graph, pair: Pair, read: Read) -> bool {
     let output = graph.items[pair.output as usize];
     let is_elementwise = graph.kernels[pair.write.kernel as usize].is_elementwise

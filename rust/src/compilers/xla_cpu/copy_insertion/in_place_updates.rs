@@ -1,7 +1,7 @@
 //! Values that XLA copies before an in-place update, since another reader may run after it.
 //!
-//! Zeros that two scatters add to are one value with a copy for each; so are those that loops begin with. The copies are made as
-//! soon as the values are there. Source: XLA's `CopyInsertion`, which runs before kernels have an order.
+//! For example, two scatters into the same zeros each update a copy of them; so do loops with the same initial value. A copy is
+//! made as soon as its operand is available. Source: XLA's `CopyInsertion`, which runs before kernels are scheduled.
 
 use super::copies;
 use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
@@ -9,15 +9,15 @@ use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Read, NONE};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashSet;
 
-/// An item that a kernel makes in the memory of another.
+/// An item that a kernel writes into the buffer of another item.
 #[derive(Clone, Copy)]
 struct Update {
     made: u32,
     write: Write,
 }
 
-/// `graph` with copies of what its updates read that others read, too. `given` has pairs of the index of a result and the argument
-/// whose memory it takes, and which is not looked at here; other arguments are copied before they are updated.
+/// `graph` with copies of the updated operands that have other readers. `given` has pairs of the index of a result and the argument
+/// whose buffer it takes; these are skipped here, other arguments are copied before an update.
 pub fn with_copies(program: &Program, graph: Graph, given: &[(usize, u32)]) -> Graph {
     let updates = shared(&graph, updates(program, &graph), given);
     if updates.is_empty() {

@@ -1,4 +1,4 @@
-//! Copies of values that are written over while something else reads them.
+//! Copies of values whose buffer is overwritten while they are live.
 //!
 //! Source: XLA's `CopyInsertion`.
 

@@ -1,32 +1,31 @@
 //! Whether every reader of a buffer runs before a kernel that overwrites it, under any order of kernels.
 //!
-//! That is so if the kernel needs them. There is a walk over the block for each [`CHUNK`] writes. Where that would be many, most
-//! answers follow from the depths of kernels, from a few kernels that many paths lead through ([`hubs`]), or from a search of a few
-//! steps before.
+//! That holds if the writing kernel depends on every reader. One walk over the block answers this for [`CHUNK`] writes. If there
+//! are too many of them, most answers first follow from the depths of kernels, from a few kernels that many paths lead through
+//! ([`hubs`]), or from a short search.
 
 use crate::compilers::xla_cpu::breadth_first_scheduler::{breadth_first, order};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Order, Read, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 
-/// How many writes are looked at in one walk, and the most kernels that are [`hubs`].
+/// The number of writes that are answered in one walk, and the most kernels that are [`hubs`].
 const CHUNK: usize = u128::BITS as usize;
 
-/// The most writes that are looked at in walks only.
+/// The most writes that are answered by walks only.
 const FEW: usize = 8 * CHUNK;
 
 /// The most kernels that a search visits.
 const MAX_VISITED: usize = 64;
 
-/// An item that a kernel writes over.
+/// An item whose buffer a kernel overwrites.
 #[derive(Clone, Copy)]
 pub struct Write {
     pub kernel: u32,
     pub over: u32,
 }
 
-/// For each of `writes` whether some kernel reads what it writes over and need not have run by then: one that the writing kernel
-/// does not need; or the writing kernel itself, unless `is_in_place` says of the write and the read that it may. If so, the first
-/// kernel that reads it.
+/// For each of `writes` the first kernel that reads the overwritten item and need not have run before the write, if there is one: a
+/// kernel that the writer does not depend on; or the writer itself, unless `is_in_place` allows that read.
 pub fn are_read_apart(
     graph: &Graph,
     writes: &[Write],
@@ -79,9 +78,9 @@ pub fn are_read_apart(
         .collect()
 }
 
-/// The kernels that read the items that are written over.
+/// The kernels that read the items that are overwritten.
 struct Readers {
-    /// The row of each item; [`NONE`] for those that nothing writes over.
+    /// The row of each item; [`NONE`] for items that are not overwritten.
     row_of: Vec<u32>,
     rows: Rows<(u32, Read)>,
 }
@@ -113,7 +112,7 @@ impl Readers {
     }
 }
 
-/// Which kernels need which.
+/// Queries of which kernels depend on which.
 struct Needs<'g> {
     graph: &'g Graph,
     order: &'g Order,
@@ -129,7 +128,8 @@ impl<'g> Needs<'g> {
         let visited_by = vec![0; graph.kernels.len()];
         Self { graph, order: order(graph), visited_by, num_searches: 0, stack: Vec::new() }
     }
-    /// Whether `kernel` needs all of `others`, of which some are removed; `None` if that takes too long to find out.
+    /// Whether `kernel` depends on all of `others`; those that are settled are removed. `None` if a short search does not settle
+    /// all.
     fn all(&mut self, kernel: u32, others: &mut Vec<u32>) -> Option<bool> {
         let depths = &self.order.depths;
         let depth = depths[kernel as usize];
@@ -176,8 +176,8 @@ impl<'g> Needs<'g> {
     }
 }
 
-/// The hubs that need each kernel, or are it, and those that each kernel needs, or is. Hubs are kernels at depths where there are few
-/// others, evenly spread: whatever is needed far away is likely to be needed by way of one.
+/// For each kernel as bits the hubs that depend on it, and those that it depends on, itself included. Hubs are kernels at depths
+/// with few others, evenly spread: a dependence on a distant kernel is likely to lead through one.
 fn hubs(graph: &Graph, Order { kernels: order, depths }: &Order) -> (Vec<u128>, Vec<u128>) {
     let most = order.last().map_or(0, |&last| depths[last as usize]);
     let mut widths = vec![0_usize; most as usize + 1];
@@ -210,7 +210,7 @@ fn hubs(graph: &Graph, Order { kernels: order, depths }: &Order) -> (Vec<u128>, 
     (before, after)
 }
 
-/// For each kernel of `graph`, which run in `order`, which of `kernels`, at most [`CHUNK`], need it or are it.
+/// For each kernel of `graph`, scheduled as `order`, which of `kernels` (at most [`CHUNK`]) depend on it or are it.
 fn needed_by(graph: &Graph, order: &[u32], kernels: impl Iterator<Item = u32>) -> Vec<u128> {
     let mut needed_by = vec![0_u128; graph.kernels.len()];
     for (kernel, bit) in kernels.zip(0..) {
@@ -231,7 +231,7 @@ mod tests {
     use crate::compilers::xla_cpu::kernels::graph::{Item, Kernel};
     use crate::index::{Id, OpId, ValueId};
 
-    /// A graph of `count` kernels, each of which makes one item and reads those that the `edges` lead from.
+    /// A graph of `count` kernels with one result each; kernels read the results that the `edges` lead from.
     fn graph(count: u32, edges: &[(u32, u32)]) -> Graph {
         let op = OpId::from_index(0);
         let kernel = Kernel { op, is_elementwise: false, is_op: true, is_name: false, built: NONE };
@@ -245,7 +245,7 @@ mod tests {
         Graph::new(kernels, Vec::new(), (0..count).map(item).collect(), Vec::new(), &reads)
     }
 
-    /// Numbers that look random.
+    /// Pseudo-random numbers.
     fn numbers(mut state: u64) -> impl FnMut(u32) -> u32 {
         move |below| {
             state = state

@@ -7,8 +7,8 @@ use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::index::OpId;
 use rustc_hash::FxHashSet;
 
-/// `graph`, that of the entry function, which ends with `last`, with a kernel for each output that is a copy. `donated` has pairs of
-/// the index of a result and the argument whose memory it takes.
+/// `graph`, that of the entry function with terminator `last`, with a copy kernel for each output that needs one. `donated` has
+/// pairs of the index of a result and the argument whose buffer it takes.
 pub fn with_copies(graph: Graph, last: OpId, donated: &[(usize, u32)]) -> Graph {
     let copied = copied(&graph, donated);
     if copied.is_empty() {
@@ -32,7 +32,7 @@ pub fn with_copies(graph: Graph, last: OpId, donated: &[(usize, u32)]) -> Graph 
     Graph::with_rows(kernels, ops, items, returned, reads)
 }
 
-/// The indices of outputs that are copies, each with the item that it is one of.
+/// The indices of the outputs that are copies, each with the item that is copied.
 fn copied(graph: &Graph, donated: &[(usize, u32)]) -> Vec<(usize, u32)> {
     let given: FxHashSet<(usize, u32)> = donated.iter().copied().collect();
     let mut seen: FxHashSet<u32> = FxHashSet::default();

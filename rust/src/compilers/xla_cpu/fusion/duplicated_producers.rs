@@ -1,8 +1,9 @@
-//! Producers with several large operands that XLA duplicates into all their consumers: those that can fuse into each on every path.
+//! Producers with several large operands that XLA duplicates into all their consumers: those that can fuse into each of them on
+//! every path.
 //!
-//! A user that also needs the result by way of something that it cannot take in, as a value less its mean does, reads what is
-//! written. Ops whose results slices and the like read are written, too: XLA bounds the code that it repeats, and these repeat
-//! the most. Source: `CanFuseOnAllPaths` of XLA's `InstructionFusion`.
+//! If a consumer also depends on the producer through an op that cannot fuse (as `x - mean(x)` does), it reads the materialized
+//! value. So do slices and the like: they would duplicate the most code, which XLA bounds. Source: `CanFuseOnAllPaths` of XLA's
+//! `InstructionFusion`.
 
 use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts};
 use crate::index::{Id, OpId};
@@ -10,10 +11,10 @@ use crate::ir::{Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 
-/// The most ops between an op and its user that are looked at; of more, some are taken not to fuse.
+/// The most ops between a producer and a consumer that are visited; beyond that they are assumed not to fuse.
 const MAX_VISITED: usize = 64;
 
-/// The places of ops in their function, and those that a walk has visited.
+/// The positions of ops in their function, and the ops that a walk has visited.
 pub struct Paths {
     places: Vec<u32>,
     stamps: Vec<u32>,
@@ -22,18 +23,18 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// For the ops of `program`, none of which has a place yet.
+    /// For the ops of `program`, without positions yet.
     pub fn new(program: &Program) -> Self {
         let count = program.num_op_ids();
         Self { places: vec![0; count], stamps: vec![0; count], num_walks: 0, stack: Vec::new() }
     }
-    /// Says in which order the ops of a function are.
+    /// Sets the positions of the ops of a function, given in order.
     pub fn enter(&mut self, ops: &[OpId]) {
         for (&op, place) in ops.iter().zip(0..) {
             self.places[op.index()] = place;
         }
     }
-    /// Whether all users of the result of `op` fuse with it on all paths.
+    /// Whether `op` fuses into all of its users, on all paths.
     pub fn all_fuse(
         &mut self,
         program: &Program,
@@ -50,7 +51,7 @@ impl Paths {
                 && self.is_clean(program, facts, (op, user))
         })
     }
-    /// Whether every path from `op` to `user`, which fuses, is of ops that fuse.
+    /// Whether `op` can fuse into every op on the paths from it to `user`, into which it fuses directly.
     fn is_clean(&mut self, program: &Program, facts: &Facts, (op, user): (OpId, OpId)) -> bool {
         self.num_walks += 1;
         self.stack.clear();
@@ -97,7 +98,7 @@ impl Paths {
     }
 }
 
-/// Whether ops that fuse with their producers take in the result of `op`, however often that is used.
+/// Whether consumers fuse `op` as a producer, whatever the number of its uses.
 fn is_taken_in(facts: &Facts, op: OpId) -> bool {
     facts.has(op, Fact::PURE) && !facts.has(op, Fact::EXPENSIVE)
 }

@@ -11,7 +11,7 @@ use crate::ir::{OpKind, OpTraits, Program};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 
-/// Whether `op`, of which is known whether it is a kernel of its own, fuses with the ops that make its operands.
+/// Whether `op` fuses with its producers; `is_apart` says whether it is a concatenation that does not.
 pub fn fuses(
     program: &Program,
     works: &mut Works<'_>,
@@ -32,11 +32,11 @@ pub fn fuses(
     }
 }
 
-/// The most operands of a concatenation that fuses, and the fewest elements of the last dim of one along that dim that does not.
+/// The most operands of a concatenation that fuses, and the least size of a last dim along which concatenations do not fuse.
 const MAX_CONCATENATED: usize = 8;
 const LEAST_LAST_DIM: i64 = 128;
 
-/// Whether `op` is a concatenation that is a kernel of its own.
+/// Whether `op` is a concatenation that does not fuse.
 pub fn is_apart(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
     if layouts.compiler().fuses_by_priority() {
         return false;
@@ -47,8 +47,8 @@ pub fn is_apart(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts,
     program.num_operands(op) > MAX_CONCATENATED || is_last && sizes[dim] >= LEAST_LAST_DIM
 }
 
-/// Whether XLA computes `op`, an elementwise one or data movement, only once. Hosts convert what they compute in `f32` to `bf16`,
-/// which is expensive.
+/// Whether XLA does not duplicate `op`, which is elementwise or moves data. CPUs compute `bf16` in `f32`, and the conversion back
+/// is expensive.
 pub fn is_expensive(
     program: &Program,
     works: &mut Works<'_>,
@@ -79,19 +79,19 @@ pub fn is_expensive(
     }
 }
 
-/// Whether `value` is a constant all of whose elements are equal, or a broadcast.
+/// Whether `value` is a splat constant, or a broadcast.
 fn is_broadcast(program: &Program, value: ValueId) -> bool {
     let op = program.defining_op(value);
     op.is_some_and(|op| program.op_name(op) == "stablehlo.broadcast_in_dim")
         || is_splat_value(program, value)
 }
 
-/// Whether `value` is a constant all of whose elements are equal, or a broadcast of one.
+/// Whether `value` is a splat constant, or a broadcast of one.
 fn is_splat_value(program: &Program, value: ValueId) -> bool {
     splat(program, value).is_some()
 }
 
-/// The constant all of whose elements are equal that `value` is, or is a broadcast of.
+/// The splat constant that `value` is, or is a broadcast of.
 pub fn splat(program: &Program, value: ValueId) -> Option<OpId> {
     let mut op = program.defining_op(value)?;
     if program.op_name(op) == "stablehlo.broadcast_in_dim" {
@@ -100,8 +100,8 @@ pub fn splat(program: &Program, value: ValueId) -> Option<OpId> {
     (program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)).then_some(op)
 }
 
-/// Whether the result of `op` is taken from something else that it writes: `f32` of which it is the `bf16`, the same in another
-/// order of dims, or parts of a sum. Ops that fuse with their producers take what they need themselves.
+/// Whether the result of `op` is computed from an intermediate that it writes: the `f32` of a `bf16` result, another layout, or
+/// partial sums. Consumers that fuse compute what they need of it.
 pub fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
     let Some(result) = program.op_results(op).next() else { return false };
     layouts.image_groups(program, op) == 1

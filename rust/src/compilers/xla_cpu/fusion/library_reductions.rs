@@ -7,10 +7,10 @@ use crate::index::OpId;
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::work::cached::Works;
 
-/// The fewest elements that a library reduces, or computes for a reduction.
+/// The fewest elements of a reduction that a library computes, and of its fused producers.
 const LEAST_REDUCED: u128 = 4096;
 
-/// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of many 32-bit floats.
+/// Whether a library computes `op`: a sum, maximum or minimum of many 32-bit floats.
 pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
     if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
         return false;
@@ -30,7 +30,7 @@ pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
     element == "f32" && inner.is_some_and(is_known)
 }
 
-/// Whether a reduction that a library computes takes in `op`, which has one result, if nothing else needs that.
+/// Whether a library reduction fuses `op`, which has one result, if that has no other use.
 pub fn is_for_sums(program: &Program, works: &mut Works<'_>, (op, named): (OpId, &Named)) -> bool {
     named.is_known_to_library
         && program.num_results(op) > 0
@@ -39,7 +39,7 @@ pub fn is_for_sums(program: &Program, works: &mut Works<'_>, (op, named): (OpId,
             || program.has_traits(op, OpTraits::CONSTANT_LIKE))
 }
 
-/// Whether a library converts elements of this type to floats. Others are written as floats before.
+/// Whether a library converts elements of this type to floats. Others are converted and materialized before.
 fn is_read_by_library(element: &str) -> bool {
     matches!(element, "f32" | "bf16" | "f64" | "i8" | "ui8")
 }

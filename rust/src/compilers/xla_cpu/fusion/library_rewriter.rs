@@ -1,4 +1,5 @@
-//! Library fusions: a reduction with the elementwise ops, products, convolutions and reductions that it takes in.
+//! Library fusions: a reduction that a library computes, with the elementwise ops, dots, convolutions and reductions that are fused
+//! into it.
 //!
 //! Source: XLA's `LibraryRewriter` and `YnnMatcher`.
 
@@ -10,7 +11,7 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 
-/// The most ops in a row that are looked at.
+/// The longest chain of ops that is searched.
 const MAX_STEPS: usize = 16;
 
 /// More than one reduction.
@@ -26,7 +27,7 @@ impl Row {
 }
 
 impl Storage {
-    /// Whether a reduction that a library computes takes in `op`, which has one result.
+    /// Whether `op`, which has one result, is fused into a library reduction.
     pub(in crate::compilers::xla_cpu) fn is_taken_in(
         &self,
         program: &Program,
@@ -43,7 +44,7 @@ impl Storage {
             && (row.uses == row.sums && row.sum_of != MIXED
                 || self.is_shifted(program, op) && self.is_of_product(program, works, layouts, op))
     }
-    /// Whether `op` is a product that a library computes, or computed of one that nothing else reads.
+    /// Whether `op` is a dot or convolution that a library computes, or is computed from one without other uses.
     fn is_of_product(
         &self,
         program: &Program,
@@ -67,7 +68,7 @@ impl Storage {
         }
         false
     }
-    /// Whether the kernel of a reduction that `op` is in has the only use of its result, too, which is stored as `row` says.
+    /// Whether the only use of the result of `op`, stored as `row` says, belongs to the same library fusion.
     pub(in crate::compilers::xla_cpu) fn continues(
         &self,
         program: &Program,
@@ -82,7 +83,7 @@ impl Storage {
                 works.movement(user) == Movement::Pointwise && self.facts.has(user, Fact::FOR_SUMS)
             })
     }
-    /// Whether the result of `op` is only reduced, and combined with that reduction, as for a softmax.
+    /// Whether the result of `op` is only reduced and then combined with the result of that reduction, as in a softmax.
     fn is_shifted(&self, program: &Program, op: OpId) -> bool {
         let value = program.result(op, 0);
         if self.rows[value.index()].uses != 2 || self.rows[value.index()].sums != 1 {

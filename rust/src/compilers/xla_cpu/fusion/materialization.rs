@@ -1,18 +1,20 @@
 //! Which values XLA materializes in memory, and which it recomputes in each consumer.
 //!
 //! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
-//! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
-//!    large operand. It is written besides where some use does not fuse.
-//! 3. A sum of 4096 32-bit floats or more, and the like, takes in elementwise ops, products, convolutions and other such sums that have
-//!    no other use; it reads what is written otherwise.
-//! 4. What is taken from the result of a kernel is taken by the ops that read it, if all of these fuse.
-//! 5. What is computed before a loop as it is the same in each trip ([`crate::compilers::xla_cpu::passes::loop_invariant_code_motion`]) is written if the loop reads it.
-//! 6. A reshape, and a value that a loop carries unchanged, is a name of its operand.
+//! 2. A value with several uses is recomputed in each consumer that fuses, if it is cheap and reads at most one large operand. It
+//!    is also materialized if some consumer does not fuse.
+//! 3. A library reduction (over 4096 32-bit floats or more) fuses elementwise ops, dots, convolutions and other such reductions
+//!    that have no other use; its other operands are materialized.
+//! 4. A conversion, transpose or sum at the end of a kernel (its tail) is fused into the consumers, if all of these fuse.
+//! 5. A loop-invariant value that is hoisted ([`crate::compilers::xla_cpu::passes::loop_invariant_code_motion`]) is materialized if
+//!    the loop reads it.
+//! 6. A reshape, and a value that a loop carries unchanged, is an alias of its operand.
 //!
-//! Dots, convolutions, sorts, collectives, scatters, control flow and returns read what is written. An operand that a dot
-//! or an all-gather reads in another order of its dims is copied ([`crate::compilers::xla_cpu::layout_assignment::operand_copies`]); the copy fuses with its producers.
+//! Dots, convolutions, sorts, collectives, scatters, control flow and returns read materialized operands. An operand that a dot or
+//! an all-gather reads in another layout is copied ([`crate::compilers::xla_cpu::layout_assignment::operand_copies`]); the copy
+//! fuses with its producers.
 //!
-//! Which ops fuse says [`super::instruction_fusion`].
+//! [`super::instruction_fusion`] says which ops fuse.
 
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::fusion::duplicated_producers::Paths;
@@ -26,7 +28,7 @@ use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 
-/// The most values in a row that several uses compute anew: the fusions of XLA are bounded, too.
+/// The longest chain of values that are duplicated into several consumers: XLA bounds the size of fusions, too.
 const MAX_DEPTH: u8 = 15;
 
 /// The most uses for each of which the compiler for TPUs computes something expensive anew.
@@ -34,12 +36,12 @@ const MAX_EXPENSIVE_USES: u32 = 2;
 
 /// How the values of a program are stored.
 pub struct Storage {
-    /// The values that are equal.
+    /// The values that are equal (common subexpressions).
     pub equal: Equal,
     pub facts: Facts,
     pub(in crate::compilers::xla_cpu) invariant: Invariant,
     pub(in crate::compilers::xla_cpu) rows: Vec<Row>,
-    /// Of what XLA computes in the dims of matrices and reshapes for its uses: how it is reshaped.
+    /// For elementwise ops that XLA computes in the shape of matrices, with a reshape for their users: how the result is reshaped.
     reshaped: FxHashMap<ValueId, (u32, u32)>,
 }
 
@@ -48,26 +50,26 @@ pub struct Storage {
 #[allow(clippy::struct_excessive_bools)] // Each is found out by itself.
 pub(in crate::compilers::xla_cpu) struct Row {
     pub uses: u32,
-    /// The uses, where those of what is computed anew in several count as that many.
+    /// The uses, where a consumer that is itself duplicated counts once for each copy.
     pub reads: u32,
-    /// The uses by reductions that take in an op only where all of its uses are theirs.
+    /// The uses by library reductions, which fuse a producer only if it has no other use.
     pub sums: u32,
-    /// The reduction whose uses these are, counted from 1; [`u32::MAX`] of several.
+    /// The reduction with these uses, as its index plus one; [`u32::MAX`] for several.
     pub sum_of: u32,
     depth: u8,
-    /// Whether it is computed of a product that a reduction takes in.
+    /// Whether it is computed from a dot or convolution that a library reduction fuses.
     holds_product: bool,
     pub is_read_whole: bool,
-    /// Whether it is computed before the loop that it is in, and some op of the loop reads it.
+    /// Whether it is hoisted out of its loop, and some op in the loop reads it.
     is_carried: bool,
-    /// Whether some use reads it from memory in the dims that it has, and whether some use does in others.
+    /// Whether some use reads it from memory in its own shape, and whether some use reads it in another shape.
     pub read_in_own: bool,
     read_in_others: bool,
     is_written: bool,
-    /// Whether ops that fuse with their producers compute it anew.
+    /// Whether consumers that fuse recompute it.
     pub is_inlined: bool,
     pub has_tail: bool,
-    /// Whether these read nothing for that, and no op reads it from memory.
+    /// Whether they need no operand for that, and no op reads it from memory.
     pub is_nothing: bool,
 }
 
@@ -108,7 +110,8 @@ impl Storage {
     pub(in crate::compilers::xla_cpu) fn row(&self, value: ValueId) -> &Row {
         &self.rows[value.index()]
     }
-    /// Stores `value` as another pass decided: written or not, and computed by some of its users or by none.
+    /// Overrides the storage of `value` by the decision of another pass: whether it is written, and whether some users recompute
+    /// it.
     pub fn store(&mut self, value: ValueId, is_written: bool, is_inlined: bool) {
         let row = &mut self.rows[value.index()];
         (row.is_written, row.is_inlined) = (is_written, is_inlined);
@@ -119,12 +122,12 @@ impl Storage {
     pub fn is_written(&self, value: ValueId) -> bool {
         self.rows[value.index()].is_written
     }
-    /// Whether `value` is taken from something else that its op writes.
+    /// Whether `value` is computed from a larger intermediate result that its op writes ([`Fact::TAIL`]).
     #[inline]
     pub fn has_tail(&self, value: ValueId) -> bool {
         self.rows[value.index()].has_tail
     }
-    /// Whether `op`, whose results nothing reads from memory, is computed by the reductions that take it in.
+    /// Whether `op` is computed in the library reduction that fuses it, and no op reads its result from memory.
     pub fn is_computed_in_sum(&self, program: &Program, op: OpId) -> bool {
         self.facts.has(op, Fact::OPAQUE)
             && program.num_results(op) == 1
@@ -136,8 +139,8 @@ impl Storage {
     pub fn is_read_whole(&self, value: ValueId) -> bool {
         self.rows[value.index()].is_read_whole
     }
-    /// Whether `value` is cheap, and some use reads it from memory in the dims that it has, and another in others: XLA computes
-    /// it for each of the two, with the reshape.
+    /// Whether `value` is cheap, and read from memory in its own shape as well as in another one: XLA computes it twice, the second
+    /// time fused with the reshape.
     pub fn is_reshaped_anew(&self, value: ValueId) -> bool {
         let at = value.index();
         self.rows[at].is_written
@@ -146,12 +149,12 @@ impl Storage {
             && self.rows[at].read_in_own
             && self.rows[at].read_in_others
     }
-    /// The number of uses of `value`, those of its other names included.
+    /// The number of uses of `value`, including those of its aliases.
     #[inline]
     pub fn uses(&self, value: ValueId) -> u32 {
         self.rows[value.index()].uses
     }
-    /// Counts the uses of the operands of `op`; `is_flat` says that all ops of its function are in one block.
+    /// Counts the uses of the operands of `op`; `is_flat`: all ops of its function are in one block.
     fn count_uses(
         &mut self,
         program: &Program,
@@ -238,7 +241,7 @@ impl Storage {
             }
         }
     }
-    /// In how many of its users `op`, whose result has so many `reads`, is computed anew; 1 if in none.
+    /// The number of users in which `op`, whose result has so many `reads`, is recomputed; 1 if it is not duplicated.
     fn times_made(
         &self,
         program: &Program,
@@ -349,15 +352,15 @@ impl Storage {
             && program.operands(op).all(|value| self.row(self.equal.first(value)).is_nothing);
         self.rows[at] = row;
     }
-    /// Whether one op reads the result of `op`, and makes another name of it. XLA looks at the uses of a value before it fuses: of
-    /// this one there is one, and each use of the name computes it.
+    /// Whether the only user of the result of `op` is an alias of it. XLA counts uses before it fuses: it sees one use here, and
+    /// duplicates the op into each user of the alias.
     fn is_used_as_name(&self, program: &Program, op: OpId) -> bool {
         let mut users = program.users(program.result(op, 0));
         let user = users.next();
         users.next().is_none() && user.is_some_and(|user| self.facts.has(user, Fact::NAME))
     }
-    /// How the result of `op`, an elementwise one, is reshaped, if XLA computes it of matrices: of two products that nothing else
-    /// reads, or of what such are computed of. Source: XLA's `ReshapeMover`.
+    /// How the result of `op`, a binary elementwise op, is reshaped, if XLA computes it in the shape of matrices: its operands are
+    /// dots without other uses, or such elementwise ops. Source: XLA's `ReshapeMover`.
     fn matrices(&self, program: &Program, layouts: &mut Layouts, op: OpId) -> Option<(u32, u32)> {
         if program.num_operands(op) != 2 {
             return None;
@@ -375,12 +378,12 @@ impl Storage {
     }
 }
 
-/// Whether an op of which this and all users are known makes something that no op needs, as its result has so many `uses`.
+/// Whether an op with these facts is dead code, as its result has so many `uses`.
 fn is_unused(facts: Fact, uses: u32) -> bool {
     uses == 0 && facts.has(Fact::PURE.or(Fact::SINGLE)) && !facts.has(Fact::CONSTANT)
 }
 
-/// The op whose results `op` ends a branch with.
+/// The `case` or `if` whose branch the terminator `op` ends.
 #[inline]
 fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
     if !program.has_traits(op, OpTraits::TERMINATOR) {
@@ -391,7 +394,7 @@ fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
         .then_some(owner)
 }
 
-/// Whether `op` runs one of several branches.
+/// Whether `op` is a `case` or an `if`.
 fn is_branching(program: &Program, op: OpId) -> bool {
     matches!(program.kind(op), OpKind::Case | OpKind::If)
 }

@@ -1,4 +1,4 @@
-//! Fusion: which values are written to memory, and which are computed in the ops that use them.
+//! Fusion: which values are materialized in memory, and which are computed in the kernels of their consumers.
 //!
 //! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
 

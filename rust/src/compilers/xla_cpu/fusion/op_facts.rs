@@ -1,7 +1,6 @@
 //! Properties of ops and types that fusion asks for often, computed once for each op.
 //!
-//! The ops in the function of a reduction and the like, and others that are no part of what runs, are left out, unless they read what
-//! is outside.
+//! Ops in the computation of a reduction and the like, which are no kernels, are skipped, unless they capture values from outside.
 
 use crate::compilers::accelerator::fusion::is_splat;
 use crate::compilers::xla_cpu::fusion::instruction_fusion::{
@@ -22,27 +21,28 @@ use crate::work::ops::Movement;
 pub struct Fact(u32);
 
 impl Fact {
-    /// It fuses with the ops that make its operands.
+    /// It fuses with its producers.
     pub const FUSES: Self = Self(1);
     /// It is a concatenation that is a kernel of its own.
     pub const APART: Self = Self(1 << 1);
-    /// Its result is another name of its only operand.
+    /// Its result is an alias of its only operand.
     pub const NAME: Self = Self(1 << 2);
-    /// It reads each element only for the element of the result at its place: it is elementwise, another name, or moves nothing.
+    /// It is elementwise: it reads an element only for the element of the result at the same index. Aliases and moves that keep the
+    /// order count.
     pub const PLACE_BY_PLACE: Self = Self(1 << 3);
-    /// XLA computes it only once.
+    /// XLA does not duplicate it.
     pub const EXPENSIVE: Self = Self(1 << 4);
     /// It is a reduction that a library computes.
     pub const SUM: Self = Self(1 << 5);
-    /// A reduction that a library computes takes it in, if nothing else needs its result.
+    /// A library reduction fuses it, if its result has no other use.
     pub const FOR_SUMS: Self = Self(1 << 6);
-    /// It makes its result of nothing: it is a broadcast, a count along a dim, or a constant all of whose elements are equal.
+    /// It reads no operand of its result's size: it is a broadcast, an iota, or a splat constant.
     pub const OF_NOTHING: Self = Self(1 << 7);
     /// Its movement is [`Movement::Opaque`].
     pub const OPAQUE: Self = Self(1 << 8);
     /// It is a gather.
     pub const GATHER: Self = Self(1 << 9);
-    /// It is elementwise or moves data, and is not needed but for its result.
+    /// It is elementwise or moves data, and has no side effect.
     pub const PURE: Self = Self(1 << 10);
     /// It is elementwise.
     pub const POINTWISE: Self = Self(1 << 11);
@@ -52,29 +52,30 @@ impl Fact {
     pub const EXPAND: Self = Self(1 << 13);
     /// It is a constant.
     pub const CONSTANT: Self = Self(1 << 14);
-    /// It is a product.
+    /// It is a dot.
     pub const PRODUCT: Self = Self(1 << 15);
     /// It has one result.
     pub const SINGLE: Self = Self(1 << 16);
-    /// An op inside it reads what is outside.
+    /// An op inside it captures values from outside.
     pub const CAPTURES: Self = Self(1 << 17);
-    /// Its result is taken from something else that it writes: `f32` of which it is the `bf16`, or the same in another order of dims.
+    /// Its result is computed from a larger intermediate that it writes: the `f32` of a `bf16` result, another layout, or partial
+    /// sums.
     pub const TAIL: Self = Self(1 << 18);
     /// It is an all-reduce or a reduce-scatter.
     pub const REDUCES: Self = Self(1 << 19);
     /// It has the movement of the ops inside it.
     pub const INSIDE: Self = Self(1 << 20);
-    /// It makes what another op like it makes of equal things.
+    /// It equals another op with the same attributes on equal operands.
     pub const ALIKE: Self = Self(1 << 21);
     /// None of them.
     pub const NONE: Self = Self(0);
 
-    /// Whether all of `other` are so.
+    /// Whether all facts of `other` hold.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Whether any of `other` is so.
+    /// Whether any fact of `other` holds.
     #[inline]
     pub const fn has_any(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -83,7 +84,7 @@ impl Fact {
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-    /// `self` and, where `is_so`, `other`.
+    /// `self` and, if `is_so`, `other`.
     pub const fn with(self, other: Self, is_so: bool) -> Self {
         if is_so {
             Self(self.0 | other.0)
@@ -93,8 +94,8 @@ impl Fact {
     }
 }
 
-/// What the facts of most ops follow from: name, signature, number of operands, the types of the first of these and of the
-/// only result, and the name of the first op inside.
+/// The inputs that determine the facts of most ops: name, signature, number of operands, types of the first operand and of the only
+/// result, and name of the first op inside.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Like {
     name: StrId,
@@ -105,7 +106,7 @@ struct Like {
     inner: StrId,
 }
 
-/// The ops inside a function that are left.
+/// The ops inside a function that fusion looks at.
 pub struct Inside {
     /// In pre-order.
     pub ops: Vec<OpId>,
@@ -116,12 +117,12 @@ pub struct Inside {
 /// The properties of the ops of a program.
 pub struct Facts {
     ops: Vec<Fact>,
-    /// For each type the number of its dims that are larger than one.
+    /// For each type the number of its dims larger than one.
     ranks: Vec<u32>,
 }
 
 impl Facts {
-    /// Of the ops of `functions`, given by their ops; with those of each that `is_left` says are left.
+    /// The facts of the ops of `functions`, given by their ops; and for each function the ops for which `is_left` holds.
     pub fn new(
         program: &Program,
         works: &mut Works<'_>,
@@ -167,12 +168,12 @@ impl Facts {
     pub fn of(&self, op: OpId) -> Fact {
         self.ops[op.index()]
     }
-    /// Whether `fact` is so of `op`.
+    /// Whether `fact` holds for `op`.
     #[inline]
     pub fn has(&self, op: OpId, fact: Fact) -> bool {
         self.of(op).has(fact)
     }
-    /// Whether `op` reads at most one operand of as many dims as its result, or fewer elements than it writes.
+    /// Whether `op` has at most one operand of as many dims as its result, or reads fewer elements than it writes.
     pub fn reads_little(&self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         let rank = |value: ValueId| self.ranks[program.type_of(value).index()];
         let result = program.result(op, 0);
@@ -199,11 +200,11 @@ impl Facts {
     }
 }
 
-/// Finds what is known of ops, of those that are alike once.
+/// Computes the facts of ops, once for all ops that are alike.
 struct Finder<'p> {
     program: &'p Program,
     names: Names,
-    /// The last ones of each signature, and, for constants, of each type.
+    /// The last op of each signature, and, for constants, of each type.
     known: Vec<Option<(Like, Fact)>>,
 }
 
@@ -252,14 +253,14 @@ impl Finder<'_> {
             }
         }
     }
-    /// The properties of `op` that depend neither on the elements of a constant nor on its regions.
+    /// The facts of `op` that depend neither on the elements of a constant nor on its regions.
     fn of_op(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> (Fact, Expense) {
         let named = self.names.of(self.program, works, op);
         (of_op(self.program, works, layouts, (op, &named)), named.expense)
     }
 }
 
-/// What the facts of `op` follow from, but for the elements of a constant and for what is inside; `None` if they depend on more.
+/// The inputs that determine the facts of `op`, except the elements of a constant and its regions; `None` if there are others.
 /// Constants have no signature.
 #[inline]
 fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
@@ -282,7 +283,7 @@ fn first_inside(program: &Program, op: OpId) -> OpId {
     block.map_or(OpId::NONE, |block| program.first_op(block))
 }
 
-/// Whether some op inside `op` reads what is outside.
+/// Whether an op inside `op` captures a value from outside.
 fn captures(program: &Program, op: OpId) -> bool {
     let is_inside = |mut block: BlockId| loop {
         let owner = program.block_parent_op(block);
@@ -317,7 +318,7 @@ fn captures(program: &Program, op: OpId) -> bool {
     false
 }
 
-/// The properties of `op` that do not depend on the elements of a constant.
+/// The facts of `op` that do not depend on the elements of a constant.
 fn of_op(
     program: &Program,
     works: &mut Works<'_>,

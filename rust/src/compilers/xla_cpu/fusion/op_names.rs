@@ -19,26 +19,26 @@ pub struct Named {
     pub reduces: bool,
     /// It is a select.
     pub is_select: bool,
-    /// It is a broadcast or an iota: it reads next to nothing.
+    /// It is a broadcast or an iota, which reads next to nothing.
     pub is_of_nothing: bool,
-    /// A library computes it for a reduction.
+    /// A library reduction can fuse it.
     pub is_known_to_library: bool,
     /// It converts elements to another type.
     pub converts: bool,
-    /// The element types of which XLA does not compute it again in each consumer that it is fused into.
+    /// The element types for which XLA does not duplicate it into each consumer.
     pub expense: Expense,
 }
 
-/// The element types of which XLA does not compute an op again in each consumer that it is fused into: it is expensive.
+/// The element types for which XLA does not duplicate an op into each consumer, as it is expensive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Expense {
     /// Of none.
     Never,
     /// Of complex numbers.
     OfComplex,
-    /// A division: unless it multiplies with the inverse.
+    /// A division, unless it becomes a multiplication with the reciprocal.
     Division,
-    /// A remainder: of integers, unless the divisor is known.
+    /// A remainder: of integers, unless the divisor is constant.
     Remainder,
     /// Of all.
     Always,
@@ -88,7 +88,7 @@ fn named(name: &str, works: &Works<'_>, op: OpId) -> Named {
     }
 }
 
-/// Whether a library computes the op of this name for a reduction.
+/// Whether a library reduction can fuse the op of this name.
 fn is_known_to_library(name: &str) -> bool {
     let name = if name == "chlo.square" { "stablehlo.multiply" } else { name };
     matches!(

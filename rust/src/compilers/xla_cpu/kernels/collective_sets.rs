@@ -1,6 +1,6 @@
-//! The kernels of collectives that run as one.
+//! The kernels of combined collectives.
 //!
-//! On GPUs all-reduces that are combined sum one array: what they sum is put side by side, and each result is a slice. Source:
+//! On GPUs combined all-reduces run on one array: their operands are concatenated, and each result is a slice of the sum. Source:
 //! XLA's `AllReduceContiguous`.
 
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -8,14 +8,14 @@ use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
 use crate::index::{Id, OpId, ValueId};
 use rustc_hash::FxHashMap;
 
-/// The kernels of a set.
+/// The kernels of a set of combined collectives.
 #[derive(Clone, Copy)]
 pub(in crate::compilers::xla_cpu) struct SetKernels {
-    /// What reads the operands: the collective, or what puts them side by side.
+    /// The kernel that reads the operands: the collective, or the concatenation.
     first: u32,
-    /// What is after the collective; or the collective itself, where operands are put side by side.
+    /// The kernel that all results depend on: behind the collective; or the collective itself, where operands are concatenated.
     last: u32,
-    /// The items of what is side by side, before and after.
+    /// The items of the concatenated operands, and of their sum.
     flat: [u32; 2],
 }
 
@@ -25,7 +25,7 @@ impl Default for SetKernels {
     }
 }
 
-/// How many collectives each of `sets`, given by op, has.
+/// The number of collectives in each of `sets`, which are given by op.
 pub(in crate::compilers::xla_cpu) fn sizes_of(sets: &FxHashMap<OpId, u32>) -> FxHashMap<u32, u32> {
     let mut sizes = FxHashMap::default();
     let all: Vec<u32> = sets.values().copied().collect();
@@ -36,14 +36,14 @@ pub(in crate::compilers::xla_cpu) fn sizes_of(sets: &FxHashMap<OpId, u32>) -> Fx
 }
 
 impl Builder<'_, '_, '_> {
-    /// Whether `op`, of a set of so many, is an all-reduce whose operands are put side by side.
+    /// Whether `op`, in a set of `size` collectives, is an all-reduce whose operands are concatenated.
     pub(in crate::compilers::xla_cpu) fn is_contiguous(&self, op: OpId, size: u32) -> bool {
         size > 1
             && self.layouts.compiler().fuses_by_priority()
             && self.program.op_name(op) == "stablehlo.all_reduce"
             && self.program.num_results(op) == 1
     }
-    /// The kernels of a set of all-reduces, of which `op` is the first, without any of them yet.
+    /// The kernels of a set of concatenated all-reduces, of which `op` is the first; no op is added yet.
     pub(in crate::compilers::xla_cpu) fn flat_set(&mut self, op: OpId) -> SetKernels {
         let value = self.program.result(op, 0);
         let first = self.kernel(op, false, false);
@@ -52,7 +52,7 @@ impl Builder<'_, '_, '_> {
         self.reads.push((last, Read::whole(flat[0])));
         SetKernels { first, last, flat }
     }
-    /// Adds `op` to a set of all-reduces that sum one array.
+    /// Adds `op` to a set of concatenated all-reduces.
     pub(in crate::compilers::xla_cpu) fn add_to_flat_set(
         &mut self,
         op: OpId,
@@ -72,21 +72,21 @@ impl Builder<'_, '_, '_> {
         self.reads.push((slice, Read { bytes: part, ..Read::whole(set.flat[1]) }));
         self.make(value, bytes, slice);
     }
-    /// Notes that `kernel` runs `op`, too.
+    /// Records that `kernel` computes `op`, too.
     fn note_joined(&mut self, kernel: u32, op: OpId) {
         let is_other = self.graph.kernels[kernel as usize].op != op;
         if let Some(fused) = self.fused.as_mut().filter(|_| is_other) {
             fused.push((kernel, op));
         }
     }
-    /// Makes something that is not `value` itself, but is there on its account.
+    /// Adds an item that is attributed to `value` but does not hold it.
     fn make_beside(&mut self, value: ValueId, bytes: u128, kernel: u32) -> u32 {
         let own = self.items[value.index()];
         let made = self.make(value, bytes, kernel);
         self.items[value.index()] = own;
         made
     }
-    /// Adds `op` to a set of collectives, whose results are there as soon as all are.
+    /// Adds `op` to a set of collectives, whose results are all available when the last one is.
     pub(in crate::compilers::xla_cpu) fn add_to_set(&mut self, op: OpId, set: &mut SetKernels) {
         if set.first == NONE {
             set.first = self.kernel(op, false, true);

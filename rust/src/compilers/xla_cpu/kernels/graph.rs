@@ -7,29 +7,29 @@ use std::cell::OnceCell;
 /// No item, or no kernel.
 pub const NONE: u32 = u32::MAX;
 
-/// Something in memory: an argument, a result, a copy, or another name of one of these.
+/// A buffer, or an alias of one: an argument, a result, or a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
-    /// The value that it has.
+    /// The value that it holds.
     pub value: ValueId,
-    /// Its bytes; 0 if it is another name.
+    /// Its bytes; 0 for an alias.
     pub bytes: u128,
-    /// The kernel that makes it; [`NONE`] for an argument.
+    /// The kernel that writes it; [`NONE`] for an argument.
     pub made_by: u32,
-    /// The item that it is another name of.
+    /// The item that it is an alias of.
     pub name_of: u32,
-    /// The item in whose memory it may be, besides those that are read element by element.
+    /// The operand whose buffer it may overwrite, besides operands that are read elementwise.
     pub over: u32,
 }
 
-/// An item that a kernel reads.
+/// A read of an item by a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
     /// The item.
     pub item: u32,
-    /// Whether each element is read only for the element of the result at its place.
+    /// Whether it is elementwise: an element is read only for the element of the result at the same index.
     pub is_elementwise: bool,
-    /// The most bytes of it that are read, where a slice or a gather is between: [`u64::MAX`] if all may be.
+    /// An upper bound of the bytes that are read, through slices and gathers; [`u64::MAX`] for all of them.
     pub bytes: u64,
 }
 
@@ -40,23 +40,23 @@ impl Read {
     }
 }
 
-/// A kernel: ops that run as one.
+/// A kernel: an op with the producers that are fused into it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// Its op; of a copy the op that it is made for.
+    /// Its op; for a copy the op that reads the copy.
     pub op: OpId,
-    /// Whether it may write its result in place, over an operand that it reads element by element.
+    /// Whether it may write its result over an operand that it reads elementwise.
     pub is_elementwise: bool,
-    /// Whether it is the op itself, not a copy or another name.
+    /// Whether it computes its op, and is not a copy or an alias.
     pub is_op: bool,
-    /// Whether its result is its operand under another name, as that of a bitcast.
+    /// Whether its result is an alias of its operand, as that of a bitcast.
     pub is_name: bool,
-    /// Its place among the kernels before copies were inserted; [`NONE`] for such a copy.
+    /// Its index before copies were inserted; [`NONE`] for an inserted copy.
     pub built: u32,
 }
 
 impl Kernel {
-    /// A copy that is made for `op`.
+    /// A copy of an operand of `op`.
     pub const fn copy_for(op: OpId) -> Self {
         Self { op, is_elementwise: false, is_op: false, is_name: false, built: NONE }
     }
@@ -65,25 +65,26 @@ impl Kernel {
 /// The kernels of a block.
 #[derive(Debug, Default)]
 pub struct Graph {
-    /// In the order of the program.
+    /// In program order.
     pub kernels: Vec<Kernel>,
-    /// Each op that is not computed in others, with its kernel.
+    /// Each op that is not fused into others, with its kernel.
     pub ops: Vec<(OpId, u32)>,
-    /// Arguments first.
+    /// All items, arguments first.
     pub items: Vec<Item>,
     /// The items that the block returns.
     pub returned: Vec<u32>,
     reads: Rows<Read>,
-    /// The values that each kernel writes, computed at the first request.
+    /// The items that each kernel writes, computed at the first request.
     makes: OnceCell<Rows<u32>>,
     /// The order in which the kernels run, computed at the first request; see [`crate::compilers::xla_cpu::breadth_first_scheduler`].
     pub order: OnceCell<Order>,
-    /// For each kernel, as bits, which of a few hub kernels need it and which it needs, computed at the first request; see [`crate::compilers::xla_cpu::copy_insertion::reads_before_writes`].
+    /// For each kernel two bit sets of a few hub kernels: those that depend on it, and those that it depends on. Computed at the
+    /// first request; see [`crate::compilers::xla_cpu::copy_insertion::reads_before_writes`].
     pub hubs: OnceCell<(Vec<u128>, Vec<u128>)>,
 }
 
 impl Graph {
-    /// The graph of `kernels`; `reads` are pairs of a kernel and a value that it reads.
+    /// The graph of `kernels`; `reads` are pairs of a kernel and an item that it reads.
     pub fn new(
         kernels: Vec<Kernel>,
         ops: Vec<(OpId, u32)>,
@@ -94,7 +95,7 @@ impl Graph {
         let reads = Rows::of(kernels.len(), reads);
         Self::with_rows(kernels, ops, items, returned, reads)
     }
-    /// The graph of `kernels`, with the values that each of them reads.
+    /// The graph of `kernels`, with the items that each of them reads.
     pub fn with_rows(
         kernels: Vec<Kernel>,
         ops: Vec<(OpId, u32)>,
@@ -105,21 +106,21 @@ impl Graph {
         let (makes, order, hubs) = Default::default();
         Self { kernels, ops, items, returned, reads, makes, order, hubs }
     }
-    /// How many reads all kernels have.
+    /// The number of reads of all kernels.
     pub fn num_reads(&self) -> usize {
         self.reads.total()
     }
-    /// The values that kernel `at` reads.
+    /// The items that kernel `at` reads.
     #[inline]
     pub fn reads(&self, at: u32) -> &[Read] {
         self.reads.row(at)
     }
-    /// The values that kernel `at` writes.
+    /// The items that kernel `at` writes.
     #[inline]
     pub fn makes(&self, at: u32) -> &[u32] {
         self.all_makes().row(at)
     }
-    /// The values that the kernels write.
+    /// The items that each kernel writes.
     pub fn all_makes(&self) -> &Rows<u32> {
         self.makes.get_or_init(|| {
             let mut made = Vec::with_capacity(self.items.len());
@@ -131,7 +132,7 @@ impl Graph {
             Rows::of(self.kernels.len(), &made)
         })
     }
-    /// Calls `visit` with the kernels that make what kernel `at` reads, one that makes several things once for each.
+    /// Calls `visit` with the producers of the items that kernel `at` reads, once for each item.
     #[inline]
     pub fn for_each_need(&self, at: u32, mut visit: impl FnMut(u32)) {
         for read in self.reads.row(at) {
@@ -141,7 +142,7 @@ impl Graph {
             }
         }
     }
-    /// For each item whether it is updated in place, or made so.
+    /// For each item whether it is the operand or the result of an in-place update.
     pub fn updated_in_place(&self) -> Vec<bool> {
         let mut found = vec![false; self.items.len()];
         for (item, at) in self.items.iter().zip(0..).filter(|(item, _)| item.over != NONE) {
@@ -150,7 +151,7 @@ impl Graph {
         }
         found
     }
-    /// The item whose memory `item` is in.
+    /// The item whose buffer holds `item`: itself, unless it is an alias.
     #[inline]
     pub fn stored_as(&self, item: u32) -> u32 {
         match self.items[item as usize].name_of {
@@ -163,8 +164,8 @@ impl Graph {
 /// The order in which kernels run.
 #[derive(Debug)]
 pub struct Order {
-    /// The kernels, each as soon as all that it needs have run.
+    /// The kernels, each as soon as all of its producers have run.
     pub kernels: Vec<u32>,
-    /// For each kernel the number of kernels on the longest path that leads to it.
+    /// For each kernel the number of kernels on the longest dependence path to it.
     pub depths: Vec<u32>,
 }

@@ -6,7 +6,7 @@ use crate::compilers::xla_cpu::passes::loop_invariant_code_motion::Invariant;
 use crate::index::OpId;
 use rustc_hash::FxHashMap;
 
-/// Which kernels of `graph`, that of the body of a loop, are moved out of it.
+/// For each kernel of `graph`, that of a loop's body, whether it is moved out of the loop.
 pub fn hoisted(invariant: &Invariant, graph: &Graph) -> Vec<bool> {
     let main: FxHashMap<OpId, u32> = graph.ops.iter().copied().collect();
     let mut is_hoisted = vec![false; graph.kernels.len()];

@@ -1,4 +1,4 @@
-//! The kernels of a block: what each reads and makes.
+//! The kernel graph of a block: the kernels, and the items that each reads and writes.
 
 pub mod builder;
 mod collective_sets;

@@ -11,7 +11,7 @@ use crate::ir::{OpKind, OpTraits};
 use rustc_hash::FxHashMap;
 
 impl Builder<'_, '_, '_> {
-    /// The kernels of `block`.
+    /// The kernel graph of `block`.
     pub fn graph(&mut self, block: BlockId) -> Graph {
         let program = self.program;
         let ops: Vec<OpId> = program.block_ops(block).collect();
@@ -32,7 +32,7 @@ impl Builder<'_, '_, '_> {
         self.joined = joined;
         graph
     }
-    /// The kernels of `block`, which has these ops, where collectives run in `sets`.
+    /// The kernel graph of `block`, which has these ops; `sets` says which collectives are combined.
     fn with_sets(&mut self, block: BlockId, ops: &[OpId], sets: &FxHashMap<OpId, u32>) -> Graph {
         let program = self.program;
         if let Some(fused) = &mut self.fused {

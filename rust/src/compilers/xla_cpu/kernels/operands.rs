@@ -8,7 +8,7 @@ use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
 
 impl Builder<'_, '_, '_> {
-    /// The kernel that computes `op`: one of its own, or one that writes other results, too.
+    /// The kernel that computes `op`: its own, or one that also computes other ops (multi-output fusion).
     pub(in crate::compilers::xla_cpu) fn kernel_of(
         &mut self,
         op: OpId,
@@ -76,7 +76,7 @@ impl Builder<'_, '_, '_> {
             }
         }
     }
-    /// Whether `op`, which is no elementwise one, computes its operand `value` itself.
+    /// Whether `op`, a dot, fuses the producer of its operand `value`.
     fn fuses_into_product(&self, op: OpId, value: ValueId) -> bool {
         let row = self.storage.row(value);
         self.layouts.compiler().fuses_products()
@@ -84,7 +84,7 @@ impl Builder<'_, '_, '_> {
             && row.is_inlined
             && !self.storage.is_written(value)
     }
-    /// Adds what `kernel` reads to compute `value`.
+    /// Adds the items that `kernel` reads to compute `value`.
     pub(in crate::compilers::xla_cpu) fn walk(
         &mut self,
         kernel: u32,
@@ -94,7 +94,7 @@ impl Builder<'_, '_, '_> {
         self.num_walks += 1;
         self.walk_on(kernel, Visit { value, is_elementwise, is_sum: false, bytes: u64::MAX });
     }
-    /// The most bytes of each operand that `op` reads: of a slice, a gather and the like no more than it makes.
+    /// An upper bound of the bytes that `op` reads of each operand: a slice, a gather and the like read no more than they write.
     fn bytes_of_window(&mut self, op: OpId, facts: Fact) -> u64 {
         if !facts.has(Fact::WINDOW) {
             return u64::MAX;
@@ -104,8 +104,8 @@ impl Builder<'_, '_, '_> {
             u64::try_from(self.works.tensors.bytes(value)).unwrap_or(u64::MAX)
         })
     }
-    /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
-    /// reads all that is written, and so does a product that one takes in.
+    /// Adds the items that `kernel` reads to compute `value`, unless this walk has visited it. A library reduction (`is_sum`) reads
+    /// all values that are materialized, and so does a dot that is fused into one.
     fn walk_on(&mut self, kernel: u32, first: Visit) {
         let program = self.program;
         let mut stack = std::mem::take(&mut self.stack);

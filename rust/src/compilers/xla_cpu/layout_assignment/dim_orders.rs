@@ -7,27 +7,27 @@ use crate::mlir::AttrValue;
 use crate::rules::{Shapes, SignatureView};
 use crate::stablehlo::dims::{ConvDims, DotDims};
 
-/// The order in which dims are read.
+/// The order in which dims are read, major to minor.
 pub type DimOrder = Box<[usize]>;
 
-/// The orders of dims in which an op reads its operands.
+/// The dims of an op that determine the layouts of its operands.
 pub enum Reader {
-    /// A product.
+    /// A dot.
     Dot(DotDims),
-    /// A convolution, its groups of images, and whether its images have holes.
+    /// A convolution, its `batch_group_count`, and whether its input is dilated.
     Convolution {
         /// Its dims.
         dims: ConvDims,
-        /// The number of groups.
+        /// The `batch_group_count`.
         groups: u128,
-        /// Whether some step between elements is larger than one.
+        /// Whether some `lhs_dilation` is larger than one.
         has_holes: bool,
     },
     /// An all-gather along a dim.
     Gather(usize),
-    /// A transpose: for each dim of the result that of the operand.
+    /// A transpose, by its permutation.
     Transpose(Box<[usize]>),
-    /// A broadcast: for each dim of the operand that of the result.
+    /// A broadcast, by its `broadcast_dimensions`.
     Broadcast(Box<[usize]>),
     /// A concatenation along a dim.
     Concatenation(usize),
@@ -39,18 +39,18 @@ pub enum Reader {
 pub enum Reading {
     /// As it is.
     AsIs,
-    /// As a matrix, for each element of a batch, that it has in other dims.
+    /// As a batch of matrices, by a reshape that moves no elements.
     Reshaped,
-    /// In another order.
+    /// Transposed to this order of dims.
     Moved(DimOrder),
 }
 
-/// The orders in which ops read their operands, by signature.
+/// The layouts in which ops read their operands, by signature.
 pub type Readers = BySignature<Option<Reader>>;
 
 impl Reader {
-    /// The order in which the op reads operand `index`, which has `sizes`; `has_strides` says of products whether they read matrices
-    /// whose rows, or columns, lie anywhere at equal distances.
+    /// How the op reads operand `index`, which has `sizes`; `has_strides`: whether dots read matrices with any row and column
+    /// strides.
     pub fn reads(&self, index: usize, sizes: &[i64], has_strides: bool) -> Reading {
         let (order, as_is): (Option<DimOrder>, Reading) = match (self, index) {
             (Self::Dot(dims), _) if has_strides && is_strided_matrix(dims, index, sizes.len()) => {
@@ -83,13 +83,13 @@ impl Reader {
     }
 }
 
-/// What `op` says of the dims of its operands, found in or added to `readers`.
+/// The layouts of the operands of `op`, looked up in or added to `readers`.
 pub fn reader_of<'r>(readers: &'r mut Readers, program: &Program, op: OpId) -> Option<&'r Reader> {
     let id = program.signature(op).get()?;
     readers.of(id, || reader(program, op, id)).as_ref()
 }
 
-/// The orders in which `op`, whose signature is `id`, reads its operands.
+/// The layouts of the operands of `op`, whose signature is `id`.
 fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
     let shapes = Shapes::new(&[], &[]);
     let view = SignatureView::of(program, id, &shapes);
@@ -120,7 +120,7 @@ fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
     }
 }
 
-/// The order of dims in which a product reads operand `index`, of this rank; `None` if it can read any.
+/// The order of dims in which a dot reads operand `index`, of this rank; `None` if it can read any.
 pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
     let (batch, order) = order_of_product(dims, index, rank);
     let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
@@ -129,8 +129,8 @@ pub fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder>
     (!is_matrix || !is_first).then_some(order)
 }
 
-/// Whether operand `index` of a product, of this rank, is a batch of matrices with two strides: the dims of the batch, of rows and of
-/// columns each lie side by side, and those of the batch are not last.
+/// Whether operand `index` of a dot, of this rank, is a strided batch of matrices: batch, row and column dims are each contiguous,
+/// and the batch dims are not minor-most.
 ///
 /// Source: XLA's `MatrixLayout::For`.
 fn is_strided_matrix(dims: &DotDims, index: usize, rank: usize) -> bool {
@@ -147,7 +147,7 @@ fn is_strided_matrix(dims: &DotDims, index: usize, rank: usize) -> bool {
     groups.iter().all(|group| is_one(group)) && (last != Some(rank) || rank == batch)
 }
 
-/// The number of dims of the batch of operand `index` of a product, and the order of all of its `rank` dims: first those.
+/// The number of batch dims of operand `index` of a dot, and the order of all of its `rank` dims, batch dims first.
 pub fn order_of_product(dims: &DotDims, index: usize, rank: usize) -> (usize, DimOrder) {
     let (batch, contracting) = match index {
         0 => (&dims.lhs_batching, &dims.lhs_contracting),
@@ -165,7 +165,7 @@ pub fn gathered_first(dim: usize, rank: usize) -> DimOrder {
     [dim].into_iter().chain((0..rank).filter(|&other| other != dim)).collect()
 }
 
-/// Whether reading dims of `sizes` in this order is reading elements in another. Dims of size one move freely.
+/// Whether this order of dims, of `sizes`, changes the order of elements. Dims of size one do not matter.
 pub fn is_moved(order: &[usize], sizes: &[i64]) -> bool {
     let moved = order.iter().filter(|&&dim| sizes.get(dim).is_some_and(|&size| size > 1));
     !moved.is_sorted()

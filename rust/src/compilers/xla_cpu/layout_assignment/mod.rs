@@ -1,4 +1,4 @@
-//! The orders of dims in which ops read their operands, and the copies that these take.
+//! Layout assignment: the layouts in which ops read their operands, and the copies for that.
 //!
 //! Source: XLA's `LayoutAssignment`.
 

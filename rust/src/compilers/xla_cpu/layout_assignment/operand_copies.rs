@@ -1,10 +1,10 @@
 //! Operands that XLA copies into another layout for the op that reads them.
 //!
-//! A product reads its operands as matrices, with the dims of a batch first: those of rows, then those contracted. Two plain
-//! matrices are read as they are. A convolution reads its input batch first and features last, and its kernel features last.
-//! What a transpose makes for a product is not written if the product can read the operand of that.
-//! An all-gather along a dim that is not the first reads and writes with that dim first. Where ops compute `bf16` as
-//! `f32`, what they read is a copy of that type.
+//! A dot reads its operands as matrices, batch dims first: rows, then contracting dims on the left, the reverse on the right.
+//! Unbatched plain matrices are read as they are. A convolution reads its input batch first and features last, and its kernel
+//! features last. A transpose before a dot is not materialized if the dot can read the operand of the transpose. An all-gather
+//! along a dim other than the first reads and writes with that dim first. Where `bf16` is computed as `f32`, operands are copied as
+//! `f32`.
 //!
 //! Source: XLA's `DotDecomposer`, `TransposeFolding`, `YnnMatcher`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
@@ -21,20 +21,20 @@ use crate::work::cached::Works;
 use crate::work::ops::contract::product;
 use crate::work::ops::Movement;
 
-/// The fewest features, on one side or the other, of convolutions that a library computes.
+/// The fewest input or output features of convolutions that a library computes.
 const LEAST_FEATURES: i64 = 32;
 
-/// The orders in which ops read their operands.
+/// The layouts in which ops read their operands.
 pub struct Layouts {
     readers: Readers,
-    /// How ops of a signature read operands, by place and type of the operand.
+    /// How ops of a signature read operands, by index and type of the operand.
     readings: BySignature<Vec<(usize, TypeId, Reading)>>,
     /// The compiler whose layouts these are.
     compiler: Compiler,
 }
 
 impl Layouts {
-    /// Those of `compiler`.
+    /// The layouts of `compiler`.
     pub fn new(program: &Program, compiler: Compiler) -> Self {
         let (readers, readings) = (BySignature::new(program), BySignature::new(program));
         Self { readers, readings, compiler }
@@ -43,11 +43,11 @@ impl Layouts {
     pub const fn compiler(&self) -> Compiler {
         self.compiler
     }
-    /// Whether things are as on hosts.
+    /// Whether the compiler targets CPUs.
     pub const fn is_on_host(&self) -> bool {
         self.compiler.is_for_hosts()
     }
-    /// Of a product, the number of parts of what it contracts that are computed apart; 1 of others.
+    /// The number of splits of a dot along its contracting dims; 1 for other ops.
     pub fn split_k(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
         if !self.compiler.splits_contractions() || program.kind(op) != OpKind::DotGeneral {
             return 1;
@@ -71,7 +71,7 @@ impl Layouts {
             && !program.has_traits(op, OpTraits::TERMINATOR)
             && works.tensors.element(value) == "bf16"
     }
-    /// The order in which `op` reads operand `index`, if it reads a copy.
+    /// The order of dims of the copy that `op` reads in place of operand `index`, if it does.
     pub fn order(
         &mut self,
         program: &Program,
@@ -95,7 +95,7 @@ impl Layouts {
         self.moved(program, works, op, index).is_some()
             || self.widened_rank(program, works, op, index).is_some()
     }
-    /// The number of dims of operand `index` of `op`, if that reads it as `f32`.
+    /// The rank of operand `index` of `op`, if `op` reads a copy of it as `f32`.
     fn widened_rank(
         &self,
         program: &Program,
@@ -112,8 +112,8 @@ impl Layouts {
         }
         Some(works.tensors.of(value).dims.as_deref()?.len())
     }
-    /// What `op` reads in the place of operand `index`, `value`: the operand of a transpose, if `op` is a product that reads that
-    /// as it is, or as the other of two orders of a matrix.
+    /// The operand of a transpose that `op` reads instead of operand `index`, `value`: if `op` is a dot, and that operand needs no
+    /// copy (transpose folding).
     #[inline]
     pub fn folded(
         &mut self,
@@ -127,7 +127,7 @@ impl Layouts {
         }
         self.folded_into(program, works, op, operand)
     }
-    /// As [`Layouts::folded`], for a product.
+    /// As [`Layouts::folded`], for a dot.
     pub fn folded_into(
         &mut self,
         program: &Program,
@@ -154,7 +154,7 @@ impl Layouts {
         let sizes = works.tensors.of(source).dims.as_deref()?;
         (!is_moved(&order, sizes)).then_some(source)
     }
-    /// Whether `op` is a product that reads operand `index` as a matrix, for each element of a batch, that it has in other dims.
+    /// Whether `op` is a dot that reads operand `index` as a batch of matrices by a reshape.
     pub fn reshapes(
         &mut self,
         program: &Program,
@@ -165,7 +165,7 @@ impl Layouts {
         program.kind(op) == OpKind::DotGeneral
             && matches!(self.reading(program, works, op, index), Some(Reading::Reshaped))
     }
-    /// The number of dims of the batch of operand `index` of `op`, a product, and the rows of each of its matrices.
+    /// The number of batch dims of operand `index` of `op`, a dot, and the number of rows of each of its matrices.
     pub fn matrix(
         &mut self,
         program: &Program,
@@ -182,8 +182,8 @@ impl Layouts {
         let rows = if index == 0 { all.checked_div(columns)? } else { columns };
         Some((batch as u32, rows))
     }
-    /// The number of dims of the batch of `op`, and of those of its left operand that its result has, if it is a product whose
-    /// result is reshaped from that of matrices.
+    /// The number of batch dims of `op`, and of free dims of its left operand, if it is a dot whose result is reshaped from a batch
+    /// of matrices.
     #[inline]
     pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
         if program.kind(op) != OpKind::DotGeneral {
@@ -191,7 +191,7 @@ impl Layouts {
         }
         self.reshapes_product(program, op)
     }
-    /// As [`Layouts::reshapes_result`], for a product.
+    /// As [`Layouts::reshapes_result`], for a dot.
     fn reshapes_product(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
         let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
         let (batch, rows) = (dims.lhs_batching.len(), dims.lhs_contracting.len());
@@ -199,8 +199,8 @@ impl Layouts {
         let rows = rank(program.operand(op, 0))?.checked_sub(batch + rows)?;
         (rank(program.result(op, 0))? > batch + 2).then_some((batch as u32, rows as u32))
     }
-    /// Whether a library computes `op`, a product or a convolution, so that a reduction may take it in. It reads the matrix on
-    /// the left by rows, and images of two dims without holes.
+    /// Whether a library computes `op`, a dot or a convolution, so that a reduction can fuse it: a dot whose left matrix is
+    /// row-major, or a 2-D convolution without input dilation.
     pub fn is_of_library(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         if works.tensors.element(program.result(op, 0)) != "f32" {
             return false;
@@ -241,25 +241,25 @@ impl Layouts {
             _ => None,
         }
     }
-    /// The dims of the result of `op`, a broadcast, that those of its operand become.
+    /// The dims of the result of `op`, a broadcast, to which the dims of its operand are mapped.
     pub fn broadcast(&mut self, program: &Program, op: OpId) -> Option<&[usize]> {
         match self.reader(program, op)? {
             Reader::Broadcast(places) => Some(places),
             _ => None,
         }
     }
-    /// The dims of its operand that `op`, a transpose, makes its own of.
+    /// The permutation of `op`, a transpose.
     pub fn permuted(&mut self, program: &Program, op: OpId) -> Option<&[usize]> {
         match self.reader(program, op)? {
             Reader::Transpose(order) => Some(order),
             _ => None,
         }
     }
-    /// The orders of dims in which `op` reads its operands.
+    /// The dims that determine the layouts of the operands of `op`.
     pub(super) fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
         reader_of(&mut self.readers, program, op)
     }
-    /// The order in which `op` reads operand `index`, if that is not the one that it has.
+    /// The order in which `op` reads operand `index`, if that differs from the operand's own.
     pub fn moved(
         &mut self,
         program: &Program,
@@ -280,8 +280,8 @@ impl Layouts {
             Reading::AsIs | Reading::Reshaped => None,
         }
     }
-    /// Whether what makes operand `index` of `op`, a collective or a convolution, makes it in the order in which `op` reads it: GPUs
-    /// compute elementwise ops, products and convolutions in any order of dims.
+    /// Whether the producer of operand `index` of `op`, a collective or a convolution, writes it in the layout that `op` reads:
+    /// GPUs compute elementwise ops, reductions, dots and convolutions in any layout.
     fn is_made_in_order(
         &self,
         program: &Program,
@@ -318,7 +318,7 @@ impl Layouts {
         });
         Some(&known[at].2)
     }
-    /// How many groups of images `op` has, if it is a convolution of hosts: these compute all pairs of them, and keep the diagonal.
+    /// The `batch_group_count` of `op`, if it is a convolution on CPUs: these compute all pairs of groups, and keep the diagonal.
     pub fn image_groups(&mut self, program: &Program, op: OpId) -> u128 {
         if !self.is_on_host() || program.op_name(op) != "stablehlo.convolution" {
             return 1;
@@ -328,7 +328,7 @@ impl Layouts {
             _ => 1,
         }
     }
-    /// Whether `op` writes its result in another order than the one that it has.
+    /// Whether `op` writes its result in another layout than the result's own.
     pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         let Some(reader) = reader_of(&mut self.readers, program, op) else { return false };
         let mut users = program.users(program.result(op, 0));
@@ -360,7 +360,7 @@ impl Layouts {
     }
 }
 
-/// Whether a GPU computes `op` in any order of the dims of its operands and its result.
+/// Whether a GPU computes `op` in any layout of its operands and its result.
 fn has_any_order(program: &Program, works: &Works<'_>, op: OpId) -> bool {
     matches!(works.movement(op), Movement::Pointwise | Movement::Reduce)
         || program.kind(op) == OpKind::DotGeneral

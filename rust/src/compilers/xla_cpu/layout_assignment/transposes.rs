@@ -1,4 +1,4 @@
-//! Transposes that move nothing.
+//! Transposes that move no elements.
 //!
 //! Source: XLA's `AlgebraicSimplifier`, `ReshapeDecomposer`.
 
@@ -9,7 +9,7 @@ use crate::ir::Program;
 use crate::work::cached::Works;
 
 impl Layouts {
-    /// Whether `op` is a transpose that leaves all elements where they are, or a broadcast that only adds dims of size one.
+    /// Whether `op` is a transpose that keeps the order of elements, or a broadcast that only adds dims of size one.
     pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         if !matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.broadcast_in_dim") {
             return false;
@@ -29,8 +29,8 @@ impl Layouts {
             _ => false,
         }
     }
-    /// Whether `op` is a transpose of a product for GPUs, that swaps what is left of the dims of both operands: it is the product
-    /// of these the other way around.
+    /// Whether `op` is a transpose, on GPUs, that swaps the free dims of the two operands of a dot: it equals the dot with its
+    /// operands swapped.
     pub fn swaps_product(&mut self, program: &Program, op: OpId) -> bool {
         if !self.compiler().fuses_by_priority() || program.op_name(op) != "stablehlo.transpose" {
             return false;

@@ -1,11 +1,11 @@
 //! Collectives that XLA combines into one.
 //!
-//! XLA combines those of a block that reduce equal elements in the same way among the same devices, on GPUs also those that gather
-//! among the same devices, up to a number of bytes. The first in post-order that is
-//! left begins a set, which takes in the others of its kind until one depends on the set. What was combined counts as a dependence
-//! for the sets after it, in the post-order that is then.
+//! XLA combines the collectives of a block that have the same element type, reduction and replica groups, on GPUs also all-gathers
+//! with the same replica groups, up to a byte threshold. The first one in post-order that is left begins a set, to which the others
+//! of its kind are added until one depends on the set. The next set is found in the post-order of the combined graph.
 //!
-//! Source: XLA's `AllReduceCombiner`, `AllGatherCombiner` and `ReduceScatterCombiner`; they take at most 256, that of hosts of any size.
+//! Source: XLA's `AllReduceCombiner`, `AllGatherCombiner` and `ReduceScatterCombiner`; a set has at most 256 members, on CPUs of
+//! any size.
 
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
@@ -17,10 +17,10 @@ use crate::ir::Program;
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 
-/// What has to be equal: op, element type, reduction, groups of devices.
+/// What has to be equal: op, element type, reduction, replica groups.
 type Key<'a> = (StrId, &'a str, StrId, &'a str);
 
-/// The sets that `compiler` combines among the ops of a block, by op. Those that run alone are in sets of one.
+/// The set that each collective among the ops of a block is in, for `compiler`. Those that run alone are in sets of one.
 pub fn combined(
     program: &Program,
     works: &mut Works<'_>,
@@ -34,7 +34,7 @@ pub fn combined(
     found.combined(sets)
 }
 
-/// As [`combined`], of the kernels `graph` of the block, in which each runs alone: some kernels compute several ops.
+/// As [`combined`], for the kernel `graph` of the block, in which no collectives are combined yet: its dependences include fusion.
 pub fn combined_kernels(
     program: &Program,
     works: &mut Works<'_>,
@@ -62,7 +62,7 @@ pub fn combined_kernels(
 }
 
 impl Candidates {
-    /// Those among `ops`; `None` if there are none.
+    /// The candidates among `ops`; `None` if there are none.
     fn of(
         program: &Program,
         works: &mut Works<'_>,
@@ -100,7 +100,7 @@ impl Candidates {
         }
         (!kinds.is_empty()).then_some(found)
     }
-    /// The first op of the set of each, of those that are visited as `sets`.
+    /// The first member of each collective's set; `sets` is the dependence graph.
     fn combined(self, mut sets: Sets) -> FxHashMap<OpId, u32> {
         sets.combine(self.counts, self.limit);
         sets.by_op()
@@ -116,14 +116,14 @@ const GATHER: &str = "stablehlo.all_gather";
 /// The name of reduce-scatters.
 const SCATTER: &str = "stablehlo.reduce_scatter";
 
-/// Whether `op` is a reduce-scatter that partitioning made, which `compiler` leaves as an all-reduce and a slice.
+/// Whether `op` is a reduce-scatter that partitioning created, which `compiler` leaves as an all-reduce and a slice.
 pub fn is_expanded_scatter(program: &Program, compiler: Compiler, op: OpId) -> bool {
     !compiler.creates_reduce_scatters()
         && program.op_name(op) == SCATTER
         && program.cause(op).is_some()
 }
 
-/// What has to be equal for `op`, if it is a collective of one operand that `compiler` combines. Hosts reduce `bf16` as `f32`.
+/// What has to be equal for `op`, if it is a collective with one operand that `compiler` combines. CPUs reduce `bf16` as `f32`.
 fn key(program: &Program, op: OpId, compiler: Compiler) -> Option<Key<'_>> {
     let has_all = compiler.combines_all_collectives();
     let name = program.op_name(op);

@@ -1,4 +1,4 @@
-//! Which collectives of a block run as one: walks over the block in post-order that take in what does not depend on the set.
+//! Which collectives of a block are combined: walks over the block in post-order that add to a set what does not depend on it.
 //!
 //! Source: XLA's `AllReduceCombiner`.
 
@@ -7,53 +7,54 @@ use crate::index::{Id, OpId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
-/// The most all-reduces that run as one.
+/// The most all-reduces in a set.
 const MAX_COUNT: usize = 256;
 
-/// The most visits of ops of a block in search of what sets take in; all-reduces that are left then run alone.
+/// The most visits of ops of a block in search of members of sets; all-reduces that are left then run alone.
 const MAX_VISITS: usize = 1 << 24;
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// The collectives of a block that may be combined, in order.
+/// The collectives of a block that may be combined, in program order.
 pub struct Candidates {
-    /// Each with its kind.
+    /// Each with its kind: only collectives of equal kind are combined.
     pub ops: Vec<(OpId, u32)>,
-    /// Their bytes, where these are limited.
+    /// Their bytes, if there is a threshold.
     pub bytes: Vec<u128>,
-    /// The number of those of each kind.
+    /// The number of collectives of each kind.
     pub counts: Vec<usize>,
-    /// The most bytes of those that are combined into one.
+    /// The byte threshold of a set.
     pub limit: u128,
-    /// The first place of one among the ops.
+    /// The position of the first of them among the ops of the block.
     pub first: usize,
 }
 
-/// The ops of a block that walks visit, numbered in its order, and which of them run as one.
+/// The dependence graph of a block that the walks visit, in program order, and which of its ops are combined.
 ///
-/// Walks visit only all-reduces, and ops that need several of what is visited: an op that needs one thing is replaced by that
-/// in the needs of others, and one that needs nothing is left out. That changes neither the order of all-reduces nor which of
-/// them depend on which.
+/// It has only the collectives, and ops with several dependences in the graph: an op with one dependence is replaced by that in its
+/// users' lists, and an op with none is left out. That changes neither the post-order of collectives nor which of them depend on
+/// which.
 pub struct Sets {
     ops: Vec<OpId>,
-    /// The kinds of those that are all-reduces; [`NONE`] of others.
+    /// The kinds of collectives; [`NONE`] for other ops.
     kinds: Vec<u32>,
-    /// Their bytes, where these are limited.
+    /// Their bytes, if there is a threshold.
     bytes: Vec<u128>,
-    /// What the last op of the block is visited as, where walks begin before they go to all in order; [`NONE`] if it needs nothing.
+    /// The op that stands for the last op of the block, from which walks start before they go to all ops in order; [`NONE`] if that
+    /// has no dependences.
     root: u32,
-    /// The ops that each visited op depends on, one op after the other.
+    /// The ops that each op depends on, all lists concatenated.
     needs: Vec<u32>,
     starts: Vec<u32>,
-    /// The first op that each runs as one with.
+    /// The first member of each op's set.
     first: Vec<u32>,
-    /// The next op that each runs as one with.
+    /// The next member of each op's set.
     next: Vec<u32>,
 }
 
 impl Sets {
-    /// Of the ops of a block from the first all-reduce on; those that may be combined are `found`.
+    /// For the ops of a block from the first collective on; `found` are those that may be combined.
     pub fn new(program: &Program, facts: &Facts, all: &[OpId], found: &Candidates) -> Self {
         let mut visits = Visits::new(program.num_value_ids(), found);
         let mut needs: Vec<usize> = Vec::new();
@@ -69,12 +70,12 @@ impl Sets {
         }
         visits.sets
     }
-    /// The first op of the set of each op that may be combined.
+    /// The first member of the set of each collective that may be combined.
     pub fn by_op(&self) -> FxHashMap<OpId, u32> {
         let sums = self.ops.iter().zip(&self.kinds).zip(&self.first);
         sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
     }
-    /// Combines those of equal kinds, up to `limit` bytes; `num_left` has the number of those of each kind that are not combined yet.
+    /// Combines collectives of equal kind, up to `limit` bytes; `num_left` has for each kind the number that is not combined yet.
     pub fn combine(&mut self, mut num_left: Vec<usize>, limit: u128) {
         let count = self.ops.len();
         let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();
@@ -130,7 +131,7 @@ impl Sets {
             self.join(&set);
         }
     }
-    /// Makes these ops run as one.
+    /// Combines these ops into one set.
     fn join(&mut self, set: &[u32]) {
         let Some(&first) = set.first() else { return };
         for pair in set.windows(2) {
@@ -138,7 +139,7 @@ impl Sets {
             self.first[pair[1] as usize] = first;
         }
     }
-    /// Calls `visit` with the first of each set that the set of `first` needs.
+    /// Calls `visit` with the first member of each set that the set of `first` depends on.
     #[inline]
     fn for_each_need(&self, first: u32, mut visit: impl FnMut(u32)) {
         let mut at = first as usize;
@@ -154,22 +155,22 @@ impl Sets {
     }
 }
 
-/// The ops of a block, while they are numbered as they are visited.
+/// The dependence graph while it is built.
 pub struct Visits<'c> {
-    /// What they are visited as.
+    /// The graph so far.
     pub sets: Sets,
-    /// What makes each value so far is visited as; values that come before need nothing.
+    /// For each value the op of the graph that stands for its producer; [`NONE`] without dependences.
     visited_as: Vec<u32>,
-    /// The last visit that needs each, so that it is listed once.
+    /// The last op that listed each op as a dependence, so that it is listed once.
     needed_by: Vec<u32>,
     count: u32,
-    /// Those that may be combined and are still to come, with their bytes.
+    /// The collectives that are still to come, with their bytes.
     sums: &'c [(OpId, u32)],
     bytes: std::iter::Copied<std::slice::Iter<'c, u128>>,
 }
 
 impl<'c> Visits<'c> {
-    /// Before the first op; there are so many values.
+    /// Before the first op of a block; `count` is the number of values.
     pub fn new(count: usize, found: &'c Candidates) -> Self {
         let sets = Sets {
             ops: Vec::new(),
@@ -184,7 +185,7 @@ impl<'c> Visits<'c> {
         let (sums, bytes) = (&*found.ops, found.bytes.iter().copied());
         Self { sets, visited_as: vec![NONE; count], needed_by: Vec::new(), count: 0, sums, bytes }
     }
-    /// Visits `op`, which needs and makes these values.
+    /// Adds `op`, which reads and writes these values.
     pub fn visit(
         &mut self,
         op: OpId,
@@ -228,28 +229,28 @@ impl<'c> Visits<'c> {
     }
 }
 
-/// The mark of ops that the walk without look-ahead has seen.
+/// The mark of ops that were visited by the walk that begins the sets.
 const DONE: u32 = u32::MAX;
 
-/// A walk over the sets that are visited, each after those that it needs, depth first from the last op.
+/// A depth-first walk in post-order over the sets, from the last op of the block.
 #[derive(Default)]
 struct Walk {
-    /// The number of ops that the walk has begun at.
+    /// The number of ops from which the walk has started.
     num_roots: u32,
-    /// The dependences of the ops that are on the stack of the walk, one op after the other.
+    /// The dependences of the ops on the walk's stack, all lists concatenated.
     needs: Vec<u32>,
-    /// Each op that is open, where its needs begin, and the next one.
+    /// Each op on the stack, where its dependences begin, and the next one to visit.
     open: Vec<(u32, usize, usize)>,
 }
 
 impl Walk {
-    /// Goes where `other` is.
+    /// Copies the position of `other`.
     fn go_to(&mut self, other: &Self) {
         self.num_roots = other.num_roots;
         self.needs.clone_from(&other.needs);
         self.open.clone_from(&other.open);
     }
-    /// The next set, of which all that it needs are finished. What this walk sees gets its `mark` in `seen`.
+    /// The next set all of whose dependences are finished. The walk writes `mark` into `seen` for the sets that it visits.
     fn next(&mut self, sets: &Sets, seen: &mut [u32], mark: u32) -> Option<u32> {
         loop {
             let Some((at, _, next)) = self.open.last_mut() else {
@@ -279,7 +280,7 @@ impl Walk {
             self.open.push((at, begin, begin));
         }
     }
-    /// Goes on behind the set that came last.
+    /// Finishes the set that [`Walk::next`] returned last.
     fn finish(&mut self) {
         if let Some((_, begin, _)) = self.open.pop() {
             self.needs.truncate(begin);

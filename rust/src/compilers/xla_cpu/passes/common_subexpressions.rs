@@ -1,9 +1,10 @@
 //! Common subexpressions: values of equal ops on equal operands, which XLA computes once.
 //!
-//! XLA for hosts drops barriers after partitioning, before it looks for equal ops: what rematerialization computes once more
-//! is then equal to what it saves, as far as it needs no collective. Collectives are never equal: each has a channel of its own.
+//! XLA:CPU drops barriers after partitioning, before it merges equal ops: an op that rematerialization recomputes then equals the
+//! original one, unless it depends on a collective. Collectives are never equal: each has a channel of its own.
 //!
-//! Source: XLA's `HloCSE`, `OptimizationBarrierExpander`; `AlgebraicSimplifier` for conversions to the precision that is there.
+//! Source: XLA's `HloCSE`, `OptimizationBarrierExpander`; `AlgebraicSimplifier` for a `reduce_precision` to the precision of its
+//! operand.
 
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -13,24 +14,24 @@ use crate::work::ops::Movement;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// The block, the name, the signature, the type of the result, the elements of a constant, and the function of a reduction.
+/// Block, name, signature, result type, elements of a constant, and the only op in the computation of a reduction.
 type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>, Option<StrId>);
 
-/// For each value the first one in its block that is equal to it.
+/// For each value the first value in its block that is equal to it.
 pub struct Equal(Vec<ValueId>);
 
-/// Finds values that are equal, op by op.
+/// Finds equal values, op by op.
 pub struct Search<'p> {
     program: &'p Program,
     known: Known,
-    /// The name of the op that may keep the precision of its operand.
+    /// The name of `reduce_precision`, which is dropped if it keeps the precision of its operand.
     rounding: Option<StrId>,
     drops_barriers: bool,
     equal: Equal,
 }
 
 impl<'p> Search<'p> {
-    /// Among the values of `program`. `drops_barriers` says whether barriers are dropped, as on hosts.
+    /// For the values of `program`. `drops_barriers`: whether barriers are dropped, as on CPUs.
     pub fn new(program: &'p Program, drops_barriers: bool) -> Self {
         Self {
             program,
@@ -40,8 +41,8 @@ impl<'p> Search<'p> {
             equal: Equal((0..program.num_value_ids()).map(ValueId::from_index).collect()),
         }
     }
-    /// Whether what `op` makes is equal to nothing before it, in pre-order. Others than those that [`may_be_equal`], and barriers
-    /// that are dropped, need not be looked at.
+    /// Whether the result of `op` differs from those of all earlier ops, in pre-order. It is called only for ops that
+    /// [`may_be_equal`], and for barriers that are dropped.
     pub fn is_new(&mut self, works: &mut Works<'_>, op: OpId) -> bool {
         let (program, equal) = (self.program, &mut self.equal);
         let is_dropped = self.drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
@@ -67,7 +68,7 @@ impl<'p> Search<'p> {
 }
 
 impl Equal {
-    /// Of the values of `functions`, given by their ops.
+    /// For the values of `functions`, given by their ops.
     pub fn new(
         program: &Program,
         works: &mut Works<'_>,
@@ -101,7 +102,7 @@ impl Equal {
         }
         hasher.finish()
     }
-    /// Whether the op that makes `value` has the block, name, signature, type of the result and operands of `op`.
+    /// Whether the op that defines `value` has the block, name, signature, result type and operands of `op`.
     fn are_made_alike(
         &self,
         program: &Program,
@@ -119,25 +120,25 @@ impl Equal {
     pub fn first(&self, value: ValueId) -> ValueId {
         self.0[value.index()]
     }
-    /// Whether `op` makes what an op before it has made.
+    /// Whether `op` computes what an earlier op has computed.
     #[inline]
     pub fn is_repeated(&self, program: &Program, op: OpId) -> bool {
         program.op_results(op).next().is_some_and(|result| self.first(result) != result)
     }
 }
 
-/// The first of equal values, by a hash of the ops that compute them.
+/// The first of equal values, in a hash table of the ops that compute them.
 struct Known {
-    /// The upper half of the hash, with the value. Searches begin where the lower bits of a hash say.
+    /// The upper half of the hash, with the value. Probing starts at the lower bits of the hash.
     places: Vec<(u32, ValueId)>,
 }
 
 impl Known {
-    /// A table for the values of at most this number of ops, of which at least half of the places stay free.
+    /// A table for the results of at most this number of ops; at least half of it stays free.
     fn new(num_ops: usize) -> Self {
         Self { places: vec![(0, ValueId::NONE); (2 * num_ops).next_power_of_two()] }
     }
-    /// The first value with this hash of which `is_equal` says that it is `value`, which is added if there is none.
+    /// The first value with this hash for which `is_equal` holds; if there is none, `value`, which is added.
     #[inline]
     fn first(&mut self, hash: u64, value: ValueId, is_equal: impl Fn(ValueId) -> bool) -> ValueId {
         let (tag, last) = ((hash >> 32) as u32, self.places.len() - 1);
@@ -156,7 +157,7 @@ impl Known {
     }
 }
 
-/// Whether `op` makes what another op like it makes of equal things.
+/// Whether `op` can equal another op on equal operands.
 pub fn may_be_equal(program: &Program, works: &Works<'_>, op: OpId) -> bool {
     let kind = program.kind(op);
     let is_constant = kind == OpKind::Constant;
@@ -173,12 +174,12 @@ pub fn may_be_equal(program: &Program, works: &Works<'_>, op: OpId) -> bool {
     is_pure && needs_something
 }
 
-/// Whether ops that move data like this are equal if they read equal things.
+/// Whether ops with this movement are equal if their operands are.
 const fn is_moved(movement: Movement) -> bool {
     matches!(movement, Movement::Pointwise | Movement::Window | Movement::Expand | Movement::Alias)
 }
 
-/// What equal ops with one result have in common, besides their operands; `function` is that of `op`.
+/// What equal ops with one result have in common, besides their operands; `function` is the only op in the computation of `op`.
 #[inline]
 fn makes(program: &Program, op: OpId, function: Option<StrId>) -> Makes<'_> {
     let ty = program.type_of(program.result(op, 0));
@@ -194,7 +195,7 @@ fn makes(program: &Program, op: OpId, function: Option<StrId>) -> Makes<'_> {
     )
 }
 
-/// The only op of the function of `op`, a reduction of one operand.
+/// The only op in the computation of `op`, a reduction of one operand.
 #[inline]
 pub fn function(program: &Program, op: OpId) -> Option<StrId> {
     if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
@@ -203,7 +204,7 @@ pub fn function(program: &Program, op: OpId) -> Option<StrId> {
     only_op(program, op)
 }
 
-/// The only op of the function of `op`, which has regions.
+/// The only op in the region of `op` besides its terminator.
 pub(in crate::compilers::xla_cpu) fn only_op(program: &Program, op: OpId) -> Option<StrId> {
     let block = program.region_entry(program.op_regions(op).next()?).get()?;
     let mut inner = program.block_ops(block);

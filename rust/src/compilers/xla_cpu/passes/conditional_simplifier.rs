@@ -1,5 +1,5 @@
-//! What all branches of a `case` return alike: the same value from outside, which is then another name of that, or what they return
-//! in another place, too.
+//! Results of a `case` that are the same in all branches: a value from outside, of which the result is then an alias, or the value
+//! of another result.
 //!
 //! Source: XLA's `ConditionalSimplifier`, and its analysis of which values flow where.
 
@@ -7,16 +7,17 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 
-/// What a result of a `case` is another name of.
+/// The value that a result of a `case` is an alias of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alike {
-    /// A value that is there before.
+    /// A value that is defined outside of the branches.
     Outside(ValueId),
     /// The result with this index.
     Result(usize),
 }
 
-/// For each result of `op` what it is another name of, where `first` says which value each is equal to; empty if `op` is no `case`.
+/// For each result of `op` the value that it is an alias of; `first` maps a value to the first equal one. Empty if `op` is no
+/// `case` or `if`.
 #[inline]
 pub fn alike(
     program: &Program,

@@ -1,7 +1,7 @@
-//! Reshapes between the dims of a `dot_general` and the matrices that its kernel multiplies.
+//! Reshapes between the shapes of a `dot_general` and the batches of matrices that its kernel multiplies.
 //!
-//! A product reads matrices and makes one, for each element of a batch. What has other dims is reshaped in between, which takes a
-//! place in the order of the kernels, unless a kernel makes matrices for nobody else.
+//! The kernel of a dot reads and writes one matrix for each batch element. Operands and results of other shapes are reshaped, which
+//! takes a place in the schedule, unless a producer makes the matrix for this dot alone.
 //!
 //! Source: XLA's `DotDecomposer`.
 
@@ -13,7 +13,7 @@ use crate::index::{Id, OpId, ValueId};
 use crate::work::ops::contract::product;
 
 impl Builder<'_, '_, '_> {
-    /// The item of `value` in the dims that it has, for what does not fuse with the op that makes it.
+    /// The item of `value` in its own shape, for users that do not fuse with its producer.
     pub(in crate::compilers::xla_cpu) fn item_in_own_dims(&self, value: ValueId) -> u32 {
         let item = self.item(value);
         if self.reshaped_results.is_empty() {
@@ -21,7 +21,7 @@ impl Builder<'_, '_, '_> {
         }
         self.reshaped_results.get(&self.storage.equal.first(value)).copied().unwrap_or(item)
     }
-    /// Another name for operand `index` of `op`, `value`, as the matrix that `op` reads; [`NONE`] if it is made as one.
+    /// An alias of `value`, operand `index` of `op`, as the matrix that `op` reads; [`NONE`] if its producer makes it as a matrix.
     pub(in crate::compilers::xla_cpu) fn as_matrix(
         &mut self,
         op: OpId,
@@ -40,7 +40,7 @@ impl Builder<'_, '_, '_> {
         self.copies.insert(key, name);
         name
     }
-    /// Gives `value`, the result of the product `op`, a name in the dims that it has, if what reads these does not fuse.
+    /// Gives `value`, the result of the dot `op`, an alias in its own shape, if users that do not fuse read it so.
     pub(in crate::compilers::xla_cpu) fn reshape_result(&mut self, op: OpId, value: ValueId) {
         if self.storage.facts.has(op, Fact::PRODUCT)
             && self.storage.row(value).read_in_own
@@ -50,7 +50,7 @@ impl Builder<'_, '_, '_> {
             self.reshaped_results.insert(value, name);
         }
     }
-    /// Another name of `item`, which `value` does not have by itself.
+    /// A further alias of `item` for `value`; the item of `value` stays the same.
     fn name_apart(&mut self, op: OpId, value: ValueId, item: u32) -> u32 {
         let kernel = self.kernel(op, false, false);
         self.graph.kernels[kernel as usize].is_name = true;
@@ -58,7 +58,7 @@ impl Builder<'_, '_, '_> {
         self.name(value, item, kernel);
         std::mem::replace(&mut self.items[value.index()], item)
     }
-    /// Whether what makes `value`, operand `index` of the product `op`, makes the matrix that `op` reads.
+    /// Whether the producer of `value`, operand `index` of the dot `op`, makes it as the matrix that `op` reads.
     fn is_made_as_matrix(&mut self, op: OpId, index: usize, value: ValueId) -> bool {
         let program = self.program;
         let Some(by) = program.defining_op(value) else { return false };

@@ -1,4 +1,4 @@
-//! Conversions that XLA adds because hosts compute `bf16` in `f32`: one of each value that is read, and one of each result.
+//! Conversions that XLA adds because CPUs compute `bf16` in `f32`: one of each operand that is read, and one of each result.
 //!
 //! Source: XLA's `FloatNormalization`.
 
@@ -8,7 +8,7 @@ use crate::ir::{OpKind, OpTraits, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 
-/// The elements that are converted besides those that the program itself converts, each loop counted once.
+/// The number of elements that are converted, besides conversions in the program itself; each loop counts as one trip.
 pub fn conversions(
     program: &Program,
     works: &mut Works<'_>,
@@ -51,7 +51,7 @@ pub fn conversions(
     elements
 }
 
-/// Whether hosts compute `op`, which is no conversion, in `f32` where it has `bf16`: control flow and calls they do not.
+/// Whether CPUs compute the `bf16` op `op` in `f32`: not control flow, calls, barriers and constants. It is no conversion.
 fn computes(program: &Program, op: OpId) -> bool {
     let is_kept = matches!(
         program.kind(op),

@@ -1,4 +1,4 @@
-//! Loop-invariant ops, which XLA moves in front of the loop; the loop carries the values that its other ops read of them.
+//! Loop-invariant ops, which XLA hoists in front of the loop; the loop then carries those of their results that the ops in it read.
 //!
 //! Source: XLA's `WhileLoopInvariantCodeMotion`.
 
@@ -19,15 +19,15 @@ enum Known {
     Varies,
 }
 
-/// The ops that are moved out of loops.
+/// The ops that are hoisted out of loops.
 #[derive(Default)]
 pub struct Invariant {
-    /// For each op whether it is moved; empty if the program has no loops.
+    /// For each op whether it is hoisted; empty if the program has no loops.
     is_moved: Vec<bool>,
 }
 
 impl Invariant {
-    /// The loops of `functions`, given by their ops.
+    /// For the loops of `functions`, given by their ops.
     pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
         if !program.has_any(&[OpKind::While]) {
             return Self::default();
@@ -47,16 +47,16 @@ impl Invariant {
         }
         Self { is_moved }
     }
-    /// Whether the program has loops: without any nothing is moved.
+    /// Whether the program has loops; without any, nothing is hoisted.
     #[inline]
     pub fn has_loops(&self) -> bool {
         !self.is_moved.is_empty()
     }
-    /// Whether `op` is moved out of the loop that it is in.
+    /// Whether `op` is hoisted out of its loop.
     pub fn is_moved(&self, op: OpId) -> bool {
         self.is_moved.get(op.index()).copied().unwrap_or(false)
     }
-    /// Whether `op`, which reads `value`, finds it in what the loop carries, as what computes it was moved out.
+    /// Whether `op`, which reads `value`, reads it as a carried value, since its producer was hoisted.
     pub fn is_carried_to(&self, program: &Program, value: ValueId, op: OpId) -> bool {
         self.has_loops()
             && !self.is_moved(op)
@@ -66,7 +66,7 @@ impl Invariant {
     }
 }
 
-/// Looks for ops to move out of `body`, that of the loop `owner`.
+/// Finds the ops to hoist out of `body`, that of the loop `owner`.
 fn look_at_body(
     program: &Program,
     works: &Works<'_>,
@@ -98,7 +98,7 @@ fn look_at_body(
     }
 }
 
-/// What the results of `op`, an op of `body`, are.
+/// The property of the results of `op`, an op of `body`.
 fn known_of(
     program: &Program,
     works: &Works<'_>,
@@ -124,7 +124,7 @@ fn known_of(
     program.operands(op).map(of).max().unwrap_or(Known::Same)
 }
 
-/// Whether `op` is moved where it is not needed for another that is.
+/// Whether `op` is hoisted even if no hoisted op needs it.
 fn is_worth_it(program: &Program, op: OpId) -> bool {
     !matches!(
         program.op_name(op),

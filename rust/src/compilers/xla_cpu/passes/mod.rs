@@ -1,6 +1,7 @@
-//! XLA's passes that rewrite a program before it is fused, as far as they change which values are in memory or what is computed.
+//! XLA's passes before fusion, as far as they change which values are in memory or what is computed.
 //!
-//! Each file is named after the pass that it stands for. None rewrites the program: each says what the pass would find.
+//! Each file is named after the pass that it models. [`simplification`] returns a rewritten copy of the program; the others mostly
+//! say what the pass would find.
 
 pub mod collective_combiner;
 pub mod combined_sets;

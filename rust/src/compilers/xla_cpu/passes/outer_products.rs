@@ -1,5 +1,5 @@
-//! Products that sum over no more than one element: XLA multiplies the two operands, spread over the dims of the result, which
-//! fuses with other elementwise ops.
+//! Dots that contract at most one element: XLA multiplies the two operands, broadcast to the shape of the result, which fuses with
+//! other elementwise ops.
 //!
 //! Source: `HandleDot` of XLA's `AlgebraicSimplifier`.
 
@@ -9,7 +9,7 @@ use crate::rules::{Shapes, SignatureView};
 use crate::stablehlo::dims::DotDims;
 use std::borrow::Cow;
 
-/// `program` with such products as multiplications.
+/// `program` with these dots replaced by multiplications.
 pub fn multiplied(program: Cow<'_, Program>) -> Cow<'_, Program> {
     let products: Vec<(OpId, DotDims)> = program
         .op_ids()
@@ -26,7 +26,7 @@ pub fn multiplied(program: Cow<'_, Program>) -> Cow<'_, Program> {
     Cow::Owned(program)
 }
 
-/// The dims of `op`, a product, if it sums over no more than one element, all of one type.
+/// The dims of `op`, if it is a dot that contracts at most one element and has one element type.
 fn outer_dims(program: &Program, op: OpId) -> Option<DotDims> {
     let shapes = Shapes::new(&[], &[]);
     let view = SignatureView::of(program, program.signature(op).get()?, &shapes);
@@ -46,7 +46,7 @@ fn shape_of(program: &Program, value: ValueId) -> Option<Vec<i64>> {
     program.value_type(value).static_shape()
 }
 
-/// Puts a multiplication in the place of `op`, a product with these `dims`.
+/// Replaces `op`, a dot with these `dims`, by a multiplication.
 fn multiply(program: &mut Program, op: OpId, dims: &DotDims) {
     let [lhs, rhs] = [0, 1].map(|index| program.operand(op, index));
     let of_rhs = shape_of(program, rhs).map_or(0, |shape| shape.len());
@@ -62,7 +62,8 @@ fn multiply(program: &mut Program, op: OpId, dims: &DotDims) {
     program.erase_op(op);
 }
 
-/// `value`, an operand of `op`, in the dims of its result: first those of the batch, others from `first` on.
+/// `value`, an operand of `op`, broadcast to the shape of its result: its batch dims come first, its free dims begin at dim
+/// `first`.
 fn spread(
     program: &mut Program,
     op: OpId,
@@ -94,7 +95,7 @@ fn spread(
     made(program, op, new.attr("broadcast_dimensions", places))
 }
 
-/// The result of `new`, an op before `op`.
+/// The result of `new`, an op that is inserted before `op`.
 fn made(program: &mut Program, op: OpId, new: NewOp<'_>) -> ValueId {
     let at = InsertPoint::at(Place::Before(op)).with_loc(program.loc(op));
     let new = program.build(new, at);

@@ -8,10 +8,10 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{ConstantValue, InsertPoint, NewOp, OpKind, Place, Program};
 use std::borrow::Cow;
 
-/// The name of sums of two tensors.
+/// The name of additions.
 const SUM: &str = "stablehlo.add";
 
-/// `program` with scatters into what is added to their results.
+/// `program` with the adds after scatters folded into these.
 pub fn scattered(program: Cow<'_, Program>) -> Cow<'_, Program> {
     let scatters = added(&program);
     if scatters.is_empty() {
@@ -27,7 +27,7 @@ pub fn scattered(program: Cow<'_, Program>) -> Cow<'_, Program> {
     Cow::Owned(program)
 }
 
-/// The sums that are no op of their own, since a scatter into zeros adds up what they do.
+/// The adds that are folded into a scatter into zeros.
 pub fn dropped(program: &Program) -> Vec<OpId> {
     let is_of_zeros = |&scatter: &OpId| is_zero(program, program.operand(scatter, 0));
     let sums = added(program).into_iter().filter(is_of_zeros);
@@ -37,7 +37,7 @@ pub fn dropped(program: &Program) -> Vec<OpId> {
     sums
 }
 
-/// The scatters whose results are added to something else.
+/// The scatters whose results are added to another value.
 fn added(program: &Program) -> Vec<OpId> {
     if !program.has_any(&[OpKind::Scatter]) {
         return Vec::new();
@@ -48,7 +48,7 @@ fn added(program: &Program) -> Vec<OpId> {
     scatters
 }
 
-/// The op that adds something to what `scatter` adds up, if nothing else reads that.
+/// The add that is the only user of the result of `scatter`, if that accumulates by addition.
 fn sum_of(program: &Program, scatter: OpId) -> Option<OpId> {
     let is_one =
         program.num_results(scatter) == 1 && program.has_one_use(program.result(scatter, 0));
@@ -60,7 +60,7 @@ fn sum_of(program: &Program, scatter: OpId) -> Option<OpId> {
     (is_near && program.op_name(user) == SUM).then_some(user)
 }
 
-/// Makes `scatter` add to the other operand of `sum`, in its place.
+/// Makes `scatter` accumulate into the other operand of `sum`, and replaces `sum` by it.
 fn scatter_into(program: &mut Program, scatter: OpId, sum: OpId) {
     let result = program.result(scatter, 0);
     let Some(other) = program.operands(sum).find(|&value| value != result) else { return };

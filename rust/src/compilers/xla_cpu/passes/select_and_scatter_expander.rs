@@ -1,7 +1,7 @@
-//! The expansion of a `select_and_scatter`, the gradient of a max-pool, on hosts.
+//! The expansion of a `select_and_scatter`, the gradient of a max-pool, on CPUs.
 //!
-//! A reduction over windows finds where the largest elements are: it reads the places of all elements, an array for each dim, and
-//! writes as many arrays of the places that it finds. These are put side by side, and a scatter adds the gradients there.
+//! A reduce-window finds the index of the selected element of each window: it reads the indices of all elements (an iota for each
+//! dim), and writes as many arrays of the selected indices. These are concatenated, and a scatter adds the gradients there.
 //!
 //! Source: XLA's `SelectAndScatterExpander`.
 
@@ -9,11 +9,11 @@ use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
 use crate::index::{Id, OpId, ValueId};
 
-/// The bytes of a place along one dim.
+/// The bytes of an index along one dim.
 const PLACE_BYTES: u128 = 4;
 
 impl Builder<'_, '_, '_> {
-    /// Adds `op`, a `select_and_scatter`.
+    /// Adds the kernels of `op`, a `select_and_scatter`.
     pub(in crate::compilers::xla_cpu) fn add_pool(&mut self, op: OpId) {
         let program = self.program;
         let result = program.result(op, 0);
@@ -44,7 +44,7 @@ impl Builder<'_, '_, '_> {
         let item = self.make(result, bytes, kernel);
         self.graph.items[item as usize].over = filled;
     }
-    /// The places of the elements of `value`, one item for each of `rank` dims; those of values of one type are the same.
+    /// The iotas with the indices of the elements of `value`, one item for each of `rank` dims; values of the same type share them.
     fn places_of(&mut self, op: OpId, value: ValueId, rank: usize) -> Vec<u32> {
         let ty = self.program.type_of(value);
         if let Some(known) = self.places.get(&ty) {
@@ -59,7 +59,7 @@ impl Builder<'_, '_, '_> {
         self.places.insert(ty, made.clone());
         made
     }
-    /// Makes an item for `value` that is not what others read as `value`.
+    /// Makes an item that is attributed to `value` but does not hold it.
     fn make_apart(&mut self, value: ValueId, bytes: u128, kernel: u32) -> u32 {
         let own = self.items[value.index()];
         let item = self.make(value, bytes, kernel);

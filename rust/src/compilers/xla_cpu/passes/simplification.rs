@@ -1,10 +1,10 @@
-//! What XLA for hosts makes of a program before it plans memory, where that changes which ops use what: barriers are dropped,
-//! of equal ops one is left, products over nothing are multiplications ([`super::outer_products`]), and scatters add to what their results
-//! are added to ([`super::scatter_sums`]).
+//! The rewrites of XLA:CPU before buffer assignment that change which ops use what: barriers are dropped, equal ops are merged,
+//! dots that contract at most one element become multiplications ([`super::outer_products`]), and adds are folded into scatters
+//! ([`super::scatter_sums`]).
 //!
-//! Rematerialization asks for ops that are computed once more behind a barrier. On hosts these are equal to those before it, and
-//! what these make stays in memory; only what needs a collective is computed twice. The least or the largest of what an `argmin` or
-//! an `argmax` before it has found is that of the latter.
+//! Rematerialization marks ops to be recomputed by a barrier. On CPUs the recomputed ops are merged with the original ones, whose
+//! results stay live; only ops that depend on a collective are computed twice. A minimum or maximum of the operand of an earlier
+//! `argmin` or `argmax` is the value that this has found.
 //!
 //! Source: XLA's `OptimizationBarrierExpander`, `HloCSE`, and `HandleReduce` of its `AlgebraicSimplifier`.
 
@@ -19,7 +19,7 @@ use crate::work::execution::Execution;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// `program` as XLA for hosts has it.
+/// `program` after these rewrites.
 pub fn simplified(program: Cow<'_, Program>) -> Cow<'_, Program> {
     let program = scattered(multiplied(program));
     if !program.has_any(&[OpKind::OptimizationBarrier, OpKind::Reduce]) {
@@ -42,7 +42,7 @@ pub fn simplified(program: Cow<'_, Program>) -> Cow<'_, Program> {
     Cow::Owned(program)
 }
 
-/// The values that others stand for, with these, and the ops that nothing may need then, in the order of the program.
+/// Pairs of a value and the equal value that replaces it, and the ops that may be dead then, in program order.
 fn replacements(program: &Program) -> (Vec<(ValueId, ValueId)>, Vec<OpId>) {
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
@@ -78,7 +78,7 @@ fn replacements(program: &Program) -> (Vec<(ValueId, ValueId)>, Vec<OpId>) {
     (replaced, ops)
 }
 
-/// Whether `other`, which finds an element of a value with its place, finds what `op` reduces that value to.
+/// Whether `other`, an `argmin` or `argmax` with its value, computes the minimum or maximum `op`.
 fn finds_too(program: &Program, other: OpId, op: OpId) -> bool {
     let direction = match function(program, op).map(|name| program.str(name)) {
         Some("stablehlo.minimum") => "LT",

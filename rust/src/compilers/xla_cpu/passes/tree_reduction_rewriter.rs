@@ -1,6 +1,7 @@
 //! Reductions of long dims, which XLA computes in two steps: a `reduce_window`, then a reduction of its result.
 //!
-//! The windows read what is written. Those that a library computes are not among them. Source: XLA's `TreeReductionRewriter`.
+//! The `reduce_window` reads a materialized operand. Reductions that a library computes are not split. Source: XLA's
+//! `TreeReductionRewriter`.
 
 use crate::compilers::xla_cpu::fusion::library_reductions::is_sum;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -9,10 +10,10 @@ use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 
-/// The most elements of a window along a dim.
+/// The largest window along a dim.
 const WINDOW: i64 = 32;
 
-/// The number of elements that the first step of `op` leaves; `None` unless it is a reduction in two steps.
+/// The number of elements of the result of the first step of `op`; `None` unless it is a reduction in two steps.
 #[inline]
 pub fn after_first_step(
     program: &Program,
@@ -26,7 +27,7 @@ pub fn after_first_step(
     after_windows(program, works, layouts, op)
 }
 
-/// As [`after_first_step`], of a reduction with one result.
+/// As [`after_first_step`], for a reduction with one result.
 fn after_windows(
     program: &Program,
     works: &mut Works<'_>,
@@ -52,8 +53,8 @@ fn after_windows(
     Some(sizes.iter().enumerate().map(left).product())
 }
 
-/// The elements that the first step of a reduction on a GPU leaves, of which one block of threads cannot add up a result: about
-/// as many of each result as are added up to one of them.
+/// The elements of the first step of a reduction on a GPU that is too large for one block of threads to reduce: for each element of
+/// the result a power of two, about the square root of the elements that are reduced to it.
 fn of_blocks(sizes: &[i64], dims: &[usize]) -> Option<u128> {
     let reduction = Reduction::of(sizes, dims)?;
     if !reduction.is_emitted() || reduction.is_race_free() {

@@ -63,7 +63,7 @@ fn is_small(at: u32, producer: &Node, consumer: &Node) -> bool {
     emitted.mul_add(producer.expression.size, outer.size) <= MAX_SIZE
 }
 
-/// Whether what `consumer` updates in place is not read at other places once `producer` is part of it.
+/// Whether the buffer that `consumer` updates in place is still read elementwise only, once `producer` is fused into it.
 fn is_safe_in_place(at: u32, producer: &Node, consumer: &Node) -> bool {
     let updated = consumer.expression.updated;
     let is_shared =

@@ -1,7 +1,7 @@
-//! A fused expression: what it reads of each operand, and how often each part of it is computed.
+//! The computation of a fused kernel: how much it reads of each operand, and how often each part of it is emitted.
 //!
-//! XLA follows from the result which ops are computed for each of its elements by elementwise ops alone: such parts share
-//! a root. Each other use of a value begins a new root, with a utilization: how many of its elements are computed for one of it.
+//! Ops that are connected to the result by elementwise ops alone are computed once for each of its elements: they share a root. Any
+//! other use of a value begins a new root, with a utilization: the fraction of the value's elements that are computed.
 //!
 //! Source: XLA's `GpuHloCostAnalysis`.
 
@@ -10,68 +10,68 @@ use super::hero::Hero;
 /// No node.
 pub const NONE: u32 = u32::MAX;
 
-/// A part of an expression that is computed for the same elements.
+/// A part of the computation whose ops are all computed for the same elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Root {
-    /// Elements computed over elements of the value.
+    /// The elements that are computed, divided by the elements of the value.
     pub utilization: f64,
-    /// How often it is emitted.
+    /// How often its code is emitted.
     pub emitted: f64,
 }
 
 impl Root {
-    /// That of a result.
+    /// The root of the result.
     const RESULT: Self = Self { utilization: 1.0, emitted: 1.0 };
 }
 
 /// An operand of an expression.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// The node that makes it.
+    /// The node that defines it.
     pub node: u32,
-    /// The places of the roots that read it.
+    /// The indices of the roots that read it.
     pub roots: Vec<u32>,
-    /// Whether elements that lie side by side are read apart.
+    /// Whether adjacent elements are read apart (uncoalesced).
     pub is_strided: bool,
-    /// Seconds that fusing the node into this expression saves, and whether it can be; those of this use in the queue.
+    /// Seconds that fusing the node into this kernel saves, and whether it can be fused; both as last entered in the queue.
     pub saved: f64,
     pub can_fuse: bool,
 }
 
-/// What a kernel computes of its operands.
+/// The computation of a kernel.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // Each is found out by itself.
 pub struct Expression {
     /// Its operands, by node.
     pub uses: Vec<Use>,
-    /// The first is the result.
+    /// The roots; the first is that of the result.
     pub roots: Vec<Root>,
-    /// Clock cycles of a thread, as XLA counts operations.
+    /// Clock cycles of a thread, which XLA counts as flops.
     pub flops: f64,
-    /// How many ops are emitted.
+    /// The number of emitted ops.
     pub size: f64,
     /// How it is emitted.
     pub hero: Hero,
-    /// The operand of which its result is made by elementwise ops with one operand alone; [`NONE`] if it is not.
+    /// The operand from which its result is computed by unary elementwise ops alone; [`NONE`] if there is none.
     pub chain: u32,
-    /// Whether a reduction is part of it that counts.
+    /// Whether it has a significant reduction ([`super::hero::SIGNIFICANT`]).
     pub has_reduction: bool,
     /// Whether it can be computed row by row.
     pub is_tileable: bool,
-    /// Whether it is of several ops, and whether one of them changes the order of elements.
+    /// Whether it has several ops, and whether one of them moves elements.
     pub is_fusion: bool,
     pub has_transpose: bool,
-    /// The reductions that it emits as such, and bytes of shared memory.
+    /// The number of reductions that are emitted as such, and the bytes of shared memory.
     pub num_reductions: u32,
     pub shared_bytes: f64,
-    /// Ops in it that are not elementwise.
+    /// The number of its ops that are not elementwise.
     pub num_moving: u32,
     /// The operand that it updates in place; [`NONE`] if there is none.
     pub updated: u32,
 }
 
 impl Expression {
-    /// An op of no operands yet.
+    /// An op without operands.
     pub fn new(flops: f64) -> Self {
         Self {
             uses: Vec::new(),
@@ -90,11 +90,11 @@ impl Expression {
             updated: NONE,
         }
     }
-    /// Adds an operand whose elements are each read for that of the result at its place.
+    /// Adds an operand that is read elementwise.
     pub fn read_in_place(&mut self, node: u32) {
         self.add(node, 0, false);
     }
-    /// Adds an operand of which so many of its elements are read in another way, over those that it has.
+    /// Adds an operand that is read in another way; `utilization` is the number of elements read, divided by those that it has.
     pub fn read(&mut self, node: u32, utilization: f64, is_strided: bool) {
         self.roots.push(Root { utilization, emitted: 1.0 });
         self.add(node, self.roots.len() as u32 - 1, is_strided);
@@ -128,12 +128,12 @@ impl Expression {
     pub fn emitted(&self, operand: &Use) -> f64 {
         operand.roots.iter().map(|&root| self.roots[root as usize].emitted).sum()
     }
-    /// The utilization of what two operands are both read for, element by element.
+    /// The utilization that two operands have in common, as they are read by the same roots.
     pub fn common(&self, one: &Use, other: &Use) -> f64 {
         let shared = one.roots.iter().filter(|root| other.roots.contains(root));
         shared.map(|&root| self.roots[root as usize].utilization).sum()
     }
-    /// How the kernel is emitted with `producer`, node `at`, fused into it.
+    /// The hero of the kernel with `producer`, node `at`, fused into it.
     pub fn hero_with(&self, at: u32, producer: &Self) -> Hero {
         if self.hero == Hero::Tiled || producer.hero == Hero::Tiled {
             return Hero::Tiled;
@@ -151,7 +151,7 @@ impl Expression {
             _ => self.hero,
         }
     }
-    /// As [`Expression::with`], where each part of a row is computed once.
+    /// As [`Expression::with`], for a kernel that computes each part of a row once.
     fn tiled_with(&self, at: u32, producer: &Self) -> Self {
         let mut made = Self::new(self.flops + producer.flops);
         (made.hero, made.is_tileable, made.is_fusion) = (Hero::Tiled, true, true);
@@ -163,7 +163,7 @@ impl Expression {
         }
         made
     }
-    /// This with `producer`, node `at`, one of its operands, fused into it.
+    /// This computation with `producer`, node `at`, one of its operands, fused into it.
     #[must_use]
     pub fn with(&self, at: u32, producer: &Self) -> Self {
         let Some(used) = self.use_of(at) else { return self.clone() };

@@ -1,11 +1,11 @@
-//! Clock cycles of elementwise ops on a thread of an H100, which XLA counts as operations.
+//! Clock cycles of elementwise ops on a thread of an H100, which XLA uses as their flops.
 //!
 //! Source: the profiles of ops in XLA's `HloOpProfiler`, for compute capability 9.0.
 
-/// Cycles of an op that was not measured.
+/// Cycles of an op that was not profiled.
 const DEFAULT: f64 = 3.0;
 
-/// Cycles of an op, `name`, for an element of type `element`.
+/// Cycles of the op `name` for one element of type `element`.
 pub fn flops_of_element(name: &str, element: &str) -> f64 {
     let [f32s, f16s, f64s] = match name.strip_prefix("stablehlo.").unwrap_or(name) {
         "add" | "subtract" => [7.0, 7.0, 15.0],

@@ -1,23 +1,23 @@
-//! The op that decides how a fused kernel is emitted, its hero: a reduction, a transpose through shared memory, a concatenation, a scatter;
-//! else a plain loop over the elements of the result.
+//! The hero of a fusion, the op that decides how it is emitted: a reduction, a transpose through shared memory, a concatenation or
+//! a scatter; else a plain loop over the elements of the result.
 //!
 //! Source: XLA's `HloFusionAnalysis`, `reduction_utils` and `GetDescriptionForTiledTransposeEmitter`.
 
-/// Threads that run in step.
+/// Threads of a warp.
 const WARP: i64 = 32;
 /// The least size of the two minor dims of a transpose through shared memory; that of a large one.
 const LEAST_TRANSPOSED: i64 = 16;
 const LEAST_TRANSPOSED_OF_LARGE: i64 = 8;
 const LARGE_TRANSPOSED: i64 = 64 * 128;
-/// The most elements along the reduced dim that one block of threads adds up: of a row, and of a column.
+/// The largest reduced dim that one block of threads can reduce: of a row, and of a column reduction.
 const RACE_FREE_ROW: i64 = 1024 * 16;
 const RACE_FREE_COLUMN: i64 = WARP * 128;
-/// The most elements of the batch dim of a row reduction in one block.
+/// The largest batch dim of a row reduction in one block.
 const RACE_FREE_BATCH: i64 = 8;
-/// The reduced elements for one of the result from which a reduction counts.
+/// The least ratio of reduced to result elements at which a reduction is significant.
 pub const SIGNIFICANT: u128 = 16;
 
-/// A reduction, normalized to three dims: of rows, the last and the first are reduced; of columns, the middle one is.
+/// A reduction, normalized to three dims: a row reduction reduces the first and the last, a column reduction the middle one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduction {
     pub is_row: bool,
@@ -25,7 +25,7 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// The reduction of the dims `reduced` of an array of `sizes`, if those that are reduced or those that are kept lie side by side.
+    /// The reduction of the dims `reduced` of an array of `sizes`, if the reduced dims or the kept dims are contiguous.
     pub fn of(sizes: &[i64], reduced: &[usize]) -> Option<Self> {
         let is_reduced: Vec<bool> = (0..sizes.len()).map(|dim| reduced.contains(&dim)).collect();
         let total: i64 = sizes.iter().fold(1, |sum, &size| sum.saturating_mul(size));
@@ -46,7 +46,7 @@ impl Reduction {
             Self { is_row: false, dims: [major, middle, minor] }
         })
     }
-    /// Whether it is emitted as a reduction: others are computed element by element of the result.
+    /// Whether it is emitted as a reduction: others are loops over the elements of the result.
     pub const fn is_emitted(&self) -> bool {
         let [_, middle, minor] = self.dims;
         if self.is_row {
@@ -57,7 +57,7 @@ impl Reduction {
             || middle < 4 * WARP && minor < 8
             || middle < 8 * WARP && minor < 3)
     }
-    /// Whether one block of threads adds up all of a result, so that more can be computed of it in the same kernel.
+    /// Whether one block of threads computes a whole result element, so that consumers can be fused.
     pub const fn is_race_free(&self) -> bool {
         let [major, middle, minor] = self.dims;
         if self.is_row {
@@ -65,14 +65,14 @@ impl Reduction {
         }
         middle <= RACE_FREE_COLUMN
     }
-    /// Bytes of shared memory, of elements of so many bytes.
+    /// Bytes of shared memory, for elements of `element` bytes.
     pub fn shared_bytes(&self, element: f64) -> f64 {
         if self.is_row {
             return 32.0 * element;
         }
         32.0 * (4.0 * 32.0 + 1.0) * element
     }
-    /// How many blocks of threads run, and how many threads each has.
+    /// The number of blocks of threads, and of threads in each.
     pub fn launch(&self) -> (f64, f64) {
         let [major, middle, minor] = self.dims.map(|size| size.max(1) as f64);
         if self.is_row {
@@ -84,7 +84,7 @@ impl Reduction {
     }
 }
 
-/// The sizes before, of and after the dims that `is_reduced` says are `reduced`, or are not, if these lie side by side.
+/// The sizes before, of, and after the dims whose `is_reduced` equals `reduced`, if these are contiguous.
 fn around(sizes: &[i64], is_reduced: &[bool], reduced: bool) -> Option<[i64; 3]> {
     let first = is_reduced.iter().position(|&is| is == reduced)?;
     let last = is_reduced.iter().rposition(|&is| is == reduced)?;
@@ -103,27 +103,27 @@ pub enum Hero {
     Loop,
     /// A reduction.
     Reduction(Reduction),
-    /// A transpose through shared memory, with so many bytes of it.
+    /// A transpose through this many bytes of shared memory.
     Transpose(f64),
     /// A concatenation of a few arrays.
     Concatenation,
     /// A scatter.
     Scatter,
-    /// Rows, each of which a block of threads holds.
+    /// A tiled kernel: a block of threads holds each row.
     Tiled,
 }
 
-/// What a transpose does to the order of elements.
+/// The effect of a transpose on the order of elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transposed {
-    /// Bytes of shared memory through which it goes, if it does.
+    /// Bytes of shared memory, if it goes through that.
     pub shared_bytes: Option<f64>,
-    /// Whether elements that lie side by side before do not afterwards.
+    /// Whether elements that are adjacent before it are not afterwards.
     pub moves_minor: bool,
 }
 
 impl Transposed {
-    /// The transpose of an array of `sizes` by `permutation`, whose elements have so many bytes.
+    /// The transpose of an array of `sizes` by `permutation`, whose elements have `element` bytes.
     pub fn of(sizes: &[i64], permutation: &[usize], element: f64) -> Self {
         // Dims that stay side by side are one; those of size 1 are none.
         let kept: Vec<usize> = permutation

@@ -1,8 +1,8 @@
-//! Priority fusion: which ops XLA's compiler for GPUs fuses into the kernels of their users.
+//! Priority fusion: which producers XLA:GPU fuses into their consumers.
 //!
-//! A producer is fused into all of its users or into none: it is then computed in each of them, and not written. Of all producers the one
-//! is next whose fusion saves most time by a model of kernels; the times of those around it are estimated anew after that. What is
-//! another name of something is fused first, and stays for users that do not fuse.
+//! A producer is fused into all of its users or into none: then each user recomputes it, and it is not written. The next producer
+//! is always the one whose fusion saves most time by the performance model; then the priorities of its neighbours are updated.
+//! Bitcasts are fused first, and are kept for users that do not fuse.
 //!
 //! Source: XLA's `PriorityFusion`.
 
@@ -29,27 +29,27 @@ use crate::work::cached::Works;
 use crate::work::seconds::Seconds;
 use std::collections::BTreeSet;
 
-/// What is fused in a program.
+/// The fusion decisions for a program.
 #[derive(Clone, Debug, Default)]
 pub struct Fused {
-    /// The values that may be fused.
+    /// The values that are candidates for fusion.
     pub stored: Vec<Stored>,
-    /// The values that one kernel writes, those of several alone.
+    /// The values that a multi-output kernel writes, for each such kernel.
     pub joined: Vec<Vec<ValueId>>,
 }
 
-/// How a value is stored that may be fused.
+/// How a value that is a candidate for fusion is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
     /// The value.
     pub value: ValueId,
     /// Whether it is written to memory.
     pub is_written: bool,
-    /// Whether some users compute it.
+    /// Whether some users recompute it.
     pub is_fused: bool,
 }
 
-/// What is fused in `functions`, given by their ops.
+/// The fusion decisions for `functions`, given by their ops.
 pub fn fused(
     program: &Program,
     works: &mut Works<'_>,
@@ -73,7 +73,7 @@ pub fn fused(
 }
 
 impl Fused {
-    /// Adds what is fused of the nodes of a block.
+    /// Adds the decisions for the nodes of a block.
     fn add(&mut self, nodes: &[Node]) {
         for node in nodes.iter().filter(|node| node.kind == Kind::Fusible) {
             let (is_written, is_fused) = (!node.is_gone, node.is_fused);
@@ -96,7 +96,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Fuses what is worth it.
+    /// Fuses producers as long as that saves time.
     fn run(nodes: Vec<Node>) -> Vec<Node> {
         let priorities = vec![None; nodes.len()];
         let mut queue = Self { nodes, queued: BTreeSet::new(), priorities };
@@ -119,13 +119,13 @@ impl Queue {
         }
         queue.nodes
     }
-    /// Estimates anew what `consumer` saves if each of its operands is fused into it.
+    /// Recomputes what `consumer` saves if each of its operands is fused into it.
     fn compare_operands(&mut self, consumer: u32) {
         for index in 0..self.nodes[consumer as usize].expression.uses.len() {
             self.compare(consumer, index);
         }
     }
-    /// Estimates anew what `consumer` saves if its operand at `index` is fused into it.
+    /// Recomputes what `consumer` saves if its operand at `index` is fused into it.
     fn compare(&mut self, consumer: u32, index: usize) {
         let user = &self.nodes[consumer as usize];
         let operand = &user.expression.uses[index];
@@ -148,7 +148,7 @@ impl Queue {
             _ => {}
         }
     }
-    /// Forgets what `consumer` would save with its operand at `index`, which is about to go.
+    /// Subtracts what `consumer` would save with its operand at `index`, before that operand is removed.
     fn forget(&mut self, consumer: u32, index: usize) {
         let known = &mut self.nodes[consumer as usize].expression.uses[index];
         let (at, saved, can) = (known.node, known.saved, known.can_fuse);
@@ -157,7 +157,7 @@ impl Queue {
         producer.saved -= saved;
         producer.num_taking -= u32::from(can);
     }
-    /// Puts `at` in the queue by its priority, or takes it out.
+    /// Puts `at` in the queue with its priority, or removes it.
     fn enqueue(&mut self, at: u32) {
         let priority = self.priority(at);
         let known = &mut self.priorities[at as usize];
@@ -172,7 +172,7 @@ impl Queue {
             self.queued.insert((priority, at));
         }
     }
-    /// The seconds that fusing node `at` into its users saves; `None` if it is not.
+    /// The seconds that fusing node `at` into its users saves; `None` if it cannot be fused.
     fn priority(&self, at: u32) -> Option<Seconds> {
         let node = &self.nodes[at as usize];
         if node.is_gone || node.users.is_empty() {
@@ -240,7 +240,7 @@ impl Queue {
         }
         self.update(&taking);
     }
-    /// Estimates anew what is around the nodes `changed`.
+    /// Updates the priorities around the nodes `changed`.
     fn update(&mut self, changed: &[u32]) {
         let mut touched: Vec<u32> = Vec::new();
         for &user in changed {

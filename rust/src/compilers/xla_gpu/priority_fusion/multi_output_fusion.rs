@@ -1,5 +1,5 @@
-//! Multi-output fusion: kernels over equally many elements that read the same, or of which one reads what the other makes, become one
-//! that writes all their results.
+//! Multi-output fusion: kernels over equally many elements that share an operand (siblings), or that are producer and consumer,
+//! become one kernel that writes all their results.
 //!
 //! Source: XLA's `MultiOutputFusion`.
 
@@ -13,7 +13,7 @@ use super::topological_order::TopologicalOrder;
 /// The most users of a value that are compared with each other.
 const MAX_SIBLINGS: usize = 64;
 
-/// Kernels that are being joined.
+/// Groups of kernels that are being merged.
 pub struct Groups<'n> {
     nodes: &'n [Node],
     /// The group of each node, named after its first member.
@@ -24,7 +24,7 @@ pub struct Groups<'n> {
     order: TopologicalOrder,
 }
 
-/// The nodes that are computed by one kernel, those of several results alone.
+/// The nodes that each merged kernel computes, for kernels with several results.
 pub fn joined(nodes: &[Node]) -> Vec<Vec<u32>> {
     let count = nodes.len() as u32;
     let is_there = |at: u32| !nodes[at as usize].is_gone;
@@ -50,7 +50,7 @@ impl Groups<'_> {
     fn node(&self, at: u32) -> &Node {
         &self.nodes[at as usize]
     }
-    /// The groups that read what the group of `at` makes, each once.
+    /// The groups that read the results of the group of `at`, each once.
     fn reading(&self, at: u32) -> Vec<u32> {
         let members = self.members[self.group[at as usize] as usize].iter();
         let readers = members.flat_map(|&member| &self.readers[member as usize]);
@@ -59,7 +59,7 @@ impl Groups<'_> {
         found.dedup();
         found
     }
-    /// Joins those that read node `parent`.
+    /// Merges the siblings that read node `parent`.
     fn fuse_siblings(&mut self, parent: u32) {
         if self.node(parent).launched <= 1.0 || self.group[parent as usize] != parent {
             return;
@@ -86,7 +86,7 @@ impl Groups<'_> {
             }
         }
     }
-    /// Joins the kernel of node `at` with one that reads its result.
+    /// Merges the kernel of node `at` with one that reads its result.
     fn fuse_into_reader(&mut self, at: u32) {
         let producer = self.node(at);
         if self.members[at as usize].len() != 1 || !is_loop_producer(producer) {
@@ -104,7 +104,7 @@ impl Groups<'_> {
             self.join(reader, at);
         }
     }
-    /// Whether the kernel of `reader` takes less time with the result of node `at` written besides.
+    /// Whether the kernel of `reader` is faster than both kernels if it writes the result of node `at`, too.
     fn is_faster(&self, at: u32, reader: u32) -> bool {
         let producer = self.node(at);
         let mut members = self.members[reader as usize].iter();
@@ -114,7 +114,7 @@ impl Groups<'_> {
         LAUNCH + fused + side_output_seconds(producer)
             <= 2.0 * LAUNCH + producer.seconds + consumer.seconds
     }
-    /// Whether a kernel may get further results: it is a loop, a reduction or a transpose.
+    /// Whether a kernel can be the root of a multi-output fusion: a loop, a reduction or a transpose.
     fn is_root(&self, group: u32) -> bool {
         self.members[group as usize].iter().all(|&at| {
             let Node { kind, expression, value, .. } = self.node(at);
@@ -130,7 +130,7 @@ impl Groups<'_> {
     fn has_readers(&self, group: u32) -> bool {
         self.members[group as usize].iter().any(|&at| !self.readers[at as usize].is_empty())
     }
-    /// 2 of several results, 1 of a fusion, 0 of a single op.
+    /// 2 for several results, 1 for a fusion, 0 for a single op.
     fn rank(&self, group: u32) -> u32 {
         let members = &self.members[group as usize];
         if members.len() > 1 {
@@ -138,7 +138,7 @@ impl Groups<'_> {
         }
         u32::from(self.node(members[0]).expression.is_fusion)
     }
-    /// The member that decides how a kernel runs: a reduction or a transpose, if there is one.
+    /// The member that decides how the kernel is emitted: a reduction or a transpose, if there is one.
     fn hero(&self, group: u32) -> &Node {
         let members = &self.members[group as usize];
         let is_special = |at: &&u32| {
@@ -146,7 +146,7 @@ impl Groups<'_> {
         };
         self.node(*members.iter().find(is_special).unwrap_or(&members[0]))
     }
-    /// Whether two kernels run over equally many elements in a way that goes together, and one is not too large for both.
+    /// Whether two kernels iterate over equally many elements and have compatible heroes, and the merged kernel is not too large.
     fn are_compatible(&self, one: u32, other: u32) -> bool {
         let [first, second] = [one, other].map(|group| self.hero(group));
         let goes = match (first.expression.hero, second.expression.hero) {
@@ -171,7 +171,7 @@ impl Groups<'_> {
         let count = operands.len() + members().count();
         reductions <= MAX_REDUCTIONS && shared <= SHARED_BYTES && count <= MAX_OPERANDS
     }
-    /// Joins two kernels, unless one needs the other through a third; says whether it did.
+    /// Merges two kernels, unless one depends on the other through a third; returns whether it did.
     fn join(&mut self, one: u32, other: u32) -> bool {
         if !self.order.merge(one, other) {
             return false;
@@ -185,7 +185,7 @@ impl Groups<'_> {
     }
 }
 
-/// Whether other kernels may compute what `node` makes, in a loop of their own, besides writing it.
+/// Whether other kernels can compute `node` in a loop and write it as a further output.
 fn is_loop_producer(node: &Node) -> bool {
     let expression = &node.expression;
     let is_loop = match expression.hero {

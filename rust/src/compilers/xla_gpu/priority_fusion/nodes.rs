@@ -1,4 +1,4 @@
-//! The ops of a block as nodes that may be fused: each with what it reads of others, and the nodes that use it.
+//! The ops of a block as nodes of the fusion graph: the operands that each reads, and the nodes that use it.
 
 use super::expression::{Expression, NONE};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
@@ -10,50 +10,50 @@ use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// What may be done with a node.
+/// How a node takes part in fusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An argument, or something from outside of the block, or one of several results.
+    /// A block argument, a value captured from outside the block, or one of several results.
     Outside,
-    /// An op that is a kernel by itself, or none.
+    /// An op that does not fuse: a kernel of its own, or no kernel at all.
     Apart,
-    /// Its operand under another name.
+    /// A bitcast of its operand.
     Bitcast,
-    /// An op that may be fused into its users, and its operands into it.
+    /// An op that can be fused into its users, and its producers into it.
     Fusible,
 }
 
-/// An op, or a value that is made elsewhere.
+/// An op of the block, or a value that is defined outside of it.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// The value that it makes; none of a copy for an operand.
+    /// The value that it defines; `None` for the copy of an operand.
     pub value: Option<ValueId>,
     /// Bytes of the result, those of them that are written, and those of an element.
     pub bytes: f64,
     pub written: f64,
     pub element: f64,
-    /// Elements of what its threads compute.
+    /// Elements that its threads compute.
     pub launched: f64,
-    /// Elements that it loops over: of a reduction those that it reads.
+    /// Elements that it iterates over: for a reduction those of its operand.
     pub looped: f64,
     pub expression: Expression,
-    /// The nodes that use it, and how many of them only give it another name.
+    /// The nodes that use it, and how many of these are bitcasts.
     pub users: BTreeSet<u32>,
     pub num_names: usize,
-    /// Whether some user has it fused.
+    /// Whether it is fused into some user.
     pub is_fused: bool,
-    /// Whether all that used it have it fused.
+    /// Whether it is fused into all of its users.
     pub is_gone: bool,
     /// Seconds of the kernel.
     pub seconds: f64,
-    /// Sum of what its users would save, and how many of them can take it.
+    /// The sum of what its users would save, and the number of users into which it can be fused.
     pub saved: f64,
     pub num_taking: u32,
 }
 
 impl Node {
-    /// Notes a user, if the node may be fused into it.
+    /// Adds a user, if the node can be fused.
     pub fn add_user(&mut self, user: u32) {
         if matches!(self.kind, Kind::Bitcast | Kind::Fusible) {
             self.users.insert(user);
@@ -61,7 +61,7 @@ impl Node {
     }
 }
 
-/// The program, and what is known of it.
+/// The program and the analyses of it.
 pub struct Given<'g, 'a> {
     pub program: &'g Program,
     pub works: &'g mut Works<'a>,
@@ -90,7 +90,7 @@ pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
 }
 
 impl Nodes<'_, '_, '_> {
-    /// Notes who uses each node.
+    /// Records the users of each node.
     fn note_users(&mut self) {
         for at in 0..self.nodes.len() {
             let used: Vec<u32> = self.nodes[at].expression.uses.iter().map(|it| it.node).collect();
@@ -196,7 +196,7 @@ impl Nodes<'_, '_, '_> {
             self.note_update(op, at);
         }
     }
-    /// Of an update in place, only the update is written.
+    /// An in-place update writes only the bytes of the update.
     fn note_update(&mut self, op: OpId, at: u32) {
         let program = self.given.program;
         let index = match program.op_name(op) {
@@ -208,7 +208,8 @@ impl Nodes<'_, '_, '_> {
         let node = &mut self.nodes[at as usize];
         (node.written, node.launched) = (update.bytes as f64, (update.elements as f64).max(1.0));
     }
-    /// The operands of an op that fuses with none of them; what it reads a copy of is copied by a kernel that does.
+    /// The operands of an op that fuses with none of them; an operand that it reads in another layout gets a copy, a kernel that
+    /// can fuse.
     fn apart(&mut self, op: OpId, facts: Fact) -> Expression {
         let program = self.given.program;
         let mut made = Expression::new(0.0);
@@ -252,7 +253,7 @@ impl Nodes<'_, '_, '_> {
         }
         made
     }
-    /// Whether `value` is made in the block itself.
+    /// Whether `value` is defined in the block itself.
     pub fn is_here(&self, value: ValueId) -> bool {
         let program = self.given.program;
         match program.def(value) {
@@ -262,7 +263,7 @@ impl Nodes<'_, '_, '_> {
     }
 }
 
-/// Whether the ops of `block` run by themselves, and are not the function of a reduction and the like.
+/// Whether `block` is executed, rather than the computation of a reduction or the like.
 pub fn is_run(program: &Program, block: BlockId) -> bool {
     let owner = program.kind(program.block_parent_op(block));
     matches!(owner, OpKind::Func | OpKind::While | OpKind::Case | OpKind::If)

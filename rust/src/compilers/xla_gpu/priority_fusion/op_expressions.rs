@@ -1,4 +1,4 @@
-//! What each op that fuses computes of its operands, and how it is emitted.
+//! The [`Expression`] of each op that fuses: what it computes from its operands, and how it is emitted.
 //!
 //! Source: XLA's `HloCostAnalysis` for how much of each operand is read.
 
@@ -12,7 +12,7 @@ use crate::ir::{OpKind, OpTraits};
 use crate::work::cached::{Outcome, Works};
 
 impl Nodes<'_, '_, '_> {
-    /// What `op`, whose result is `value`, computes; `None` unless it fuses.
+    /// The computation of `op`, whose result is `value`; `None` unless it fuses.
     pub fn expression(&mut self, op: OpId, value: ValueId, facts: Fact) -> Option<Expression> {
         let program = self.given.program;
         if program.has_traits(op, OpTraits::TERMINATOR) {
@@ -46,7 +46,7 @@ impl Nodes<'_, '_, '_> {
         }
         self.moving(op, (name, elements))
     }
-    /// As [`Nodes::expression`], of an op that is not elementwise and makes so many elements.
+    /// As [`Nodes::expression`], for an op that is not elementwise and whose result has `elements` elements.
     fn moving(&mut self, op: OpId, (name, elements): (&str, f64)) -> Option<Expression> {
         let program = self.given.program;
         let mut made = Expression::new(0.0);
@@ -104,7 +104,7 @@ impl Nodes<'_, '_, '_> {
         }
         Some(made)
     }
-    /// What `op` computes if it is a reduction with several results, which fuses with its operands alone.
+    /// The computation of `op` if it is a variadic reduction, which fuses only with its producers.
     pub fn reduction_of_several(&mut self, op: OpId) -> Option<Expression> {
         let program = self.given.program;
         if program.kind(op) != OpKind::Reduce {
@@ -123,7 +123,7 @@ impl Nodes<'_, '_, '_> {
         }
         Some(made)
     }
-    /// Notes what `op` transposes; returns whether elements that lie side by side before do not afterwards.
+    /// Records the transpose `op`; returns whether elements that are adjacent in the operand are not in the result.
     fn transpose(&mut self, op: OpId, made: &mut Expression) -> bool {
         let Given { program, works, layouts, .. } = &mut *self.given;
         let tensor = works.tensors.of(program.operand(op, 0));
@@ -139,7 +139,7 @@ impl Nodes<'_, '_, '_> {
         }
         found.moves_minor
     }
-    /// Notes what `op`, a reduction that makes so many elements, adds up.
+    /// Records the reduction `op`, whose result has `elements` elements.
     fn reduce(&mut self, op: OpId, elements: f64, made: &mut Expression) {
         let Given { program, works, layouts, .. } = &mut *self.given;
         let tensor = works.tensors.of(program.operand(op, 0)).clone();

@@ -1,4 +1,4 @@
-//! The time of a kernel as XLA estimates it to decide what it fuses.
+//! The run time of a kernel by the model from which XLA:GPU decides what to fuse.
 //!
 //! Source: XLA's `GpuPerformanceModel`. Constants are those of an H100, also for other GPUs.
 
@@ -8,27 +8,27 @@ use super::nodes::Node;
 
 /// Seconds to start a kernel.
 pub const LAUNCH: f64 = 1e-6;
-/// Bytes of memory that all cores read or write in a second.
+/// Bytes per second of device memory, for all cores together.
 const BANDWIDTH: f64 = 3.352_32e12;
-/// Bytes that the cores of one block of threads read in a second: a transaction of 32 bytes in each cycle.
+/// Bytes per second that one block of threads can read: a transaction of 32 bytes in each cycle.
 const BLOCK_BANDWIDTH: f64 = 1.98e9 * 32.0;
 const CORES: f64 = 132.0;
-/// Lanes of a core, and the cycles of them in a second, rounded as XLA does, times two.
+/// Lanes of a core, and its clock rate in cycles per second, rounded as XLA does, times two.
 const LANES: f64 = 128.0;
 const LANE_FLOPS: f64 = 3.0e9;
 /// Threads that the chip runs at once.
 const THREADS: f64 = 132.0 * 2048.0;
-/// Bytes of the second-level cache, and of the first-level caches of all cores; how much faster these are read.
+/// Bytes of the L2 cache, and of the L1 caches of all cores; how much faster these are read than memory.
 const L2_BYTES: f64 = 52_428_800.0;
 const L1_BYTES: f64 = 132.0 * 233_472.0;
 const L2_SPEEDUP: f64 = 2.5;
 const L1_SPEEDUP: f64 = 8.0;
-/// Bytes that are read together: of those of an element that is read alone the others are lost.
+/// Bytes of a memory transaction: an uncoalesced read of one element wastes the rest.
 const TRANSACTION: f64 = 64.0;
-/// The share of the shorter of computation and traffic that is hidden behind the longer.
+/// The share of the shorter of compute and memory time that overlaps with the longer.
 const OVERLAP: f64 = 0.95;
 
-/// Blocks of threads, and threads of each.
+/// The number of blocks of threads, and of threads in each.
 fn launch(hero: Hero, elements: f64) -> (f64, f64) {
     match hero {
         Hero::Reduction(reduction) => reduction.launch(),
@@ -42,12 +42,12 @@ fn launch(hero: Hero, elements: f64) -> (f64, f64) {
     }
 }
 
-/// How many elements of so many a thread computes.
+/// The elements that each thread computes, of so many in all.
 fn unrolled(elements: f64) -> f64 {
     [4.0, 2.0].into_iter().find(|factor| elements % factor == 0.0).unwrap_or(1.0)
 }
 
-/// Seconds of computation and traffic together.
+/// Seconds of overlapping compute and memory time.
 fn combined(compute: f64, traffic: f64) -> f64 {
     compute + traffic - compute.min(traffic) * OVERLAP
 }
@@ -56,7 +56,7 @@ fn compute_seconds(flops: f64, (blocks, threads): (f64, f64)) -> f64 {
     flops / (LANE_FLOPS * threads.min(LANES) * blocks.min(CORES))
 }
 
-/// Seconds to read `total` bytes of an array of `size`, of which the first time is from memory.
+/// Seconds to read `total` bytes of the result of `node`, of which the first read comes from memory and others from caches.
 fn read_seconds(node: &Node, total: f64, blocks: f64, is_strided: bool) -> f64 {
     let net = node.bytes.min(total);
     let share = if is_strided { node.element / TRANSACTION } else { 1.0 };
@@ -73,12 +73,12 @@ fn read_seconds(node: &Node, total: f64, blocks: f64, is_strided: bool) -> f64 {
     net / (BANDWIDTH * share).min(most) + (total - net) / again.min(most)
 }
 
-/// Whether elements of an operand are read apart: a transpose through shared memory reads them side by side.
+/// Whether reads of an operand are uncoalesced: a transpose through shared memory coalesces them.
 fn reads_apart(hero: Hero, operand: &Use) -> bool {
     operand.is_strided && !matches!(hero, Hero::Transpose(_))
 }
 
-/// Seconds of a kernel that runs by itself.
+/// Seconds of the kernel of `node` by itself.
 pub fn seconds(nodes: &[Node], node: &Node) -> f64 {
     let made = &node.expression;
     let launch = launch(made.hero, node.launched);
@@ -96,7 +96,7 @@ pub fn seconds(nodes: &[Node], node: &Node) -> f64 {
     combined(compute_seconds(made.flops, launch), read + node.written / BANDWIDTH)
 }
 
-/// Seconds to write what `node` makes besides another result.
+/// Seconds to write the result of `node` as a further output.
 pub fn side_output_seconds(node: &Node) -> f64 {
     node.written / BANDWIDTH
 }

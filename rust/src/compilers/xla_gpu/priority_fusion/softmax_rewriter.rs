@@ -1,5 +1,5 @@
-//! Normalizations of rows: a reduction of the last dim whose result each element of the row is combined with, which become one kernel that
-//! holds a row.
+//! Normalizations of rows (as in softmax): a reduction of the last dim, and the elementwise op that combines its broadcast result
+//! with the row. They become one kernel that keeps a row on the chip.
 //!
 //! Source: XLA's `SoftmaxRewriterTriton`.
 
@@ -11,7 +11,7 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashSet;
 
-/// The most elements of a row that a kernel holds.
+/// The most elements of a row in one kernel.
 const MAX_ROW: i64 = 1 << 17;
 
 impl Nodes<'_, '_, '_> {
@@ -23,7 +23,7 @@ impl Nodes<'_, '_, '_> {
             }
         }
     }
-    /// The node of `op` and that of what it normalizes, if `op` is the last of a normalization.
+    /// The node of `op` and that of the producer that it normalizes, if `op` is the root of a normalization diamond.
     fn diamond(&mut self, op: OpId) -> Option<(u32, u32)> {
         let program = self.given.program;
         let facts = self.given.storage.facts.of(op);
@@ -66,7 +66,7 @@ impl Nodes<'_, '_, '_> {
     fn num_users(&self, value: ValueId) -> usize {
         self.known(value).map_or(0, |at| self.nodes[at as usize].users.len())
     }
-    /// The op of which `is_wanted` says so that makes `value`, or what `value` is computed of by ops that are trivially fusible.
+    /// The first op for which `is_wanted` holds on the chain of trivially fusible ops that ends in `value`.
     fn trivial_edge(
         &mut self,
         mut value: ValueId,
@@ -83,14 +83,14 @@ impl Nodes<'_, '_, '_> {
     fn is_name(&self, op: OpId) -> bool {
         self.given.storage.facts.has(op, Fact::NAME)
     }
-    /// The op of the block that makes `value`.
+    /// The op of the block that defines `value`.
     fn made_here(&self, value: ValueId) -> Option<OpId> {
         let value = self.first(value);
         let at = self.known(value)?;
         let is_op = matches!(self.nodes[at as usize].kind, Kind::Fusible | Kind::Bitcast);
         self.given.program.defining_op(value).filter(|_| is_op && self.is_here(value))
     }
-    /// The op that makes `value`, if it has one user at most, and reads no more than its result has.
+    /// The op that defines `value`, if that has at most one user, and the op is a bitcast, or elementwise on one operand besides splats.
     fn trivially_fusible(&self, value: ValueId) -> Option<OpId> {
         let program = self.given.program;
         let op = self.made_here(value)?;
@@ -139,7 +139,7 @@ impl Nodes<'_, '_, '_> {
         }
         first
     }
-    /// Whether `value` is computed of `producer` by ops that are trivially fusible.
+    /// Whether `value` is computed from `producer` by trivially fusible ops alone.
     fn is_connected(&self, producer: ValueId, mut value: ValueId) -> bool {
         loop {
             if self.first(producer) == self.first(value) {
@@ -151,7 +151,7 @@ impl Nodes<'_, '_, '_> {
             }
         }
     }
-    /// Makes node `root` compute all that it is computed of `producer`.
+    /// Makes node `root` compute everything between `producer` and itself.
     fn fuse_diamond(&mut self, root: u32, producer: u32) {
         let (mut made, mut inside) = (Expression::new(0.0), Vec::new());
         (made.hero, made.size) = (Hero::Tiled, 0.0);

@@ -1,25 +1,27 @@
-//! An order of kernels in which each comes after what it needs, kept while kernels are joined.
+//! A topological order of kernels that is maintained while kernels are merged.
 //!
-//! Only what is between two kernels in the order is visited to find whether one needs the other, as in the algorithm of Pearce and Kelly.
+//! To find whether one of two kernels depends on the other, only those between them in the order are visited (Pearce and Kelly's
+//! algorithm).
 
-/// The most kernels between two that are joined. XLA has no such limit.
+/// The most kernels between two that are merged. XLA has no such limit.
 const MAX_BETWEEN: usize = 4096;
 
-/// The order of nodes, joined ones as one.
+/// A topological order of the groups of merged nodes.
 pub struct TopologicalOrder {
-    /// The place of each node that stands for a group.
+    /// The position of each node that represents a group.
     places: Vec<u32>,
-    /// The node at each place.
+    /// The node at each position.
     at: Vec<u32>,
     /// The group of each node, and the nodes of each group.
     group: Vec<u32>,
     members: Vec<Vec<u32>>,
-    /// What needs each group, as nodes.
+    /// The nodes that depend on each group.
     needed_by: Vec<Vec<u32>>,
 }
 
 impl TopologicalOrder {
-    /// Of so many nodes, each of which needs only ones before it: `edges` are pairs of a node and one that needs it.
+    /// An order of `count` nodes, each of which depends only on nodes before it: `edges` are pairs of a node and one that depends
+    /// on it.
     pub fn new(count: usize, edges: &[(u32, u32)]) -> Self {
         let mut needed_by = vec![Vec::new(); count];
         for &(from, to) in edges {
@@ -29,8 +31,8 @@ impl TopologicalOrder {
         let members = all.iter().map(|&node| vec![node]).collect();
         Self { places: all.clone(), at: all.clone(), group: all, members, needed_by }
     }
-    /// Joins the groups `one` and `other` as `one`, unless one of them needs the other through a third, or they are too far apart.
-    /// Says whether it did.
+    /// Merges the groups `one` and `other` as `one`, unless one depends on the other through a third, or they are too far apart.
+    /// Returns whether it did.
     pub fn merge(&mut self, one: u32, other: u32) -> bool {
         let is_first = self.places[one as usize] <= self.places[other as usize];
         let (first, last) = if is_first { (one, other) } else { (other, one) };

@@ -1,5 +1,5 @@
-//! Chooses among candidate strategies, which follow from the placements of the op's tensors: the one by which a device
-//! sends the fewest bytes, or that of XLA.
+//! Chooses among candidate strategies, which are derived from the placements of the op's tensors: the one in which a device sends
+//! the fewest bytes, or that of XLA.
 
 use crate::index::{TypeId, ValueId};
 use crate::ir::Type;
@@ -13,8 +13,8 @@ use crate::spmd::strategy::{Ability, FactorDigits, Factors, Strategy};
 use rustc_hash::FxHashSet;
 
 impl Lowering<'_, '_, '_> {
-    /// The strategy that the policy takes. `placements` are those of operands, then the targets of results; `own` those of the
-    /// shardings of results, where some differ from the targets.
+    /// The strategy by the policy. `placements` are those of operands, then the targets of results; `own` those of the shardings of
+    /// results, if some differ from the targets.
     pub(in crate::spmd::lower) fn choose(
         &mut self,
         work: &OpWithRule,
@@ -29,7 +29,7 @@ impl Lowering<'_, '_, '_> {
         };
         of_xla.unwrap_or_else(|| self.strategy_of_fewest_bytes(work, placements, own))
     }
-    /// The strategy of fewest bytes; of equal ones that which computes least, and of those the first.
+    /// The strategy with the fewest bytes; among equal ones the one with the least computation, and then the first.
     fn strategy_of_fewest_bytes(
         &mut self,
         work: &OpWithRule,
@@ -63,10 +63,10 @@ impl Lowering<'_, '_, '_> {
             |(.., strategy)| strategy,
         )
     }
-    /// The sum of the dims along which `strategy` shards results, in elementwise ops of tensors of three dims or more. Their first
-    /// dims are those of a batch, along which most ops are local: where all results of a chain of ops that send equally
-    /// many bytes have the same dims sharded, they are not moved back and forth. Other results, as those of products of
-    /// weights, and results that are resharded in any case, have no preference.
+    /// A tie-breaker: the sum of the indices of the dims that `strategy` shards in results of elementwise ops of rank three or
+    /// more. Their first dims are mostly batch dims, along which most ops are local: if a chain of ops shards the same dims
+    /// throughout, its values are not resharded back and forth. Other results, as those of dots of weights, and results that are
+    /// resharded in any case, have no preference.
     fn last_dims_sharded(&self, work: &OpWithRule, strategy: &Strategy) -> usize {
         let rank = work.shapes.first().map_or(0, Vec::len);
         let are_alike = work.shapes.iter().all(|shape| shape.len() == rank);
@@ -77,8 +77,8 @@ impl Lowering<'_, '_, '_> {
             strategy.results.iter().flat_map(|&id| self.placements[id].dims.iter().enumerate());
         dims.filter(|(_, digits)| !digits.is_empty()).map(|(dim, _)| dim).sum()
     }
-    /// The digits of factors to try: those of each tensor, alone and combined with those of others where they do
-    /// not conflict, and none.
+    /// The digits of factors to try: those of each tensor, alone and combined with those of other tensors where they do not
+    /// conflict, and none.
     fn candidates(
         &self,
         work: &OpWithRule,
@@ -179,7 +179,7 @@ impl Lowering<'_, '_, '_> {
             copies: Vec::new(),
         }
     }
-    /// Bits that a device sends; if they are more than `most`, any number above it.
+    /// Bits that a device sends; if more than `most`, any number above that.
     pub(in crate::spmd::lower) fn bits_sent(
         &mut self,
         work: &OpWithRule,
@@ -212,8 +212,8 @@ impl Lowering<'_, '_, '_> {
         }
         sent
     }
-    /// Where a result of type `global` is taken that comes about as `placement` and is wanted as `wanted`, and how many
-    /// elements a device sends for that.
+    /// The placement of a result of type `global` after the op, if it is computed with placement `placement` and wanted with
+    /// `wanted`, and how many elements a device sends for that.
     pub(in crate::spmd::lower) fn result_taken(
         &mut self,
         global: TypeId,
@@ -234,7 +234,7 @@ impl Lowering<'_, '_, '_> {
             (wanted, sent)
         }
     }
-    /// Where each result of `work` under `strategy` is taken.
+    /// The placement of each result of `work` under `strategy` after the op.
     pub(in crate::spmd::lower) fn results_taken(
         &mut self,
         work: &OpWithRule,
@@ -245,7 +245,7 @@ impl Lowering<'_, '_, '_> {
             .map(|(&(global, wanted), &placement)| self.result_taken(global, placement, wanted).0)
             .collect()
     }
-    /// Bits that an element takes.
+    /// Bits of an element of type `ty`.
     pub(in crate::spmd::lower) fn bits(&self, ty: TypeId) -> i64 {
         match &self.emit.program.types()[ty] {
             Type::RankedTensor { element, .. } => element.bits.map_or(32, i64::from),
@@ -262,7 +262,7 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// Whether groups are divided evenly, which cannot be padded.
+/// Whether groups (of features or batches), which cannot be padded, are divided evenly.
 pub(in crate::spmd::lower) fn has_whole_parts(work: &OpWithRule, strategy: &Strategy) -> bool {
     let factors = strategy.factors.iter().zip(&work.rule.factor_sizes).zip(work.abilities);
     factors.into_iter().all(|((digits, size), &ability)| {

@@ -1,5 +1,5 @@
-//! A cache of strategies within a program: a strategy is chosen once for all ops of the same signature and placements. The
-//! layers of a model repeat, so that all but the first of them take a look-up.
+//! A cache of strategies within a program: a strategy is chosen once for all ops of the same signature and placements. The layers
+//! of a model repeat, so that all but the first only look it up.
 //!
 //! The key has the signature, the rule, the placements of operands and the targets of results, and the properties that
 //! are in neither attributes nor types: the [`facts`](Key::facts). Ops without a signature, or with a rule of their
@@ -35,19 +35,19 @@ pub(in crate::spmd) struct Decision {
 pub(in crate::spmd::lower) struct Key {
     pub signature: SignatureId,
     pub rule: RuleId,
-    /// The placements of operands, then the targets of results, then those of the shardings of results where some differ.
+    /// The placements of operands, the targets of results, and those of the shardings of results if some differ.
     pub placements: Vec<PlacementId>,
-    /// Of a concatenation, which fetches slices from their operands, the types of these, then of results.
+    /// For a concatenation that fetches from the operands of slices: the types of these, then of results.
     pub types: Vec<TypeId>,
-    /// The digits of devices that are not manual, in manual computations.
+    /// The digits of devices that are not manual, if the op is in a manual computation.
     pub free_digits: Vec<Digit>,
     pub facts: Vec<i64>,
-    /// The values that operands are broadcasts of.
+    /// The operands that are broadcasts, with the values that are broadcast.
     pub origins: Vec<Origin>,
 }
 
-/// The facts about an operand of an op that is a broadcast which costs depend on: its number, the placement and global type
-/// of what is broadcast, and the dims.
+/// An operand that is a broadcast, as costs depend on it: its index, the placement and global type of the value that is broadcast,
+/// and the dims.
 pub(in crate::spmd::lower) type Origin = (usize, PlacementId, TypeId, Rc<[i64]>);
 
 /// A cache of decisions.
@@ -58,12 +58,12 @@ pub(in crate::spmd::lower) struct Decisions {
     last: Vec<Option<(Rc<Key>, Arc<Decision>)>>,
     /// The key of the current op; a field to reuse its memory.
     pub key: Key,
-    /// Whether values, of a type in the source program, are identities of reducers, as far as that was asked.
+    /// Whether a value, of a global type, is the identity of a reducer, cached.
     pub identities: FxHashMap<(Reducer, ValueId, TypeId), bool>,
 }
 
 impl Decisions {
-    /// The decision that was looked up last of those with `signature`, if `is_for` says that its key is the one.
+    /// The decision for `signature` that was looked up last, if `is_for` holds for its key.
     pub fn last(
         &self,
         signature: SignatureId,

@@ -1,4 +1,4 @@
-//! Along which factors of its rule an op can be partitioned, where the rule alone does not say.
+//! The factors along which an op can be partitioned, if its rule alone does not determine that.
 
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
@@ -55,14 +55,14 @@ pub(in crate::spmd::lower) fn abilities(program: &Program, work: &OpWithRule) ->
     all
 }
 
-/// Whether terms of the results would be rounded, each by itself, before they are added: those of quantized types, but for ops
-/// that add one element to zeros.
+/// Whether partial results would be rounded before they are added: those of quantized types, except for ops that add only one
+/// element to zeros.
 fn has_rounded_terms(program: &Program, work: &OpWithRule) -> bool {
     let picks = matches!(program.kind(work.op), OpKind::Gather | OpKind::DynamicSlice);
     !picks && work.results.iter().any(|&(ty, _)| program.is_quantized(ty))
 }
 
-/// The abilities of `work` without those for which shards fetch elements, which takes a list of all shards.
+/// The abilities of `work` without those for which shards fetch elements: that needs a list of all shards.
 pub(in crate::spmd::lower) fn without_fetches(
     program: &Program,
     work: &OpWithRule,
@@ -80,7 +80,7 @@ pub(in crate::spmd::lower) fn without_fetches(
     work.abilities.iter().enumerate().map(of_factor).collect()
 }
 
-/// The inputs that decide abilities, but for the factor.
+/// The properties of an op, besides the factor, that determine abilities.
 struct Facts<'a> {
     kind: OpKind,
     num_operands: usize,
@@ -93,12 +93,12 @@ struct Facts<'a> {
     selected: Selected,
 }
 
-/// The dims along which an op takes the k largest elements, where k may be all of them.
+/// The dims along which an op selects the k largest elements; k may cover the whole dim.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Selected {
     None,
     Last,
-    /// Which dim is in attributes of its own.
+    /// Any dim: the op's attributes name it.
     Any,
 }
 
@@ -115,8 +115,8 @@ impl<'a> Facts<'a> {
             selected: Selected::of(program, work),
         }
     }
-    /// Whether the op moves elements along a factor as a [`crate::spmd::lower::windows::elements_needed::Geometry`] describes: the factor is a dim
-    /// of the first operand, which the op changes, and of the first result.
+    /// Whether the op moves elements along a factor as a [`crate::spmd::lower::windows::elements_needed::Geometry`] describes: the
+    /// factor is a dim of the first operand and of the first result.
     fn is_moved_along(&self, factor: &FactorPlaces) -> bool {
         if let Some(dim) = self.concatenated {
             return factor.alone_in_result == Some(dim);

@@ -1,4 +1,4 @@
-//! The dims at which the tensors of an op have each factor of its rule.
+//! For each factor of an op's rule, the dims of its tensors that have it.
 
 use crate::index::{FactorId, Id};
 use crate::op_sharding_rule::TensorMapping;
@@ -7,23 +7,23 @@ use crate::spmd::lower::op_with_rule::OpWithRule;
 /// The dims that have one factor.
 #[derive(Clone, Debug)]
 pub(in crate::spmd::lower) struct FactorPlaces {
-    /// The first dim with the factor of the first operand, or of the first result if there are no operands.
+    /// The first dim with the factor, of the first operand, or of the first result if there are no operands.
     pub in_first: Option<usize>,
-    /// The first dim of the first operand that has this factor only.
+    /// The first dim of the first operand that has only this factor.
     pub alone_in_operand: Option<usize>,
-    /// The first dim of the first result that has this factor only.
+    /// The first dim of the first result that has only this factor.
     pub alone_in_result: Option<usize>,
-    /// Whether the last dim of the first operand has this factor only.
+    /// Whether the last dim of the first operand has only this factor.
     pub is_last_of_operand: bool,
     /// The number of operands with the factor.
     pub operands: usize,
     /// The number of results with the factor.
     pub results: usize,
-    /// Whether all dims that have this factor only have its size.
+    /// Whether all dims that have only this factor have its size.
     pub fits: bool,
 }
 
-/// The places of each factor of the rule of `work`, in one pass over the dims of its tensors.
+/// The dims of each factor in the rule of `work`, in one pass over its tensors.
 pub(in crate::spmd::lower) fn factor_places(work: &OpWithRule) -> Vec<FactorPlaces> {
     let rule = work.rule;
     let nowhere = FactorPlaces {
@@ -75,7 +75,7 @@ pub(in crate::spmd::lower) fn factor_places(work: &OpWithRule) -> Vec<FactorPlac
     all
 }
 
-/// The dims of `mapping` with one factor, and that factor.
+/// The dims of `mapping` that have one factor, with that factor.
 fn lone_factors(mapping: Option<&TensorMapping>) -> impl Iterator<Item = (usize, FactorId)> + '_ {
     let dims = mapping.into_iter().flat_map(|mapping| mapping.dims.iter().enumerate());
     dims.filter_map(|(dim, factors)| match factors[..] {

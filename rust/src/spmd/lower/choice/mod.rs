@@ -1,7 +1,8 @@
 //! The choice of a strategy for each op.
 //!
-//! [`partition_rules`], [`factor_abilities`] and [`factor_placements`] say what is possible, [`candidates`] what of that is tried and what each sends,
-//! [`xla`] which of them XLA's partitioner takes; [`op_strategy`] chooses, once for all ops that are alike.
+//! [`partition_rules`], [`factor_abilities`] and [`factor_placements`] say what is possible, [`candidates`] lists the strategies to
+//! try and what each sends, [`xla`] says which one XLA's partitioner takes; [`op_strategy`] chooses, once for all ops with the same
+//! inputs.
 
 pub(super) mod candidates;
 pub(super) mod decision_cache;

@@ -58,8 +58,7 @@ impl Lowering<'_, '_, '_> {
         let origins = self.origins(&operands);
         Tensors { operands, results, own, facts, origins }
     }
-    /// The facts of the region of `op`: its reducers, and whether the initial value of each is its identity. None if it has no
-    /// region.
+    /// The facts about the region of `op`: its reducers, and whether each initial value is the identity. Empty if it has no region.
     pub(in crate::spmd::lower) fn facts_of_region(
         &mut self,
         op: OpId,
@@ -95,7 +94,7 @@ impl Lowering<'_, '_, '_> {
         self.decisions.identities.insert(key, is_one);
         is_one
     }
-    /// How `op` is computed; `None` if it has no rule for its types.
+    /// The decision how `op` is computed; `None` if it has no rule for its types.
     pub(in crate::spmd::lower) fn decision(
         &mut self,
         op: OpId,
@@ -209,7 +208,7 @@ impl Lowering<'_, '_, '_> {
         }
         Some(decision)
     }
-    /// `decision` with the strategy that is chosen by its rule and abilities.
+    /// `decision` with the strategy chosen by its rule and abilities.
     fn decided(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
         let work = OpWithRule::of(&decision, op, tensors);
         let placements: Vec<PlacementId> = tensors.placements().collect();
@@ -229,7 +228,7 @@ impl Lowering<'_, '_, '_> {
         let results = self.results_taken(&work, &strategy);
         Decision { strategy, results, outcome, ..decision }
     }
-    /// `decision` about a `select_and_scatter`, or that by which shards have as many elements, if that sends less.
+    /// `decision` about a `select_and_scatter`, or the alternative with as many operand elements in each shard, if that sends less.
     fn or_by_elements(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
         let can_fetch = self.how.policy != Policy::Xla
             && self.how.global_to_local.is_none()
@@ -250,7 +249,7 @@ impl Lowering<'_, '_, '_> {
             decision
         }
     }
-    /// `decision` about a reshape, or that by which shards fetch intervals, if that sends less.
+    /// `decision` about a reshape, or the alternative in which shards fetch intervals, if that sends less.
     fn or_by_intervals(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
         let can_fetch = self.how.policy != Policy::Xla
             && self.how.global_to_local.is_none()

@@ -1,5 +1,5 @@
-//! The rules that strategies are made of. Sharding rules are made for propagation; where an op can be computed on shards
-//! along more dims, its factors are split or merged here.
+//! The rules that strategies are derived from. Sharding rules are made for propagation; if an op can be computed on shards along
+//! more dims, its factors are split or merged here.
 
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};
@@ -9,7 +9,8 @@ use crate::spmd::lower::windows::convolution::part_dims;
 use crate::spmd::lower::windows::elements_needed::conv_dims;
 use crate::spmd::lower::windows::select_and_scatter::part_windows;
 
-/// The rule by which strategies of `op` are made; `shapes` are those of its operands and results, `facts` those of
+/// The rule for strategies of `op`; `shapes` are those of its operands and results, `facts` are
+/// [`crate::spmd::lower::op_with_rule::OpWithRule::facts`].
 /// [`crate::spmd::lower::op_with_rule::OpWithRule`].
 pub(in crate::spmd::lower) fn strategy_rule(
     program: &Program,

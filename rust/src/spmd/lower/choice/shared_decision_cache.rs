@@ -1,9 +1,9 @@
-//! A cache of strategies across programs, for a program that is partitioned again with other shardings: only ops whose
-//! tensors have other placements are decided anew.
+//! A cache of strategies across programs, for partitioning a program again with other shardings: only ops whose tensors have other
+//! placements are decided anew.
 //!
-//! They are known by content: signatures and types by their texts, rules by what they say. A decision about a custom call, or
-//! about an op with regions other than a reduction by known reducers, depends on more, and is not shared. Nor are the numbers of
-//! placements those of one program: the placements are shared along with the decisions.
+//! Keys are by content: the texts of signatures and types, and the contents of rules. A decision about a custom call, or about an
+//! op with regions other than known reducers, depends on more, and is not shared. Placement numbers are not those of one program:
+//! placements are shared along with the decisions.
 
 use crate::index::OpId;
 use crate::ir::{is_portable, OpKind, Program};
@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// The decisions of lowerings whose placements have the same numbers.
+/// The decisions of lowerings that share placement numbers.
 #[derive(Debug, Default)]
 pub(in crate::spmd) struct SharedDecisions {
     /// The options and devices of lowerings.
@@ -27,7 +27,7 @@ pub(in crate::spmd) struct SharedDecisions {
     /// Decisions by the hashes of what they depend on.
     known: FxHashMap<u64, Vec<(SharedKey, Arc<Decision>)>>,
     num_known: usize,
-    /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
+    /// Stages of reshards, by the digits along which XLA's partitioner groups devices.
     pub stages: FxHashMap<Vec<Digit>, u32>,
 }
 
@@ -36,15 +36,15 @@ pub(in crate::spmd) struct SharedDecisions {
 struct SharedKey {
     /// The number of the options and devices.
     setting: usize,
-    /// The texts of the signature, and of the types of operands, results, and what operands are broadcasts of.
+    /// The texts of the signature, and of the types of operands, results, and the operands of broadcasts.
     text: String,
     rule: OpShardingRule,
     placements: Vec<PlacementId>,
     facts: Vec<i64>,
     free_digits: Vec<Digit>,
-    /// The operands that are broadcasts, the placement of what each is a broadcast of, and the dims.
+    /// The operands that are broadcasts: index, placement of the value that is broadcast, and dims.
     origins: Vec<(usize, PlacementId, Vec<i64>)>,
-    /// For each operand the first one that is the same value.
+    /// For each operand the first operand that is the same value.
     same: Vec<usize>,
 }
 
@@ -68,13 +68,13 @@ impl SharedDecisions {
             self.settings.len() - 1
         })
     }
-    /// The decision about `sought`.
+    /// The decision for the key `sought`.
     pub(in crate::spmd::lower) fn get(&self, sought: &Sought) -> Option<Arc<Decision>> {
         let known = self.known.get(&sought.hash())?;
         let found = known.iter().find(|(key, _)| sought.has(key));
         found.map(|(_, decision)| Arc::clone(decision))
     }
-    /// Adds the decision about `sought`, of which there is none, if there is room for it.
+    /// Adds the decision for the key `sought`, which has none, if there is room for it.
     pub(in crate::spmd::lower) fn add(&mut self, sought: &Sought, decision: &Arc<Decision>) {
         if self.num_known < MAX_DECISIONS {
             let Some(key) = sought.key() else { return };
@@ -84,7 +84,7 @@ impl SharedDecisions {
     }
 }
 
-/// What a decision depends on, as it stands in a program: nothing is copied to look it up.
+/// A key that borrows from its program: a look-up copies nothing.
 pub(in crate::spmd::lower) struct Sought<'a> {
     setting: usize,
     program: &'a Program,
@@ -96,7 +96,7 @@ pub(in crate::spmd::lower) struct Sought<'a> {
 }
 
 impl<'a> Sought<'a> {
-    /// What the decision about `op` depends on, which has the key `own` in its program; `None` if that is not shared.
+    /// The key of the decision about `op`, whose key within its program is `own`; `None` if the decision is not shared.
     pub(in crate::spmd::lower) fn of(
         setting: usize,
         program: &'a Program,
@@ -124,7 +124,7 @@ impl<'a> Sought<'a> {
         let types = own.types.iter().chain(own.origins.iter().map(|origin| &origin.2));
         types.map(|&ty| program.type_text(ty))
     }
-    /// For each operand the first one that is the same value.
+    /// For each operand the first operand that is the same value.
     fn same(&self) -> impl Iterator<Item = usize> + use<'a> {
         let operands = self.operands;
         operands.iter().map(|held| {
@@ -144,7 +144,7 @@ impl<'a> Sought<'a> {
         }
         hasher.finish()
     }
-    /// Whether `key` is that of this.
+    /// Whether `key` equals this one.
     fn has(&self, key: &SharedKey) -> bool {
         let Key { placements, facts, free_digits, origins, .. } = self.own;
         let is_same = |(index, placement, dims): &(usize, PlacementId, Vec<i64>), own: &Origin| {
@@ -164,7 +164,7 @@ impl<'a> Sought<'a> {
         let rest = self.types().fold(rest, |rest, ty| rest?.strip_prefix('\0')?.strip_prefix(ty));
         rest == Some("")
     }
-    /// The key of this; `None` if it means something else in other programs.
+    /// An owned copy of this key; `None` if it has another meaning in other programs.
     fn key(&self) -> Option<SharedKey> {
         let mut text = self.signature.to_owned();
         for ty in self.types() {

@@ -1,7 +1,6 @@
-//! Look-ahead: where the only user of a value reshards it, the value is computed with the placement that it is resharded
-//! to. Between a pad that grows a dim, say, and an all-gather of it, the operand of the pad is gathered if that sends less.
-//! Of reshards in a row only the last one counts. Where results are [`Results::AsWanted`], elementwise ops between the
-//! value and the reshard are passed.
+//! Look-ahead: if the only user of a value is a reshard, the value is computed with the target placement of that. For example, the
+//! operand of a pad is all-gathered, instead of its larger result, if that sends less. Of successive reshards only the last one
+//! counts. With [`Results::AsWanted`] the look-ahead passes elementwise ops between the value and the reshard.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Type};
@@ -10,11 +9,11 @@ use crate::spmd::placement::PlacementId;
 use crate::spmd::policy::Policy;
 use crate::spmd::results::Results;
 
-/// The most elementwise ops that are passed on the way to a reshard.
+/// The most elementwise ops that the look-ahead passes.
 const MOST_PASSED: usize = 64;
 
 impl Lowering<'_, '_, '_> {
-    /// The placement to which the only user of `value` reshards it; `None` if it has other users, or that one does not.
+    /// The placement to which the only user of `value` reshards it; `None` if there are other users, or the user is no reshard.
     #[inline]
     pub(in crate::spmd::lower) fn wanted_of(&mut self, value: ValueId) -> Option<PlacementId> {
         if self.how.policy != Policy::FewestBytes || self.how.global_to_local.is_some() {
@@ -34,7 +33,7 @@ impl Lowering<'_, '_, '_> {
         }
         Some(wanted)
     }
-    /// The placement to which the reshards in a row behind `value` lead, and the result of the last one.
+    /// The target placement of the successive reshards of `value`, and the result of the last one.
     fn end_of_row(&mut self, mut value: ValueId) -> Option<(PlacementId, ValueId)> {
         let (mut wanted, mut passed) = (None, 0);
         while let Some((user, index)) = self.only_user(value) {
@@ -74,7 +73,7 @@ impl Lowering<'_, '_, '_> {
         }
         Some((wanted?, value))
     }
-    /// Whether values are looked for behind `op`, which computes each element of its result from that of `value`.
+    /// Whether the look-ahead passes `op`: it is elementwise in `value`.
     fn is_elementwise(&self, op: OpId, value: ValueId) -> bool {
         let program = &*self.emit.program;
         let shape = |ty| match &program.types()[ty] {
@@ -85,7 +84,7 @@ impl Lowering<'_, '_, '_> {
             && program.has_traits(op, OpTraits::ELEMENTWISE)
             && shape(self.global_type(value)) == shape(program.type_of(program.result(op, 0)))
     }
-    /// The user of `value` in its block if it is the only one, and which operand of it `value` is.
+    /// The only user of `value`, if it is in the same block, and the operand index of `value` in it.
     fn only_user(&self, value: ValueId) -> Option<(OpId, usize)> {
         let program = &*self.emit.program;
         let mut uses = program.uses(value);

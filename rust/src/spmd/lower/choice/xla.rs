@@ -15,7 +15,7 @@ use crate::spmd::strategy::{Ability, FactorDigits, Factors, Strategy};
 use crate::spmd::xla::leader::Leader;
 
 impl Lowering<'_, '_, '_> {
-    /// The strategy that XLA's partitioner takes; none where it compares strategies.
+    /// The strategy that XLA's partitioner takes; `None` if it compares strategies.
     pub(in crate::spmd::lower) fn strategy_of_xla(
         &mut self,
         work: &OpWithRule,
@@ -40,7 +40,7 @@ impl Lowering<'_, '_, '_> {
             || program.op_name(work.op) == "stablehlo.map";
         Leader::of(program.kind(work.op), is_elementwise, are_alike)
     }
-    /// The digits of each factor by the tensor that leads, and the order of devices.
+    /// The digits of each factor by the leading tensor ([`Leader`]), and the order of devices.
     fn digits_of_xla(&self, work: &OpWithRule) -> Option<(u32, FactorDigits)> {
         let first = work.operands.first().map(|held| held.placement);
         let by_operand = || Some(self.led_by(work, work.rule.operands.first()?, first?));
@@ -87,8 +87,8 @@ impl Lowering<'_, '_, '_> {
             Leader::Product | Leader::Indexed | Leader::Compared => None,
         }
     }
-    /// The strategy of an update of a slice, by the digits that the `operand` and the `result` say. If one shard of the result holds
-    /// the update, each device updates its shard or does not; else dims of which the update has a part are whole.
+    /// The strategy of a dynamic update slice, by the digits of `operand` and `result`. If one shard of the result contains the
+    /// update, each device updates its shard or leaves it; otherwise dims that the update covers in part are replicated.
     fn update_of_xla(
         &self,
         work: &OpWithRule,
@@ -119,8 +119,8 @@ impl Lowering<'_, '_, '_> {
         }
         (order, digits)
     }
-    /// The strategy that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
-    /// dim that they divide evenly.
+    /// The strategy by the placement of the first result, where the shards of a dim that has to be replicated move to the first dim
+    /// that they divide evenly.
     fn elsewhere_by_result(&self, work: &OpWithRule) -> Option<(u32, FactorDigits)> {
         if work.abilities.contains(&Ability::Moved) {
             return None;
@@ -137,7 +137,7 @@ impl Lowering<'_, '_, '_> {
     fn num_shards(&self, placement: PlacementId) -> i64 {
         self.placements[placement].dims.iter().map(|digits| total_size(digits)).product()
     }
-    /// The strategy that the placement of one tensor says.
+    /// The strategy by the placement of one tensor.
     pub(in crate::spmd::lower) fn led_by(
         &self,
         work: &OpWithRule,
@@ -148,8 +148,8 @@ impl Lowering<'_, '_, '_> {
         let placement = &self.placements[placement];
         (placement.order, factors.of_tensor(mapping, placement))
     }
-    /// Goes the first steps from `held`, a result of `work`, to `target` as XLA's partitioner does. Terms are reduced one dim
-    /// after the other, the last dim first; the first one is left to the reshard behind.
+    /// The first steps of the reshard of `held`, a result of `work`, to `target`, as XLA's partitioner makes them. Partial results
+    /// are reduced dim by dim, the last dim first; the first dim is left to the reshard that follows.
     pub(in crate::spmd::lower) fn start_as_xla(
         &mut self,
         work: &OpWithRule,
@@ -203,8 +203,9 @@ impl Lowering<'_, '_, '_> {
         }
         held
     }
-    /// Terms within groups of devices, which are `between` once they are added up, with the terms of groups added up first where
-    /// `target` is sharded along all groups, and cut along these; and `between` likewise.
+    /// `held` has partial results within groups of devices, and `between` is its placement without them. If `target` is sharded
+    /// along exactly the digits of the groups, the other partial results are reduced first, and then the sum is split along these;
+    /// returns that, and `between` split likewise.
     fn with_groups_reduced(
         &mut self,
         held: LocalValue,
@@ -245,7 +246,7 @@ impl Lowering<'_, '_, '_> {
         let (cut, added) = (self.placements.intern(cut), self.placements.intern(added));
         (self.reshard(held, cut), added)
     }
-    /// `held` with those terms reduced that `target` does not have.
+    /// `held` with the partial results reduced that `target` does not have.
     fn with_fewer_terms(&mut self, held: LocalValue, target: PlacementId) -> LocalValue {
         let mut placement = self.placements[held.placement].clone();
         let left = self.placements[target].partial.clone();
@@ -261,8 +262,8 @@ impl Lowering<'_, '_, '_> {
         placement.partial = merged(left);
         LocalValue { value, placement: self.placements.intern(placement), ..held }
     }
-    /// Reduces the terms in `held` that `target` shards `dims` along, the last dim first, and cuts the sum. What is left, and
-    /// a single dim, is left to the reshard behind.
+    /// Reduces the partial results of `held` along the digits by which `target` shards `dims`, the last dim first, and slices the
+    /// sum. Other digits, and the case of a single dim, are left to the reshard that follows.
     fn reduce_along_dims(
         &mut self,
         work: &OpWithRule,
@@ -300,7 +301,7 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// A dim of the first operand of which another tensor has a part.
+/// A dim of the first operand that another tensor covers in part.
 #[derive(Clone, Copy)]
 struct Part {
     dim: usize,
@@ -308,7 +309,7 @@ struct Part {
     whole: usize,
 }
 
-/// The dims of the first operand of which `tensor` has a part.
+/// The dims of the first operand that `tensor` covers in part.
 fn parts_of_dims(work: &OpWithRule, tensor: usize) -> Vec<Part> {
     let part = |dim: usize| {
         let (whole, factor) = (factor_of(work, 0, dim)?.index(), factor_of(work, tensor, dim)?);
@@ -317,8 +318,8 @@ fn parts_of_dims(work: &OpWithRule, tensor: usize) -> Vec<Part> {
     (0..work.shapes[0].len()).filter_map(part).collect()
 }
 
-/// The dims that `target` shards along terms of `from` alone, if there are some and all other terms are held by devices that
-/// have copies under `target`: a sum is cut along these dims then before the copies are added up.
+/// The dims that `target` shards only along partial digits of `from`, if all other partial digits are replicated in `target`: the
+/// sum is then split along these dims before the copies are reduced.
 fn dims_of_terms(from: &Placement, target: &Placement, devices: Digit) -> Option<Vec<usize>> {
     if target.dims.iter().all(Vec::is_empty) {
         return None;

@@ -1,8 +1,9 @@
 //! The partitioning that XLA's SPMD partitioner chooses for `dot_general` and convolutions.
 //!
-//! By the rule of a convolution, input and result are sharded alike along a spatial dim, or where the kernel is longer than the
-//! result, input and kernel. Where the partitioner does the other thing, [`by_other_factors`](Lowering::by_other_factors) makes a
-//! rule that says so: for terms with a part of the kernel each, or for windows of a result that is shorter than the kernel.
+//! By the sharding rule of a convolution, input and result share the factor of a spatial dim, or, if the kernel is longer than the
+//! result, input and kernel. If the partitioner does the opposite, [`by_other_factors`](Lowering::by_other_factors) exchanges the
+//! factors: each device then computes partial results with its part of the kernel, or windows of a result that is shorter than the
+//! kernel.
 
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::OpKind;
@@ -24,7 +25,8 @@ use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::WindowDim;
 
 impl Lowering<'_, '_, '_> {
-    /// The strategy of a product; none where its devices are in different orders, digits do not nest, or XLA's is not taken.
+    /// The strategy of a dot or convolution; `None` if devices are in different orders, digits do not nest, or XLA's strategy is
+    /// not taken.
     pub(in crate::spmd::lower) fn strategy_of_product(
         &mut self,
         work: &OpWithRule,
@@ -37,7 +39,7 @@ impl Lowering<'_, '_, '_> {
             None
         }
     }
-    /// The strategy that was decided by the rule of `of`, for `work`, which may have another one.
+    /// The strategy of `decision`, which is by the rule of `of`, for `work`, which may have another rule.
     pub(in crate::spmd::lower) fn strategy_decided(
         &mut self,
         of: &OpWithRule,
@@ -77,7 +79,7 @@ impl Lowering<'_, '_, '_> {
             ..strategy
         }
     }
-    /// `decision` about `op` by the rule that XLA's strategy takes, if that is another one.
+    /// `decision` about `op`, revised by the rule that XLA's strategy needs; `None` if that is the same.
     pub(in crate::spmd::lower) fn by_other_factors(
         &mut self,
         decision: &Decided,
@@ -111,7 +113,7 @@ impl Lowering<'_, '_, '_> {
         }
         Some(self.with_strategy(other, op, tensors, strategy))
     }
-    /// The stage of what is resharded within groups along `groups`: 0, that of other ops, without groups.
+    /// The stage of reshards within groups of devices along `groups`; 0 without groups, as for other ops.
     fn stage(&mut self, groups: Vec<Digit>) -> u32 {
         if groups.is_empty() {
             return 0;
@@ -163,7 +165,7 @@ impl Lowering<'_, '_, '_> {
         };
         Some((order, product.decide(&shards)))
     }
-    /// What the partitioner looks at; none of convolutions that it sees otherwise than their rules.
+    /// The inputs of the partitioner's decision; `None` for convolutions that it treats differently from their rules.
     fn product(&self, work: &OpWithRule) -> Option<Product> {
         let rule = work.rule;
         let class = |factor: usize| {
@@ -209,7 +211,7 @@ impl Lowering<'_, '_, '_> {
             ],
         })
     }
-    /// The properties of a convolution that a product lacks; none if a dim has several factors.
+    /// The properties of a convolution besides those of a dot; `None` if a dim has several factors.
     fn convolution(
         &self,
         work: &OpWithRule,
@@ -274,8 +276,8 @@ fn exchange(rule: &mut OpShardingRule, (input, other): (usize, usize), shapes: &
     }
 }
 
-/// Whether a spatial dim with these sizes in the input, kernel and result is one that a product has, too: windows have one
-/// element, or there is one that has all.
+/// Whether a spatial dim with these sizes in the input, kernel and result is like a dim of a dot: windows have one element, or the
+/// only window covers the dim.
 fn is_product_dim(window: &WindowDim, [input, kernel, _]: [i64; 3]) -> bool {
     let is_plain = window.base_dilation == 1
         && window.window_dilation == 1

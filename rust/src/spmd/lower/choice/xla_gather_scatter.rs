@@ -12,7 +12,7 @@ use crate::spmd::xla::gather_scatter::{primes, Groups, Indexed, Role, Tensor};
 use std::cmp::{Ordering, Reverse};
 
 impl Lowering<'_, '_, '_> {
-    /// The strategy; none where devices are in different orders or digits do not nest.
+    /// The strategy; `None` if devices are in different orders or digits do not nest.
     pub(in crate::spmd::lower) fn indexed_of_xla(&mut self, work: &OpWithRule) -> Option<Strategy> {
         let is_scatter = self.emit.program.kind(work.op) == OpKind::Scatter;
         let num_inputs = work.results.len();
@@ -87,7 +87,7 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// `digits`, each as digits whose sizes are prime.
+/// `digits`, split into digits of prime sizes.
 fn in_primes(digits: &[Digit]) -> Vec<Digit> {
     let mut parts = Vec::new();
     for digit in digits {

@@ -1,9 +1,8 @@
-//! Rematerializes small values that depend on no argument, such as indices made of an `iota`: where their shards would be
-//! sent, each device computes the whole value instead.
+//! Rematerializes small values that depend on no argument, such as indices computed from an `iota`: instead of sending their
+//! shards, each device computes the whole value.
 //!
-//! Each op of which all operands are such values is copied before it is lowered. The copy, with the types of the source
-//! program, counts as what the shards of its results are slices of; see [`super::broadcasts`]. Copies that nobody uses are
-//! erased in the end.
+//! An op all of whose operands are such values is copied before it is lowered. The copy keeps the global types, and the shards of
+//! its results count as slices of it; see [`super::broadcasts`]. Unused copies are erased at the end.
 
 use crate::error::Result;
 use crate::index::{Id, OpId, ValueId};
@@ -15,7 +14,7 @@ use crate::spmd::lower::{LocalValue, Lowering, LoweringKind, Reducer};
 const MAX_ELEMENTS: i64 = 1 << 20;
 
 impl Lowering<'_, '_, '_> {
-    /// Lowers `op`, and notes its results if they depend on no argument.
+    /// Lowers `op`, and records its results if they depend on no argument.
     pub(in crate::spmd::lower) fn lower_and_note(&mut self, op: OpId) -> Result<()> {
         if !self.is_unvarying(op) {
             return self.lower_op(op);
@@ -25,7 +24,7 @@ impl Lowering<'_, '_, '_> {
         self.note_unvarying(op, copy);
         Ok(())
     }
-    /// Whether `op` computes small values from none but such that depend on no argument.
+    /// Whether `op` computes small values, from operands that depend on no argument.
     fn is_unvarying(&mut self, op: OpId) -> bool {
         if !self.is_free() || self.emit.devices.are_unlisted() {
             return false;
@@ -60,7 +59,7 @@ impl Lowering<'_, '_, '_> {
             shape.iter().fold(1i64, |all, &size| all.saturating_mul(size)) <= MAX_ELEMENTS
         })
     }
-    /// A copy of `op` on whole operands, right before it; `None` where the op itself is whole.
+    /// A copy of `op` on whole operands, right before it; `None` if `op` itself is not sharded.
     fn copied_whole(&mut self, op: OpId) -> Option<OpId> {
         let program = &*self.emit.program;
         // The elements of others are in the program once, and sliced.
@@ -97,7 +96,7 @@ impl Lowering<'_, '_, '_> {
     fn held_value(&self, value: ValueId) -> ValueId {
         self.held.get(value.index()).copied().flatten().map_or(value, |held| held.value)
     }
-    /// Notes the results of `op`, of which `copy` computes all elements.
+    /// Records the results of `op`; `copy` computes them whole.
     fn note_unvarying(&mut self, op: OpId, copy: Option<OpId>) {
         let resharded = is_plain_reshard(self.emit.program.kind(op)).then(|| {
             let operand = self.emit.program.operand(op, 0);
@@ -128,7 +127,7 @@ impl Lowering<'_, '_, '_> {
             }
         }
     }
-    /// Erases the copies of ops that nobody uses.
+    /// Erases the unused copies of ops.
     pub(in crate::spmd::lower) fn drop_copies(&mut self) {
         for copy in std::mem::take(&mut self.unvarying.copies).into_iter().rev() {
             let program = &mut *self.emit.program;

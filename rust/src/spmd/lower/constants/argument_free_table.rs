@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 /// Values that every device computes whole.
 #[derive(Default)]
 pub(in crate::spmd::lower) struct WholeValues {
-    /// For values of the source program those that are whole.
+    /// For values of the source program the copies that are whole.
     pub whole: FxHashMap<ValueId, ValueId>,
     /// The copies of ops that compute them, in order.
     pub copies: Vec<OpId>,

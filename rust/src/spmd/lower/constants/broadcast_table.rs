@@ -12,11 +12,11 @@ pub(in crate::spmd::lower) struct Broadcast {
     pub dims: Rc<[i64]>,
 }
 
-/// The values that are broadcasts, and of what.
+/// The values that are broadcasts, with their operands.
 #[derive(Default)]
 pub(in crate::spmd::lower) struct Broadcasts {
     known: Vec<Known>,
-    /// By value: the place of what is known last of it, as the shard of some tensor.
+    /// By value: the index of the entry that was added last for it, as the shard of some tensor.
     last: Vec<Option<u32>>,
 }
 
@@ -24,7 +24,7 @@ pub(in crate::spmd::lower) struct Broadcasts {
 struct Known {
     shard: Shard,
     broadcast: Broadcast,
-    /// The place of what else is known of this value.
+    /// The index of the next entry for this value.
     next: Option<u32>,
 }
 

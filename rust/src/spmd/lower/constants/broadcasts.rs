@@ -1,6 +1,6 @@
-//! Sinks reshards through broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again.
-//! A local value that is a slice of a larger shard counts as a broadcast of the larger one along no dim, so that this need
-//! not be gathered again.
+//! Sinks reshards through broadcasts: if that sends less, the operand of a broadcast is resharded, and broadcast again. A local
+//! value that is a slice of a larger shard counts as a broadcast of that along no dim, so that the larger shard need not be
+//! gathered again.
 
 use crate::index::OpId;
 use crate::ir::OpKind;
@@ -48,7 +48,7 @@ impl Lowering<'_, '_, '_> {
         };
         self.broadcasts.insert(result.shard(), new);
     }
-    /// Records `number`, a scalar, under `broadcast`.
+    /// Records `number`, a scalar, as the operand of `broadcast`.
     pub(in crate::spmd::lower) fn note_broadcast_of(
         &mut self,
         number: LocalValue,
@@ -57,7 +57,7 @@ impl Lowering<'_, '_, '_> {
         self.broadcasts
             .insert(broadcast.shard(), Broadcast { operand: number, dims: Rc::from([]) });
     }
-    /// Records `held`, the larger shard, under `slice`.
+    /// Records `held`, the larger shard, as the origin of `slice`.
     pub(in crate::spmd::lower) fn note_slice(&mut self, held: LocalValue, slice: LocalValue) {
         let is_kept = self.how.policy == Policy::FewestBytes || self.how.has_free_reshards;
         if !is_kept || slice.shard() == held.shard() {
@@ -100,7 +100,7 @@ impl Lowering<'_, '_, '_> {
         });
         are_next && left.next().is_none()
     }
-    /// The operand that `held` is a broadcast of, and the placement of it from which `held` is broadcast as `target`.
+    /// The operand of which `held` is a broadcast, and the placement of it from which it can be broadcast to `target`.
     fn origin_at(
         &mut self,
         held: LocalValue,
@@ -125,7 +125,7 @@ impl Lowering<'_, '_, '_> {
         let placement = self.placements.intern(placement.merged());
         Some((known, placement))
     }
-    /// Elements that a device sends to broadcast `held` again, as `target`; none if it is no broadcast.
+    /// Elements that a device sends to broadcast `held` again with placement `target`; `None` if it is no broadcast.
     pub(in crate::spmd::lower) fn rebroadcast_elements(
         &mut self,
         held: LocalValue,
@@ -134,7 +134,7 @@ impl Lowering<'_, '_, '_> {
         let (known, placement) = self.origin_at(held, target)?;
         Some(self.reshard_elements(known.operand, placement))
     }
-    /// Broadcasts `held` again, as `target`.
+    /// Broadcasts `held` again, with placement `target`.
     pub(in crate::spmd::lower) fn rebroadcast(
         &mut self,
         held: LocalValue,

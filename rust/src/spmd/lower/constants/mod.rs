@@ -1,4 +1,4 @@
-//! Values that devices compute again rather than send: those that depend on no argument, and broadcasts.
+//! Values that devices recompute rather than send: those that depend on no argument, and broadcasts.
 
 pub(super) mod argument_free;
 pub(super) mod argument_free_table;

@@ -7,7 +7,7 @@ use crate::spmd::lower::{Lowering, LoweringKind, Task};
 use crate::spmd::placement::PlacementId;
 
 impl Lowering<'_, '_, '_> {
-    /// Starts to lower a loop or a branch: carried values and results of branches get the placements of its results.
+    /// Starts to lower a loop or a branch: carried values and branch results get the placements of the results.
     pub fn lower_control(&mut self, op: OpId) {
         let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
         let targets: Vec<PlacementId> = results.iter().map(|&value| self.target(value)).collect();
@@ -59,7 +59,7 @@ impl Lowering<'_, '_, '_> {
             self.finish_manual(op);
         }
     }
-    /// Starts to lower a named computation, which stays in `sdy-convert-global-to-local`; false elsewhere, and for other ops.
+    /// Starts to lower a named computation, which only `sdy-convert-global-to-local` keeps; false otherwise, and for other ops.
     pub fn lower_named(&mut self, op: OpId) -> bool {
         let is_named = self.emit.program.kind(op) == OpKind::NamedComputation;
         let block = self.emit.program.op_regions(op).next();
@@ -105,8 +105,8 @@ impl Lowering<'_, '_, '_> {
             self.keep(result, target);
         }
     }
-    /// Replaces values from outside in the regions of `op` by what devices hold of them, and erases reshards and annotations
-    /// there: what the regions compute on is of one device.
+    /// Replaces captured values in the regions of `op` by their local values, and erases reshards and annotations there: the
+    /// regions compute on local values.
     pub fn capture(&mut self, op: OpId) {
         if self.emit.program.num_regions(op) == 0 {
             return;

@@ -9,8 +9,8 @@ use crate::spmd::placement::PlacementId;
 use crate::spmd::unknown_ops::UnknownOps;
 
 impl Lowering<'_, '_, '_> {
-    /// Lowers the body of `func` and gives it local types. `free` are the digits that are free in it, if it is called in manual
-    /// computations.
+    /// Lowers the body of `func` and gives it local types. `free` are the digits that are not manual in it, if it is called in
+    /// manual computations.
     pub fn lower_function(&mut self, func: FuncId, free: Option<&Vec<Digit>>) -> Result<()> {
         if let Some(free) = free {
             self.free_digits.push(free.clone());
@@ -106,8 +106,8 @@ impl Lowering<'_, '_, '_> {
         let held = self.keep(value, placement);
         self.settle_held(op, value, held, target);
     }
-    /// Reshards `held`, which stands for `value`, a result of `op`, to `target` behind the op. What led from `value` to
-    /// `held` may have led to `target` already. What nothing uses stays as it is.
+    /// Reshards `held`, which was computed from `value`, a result of `op`, to `target` after the op, unless `value` already has an
+    /// equal reshard. A value without uses is not resharded.
     pub fn settle_held(&mut self, op: OpId, value: ValueId, held: LocalValue, target: PlacementId) {
         let is_used = self.emit.program.users(value).next().is_some();
         if is_used && (held.placement != target || held.value != value) {

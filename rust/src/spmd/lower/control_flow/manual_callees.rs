@@ -1,4 +1,4 @@
-//! Functions that manual computations call: the axes that are manual around a call are so in the callee.
+//! Functions that manual computations call: axes that are manual around a call are manual in the callee.
 
 use crate::axis::AxisRef;
 use crate::index::{FuncId, OpId, ValueId};
@@ -24,8 +24,8 @@ impl Scope {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The digits that are free in each function that manual computations call, themselves or through others. A function that
-    /// asks which device it is on, and is called elsewhere too, is not among them.
+    /// The digits that are not manual in each function that manual computations call, directly or through others; without functions
+    /// that read the id of their device and are also called elsewhere.
     pub(in crate::spmd::lower) fn digits_free_in_callees(&self) -> FxHashMap<FuncId, Vec<Digit>> {
         let program = &*self.emit.program;
         if !program.has_any(&[OpKind::ManualComputation]) {
@@ -80,7 +80,7 @@ impl Lowering<'_, '_, '_> {
         };
         scopes.into_iter().map(|(func, scope)| (func, free(scope))).collect()
     }
-    /// The function that holds `call`, its callee, and what is manual around it.
+    /// The function that holds `call`, its callee, and the manual digits around it.
     fn scope_of_call(&self, call: OpId) -> Option<(FuncId, FuncId, Scope)> {
         let program = &*self.emit.program;
         let Some(Payload::Call(name)) = program.payload(call) else { return None };

@@ -1,5 +1,4 @@
-//! Manual computations: their bodies are local along manual axes already. They are lowered along the other axes, and
-//! inlined.
+//! Manual computations: their bodies are already local along manual axes. They are lowered along the other axes, and inlined.
 
 use crate::bitset::BitSet;
 use crate::index::{AxisId, OpId, ShardingId, ValueId};
@@ -101,7 +100,7 @@ impl Lowering<'_, '_, '_> {
             _ => Vec::new(),
         }
     }
-    /// The digits of devices that are neither manual around `op`, a manual computation, nor in it.
+    /// The digits of devices that are manual neither in `op`, a manual computation, nor around it.
     fn digits_free_in(&self, op: OpId) -> Vec<Digit> {
         let mut free = self.devices();
         for digit in self.manual_digits(op) {
@@ -110,7 +109,7 @@ impl Lowering<'_, '_, '_> {
         }
         free
     }
-    /// The digits of the devices among which values are resharded here.
+    /// The digits of the devices among which values are resharded at the current op.
     pub(in crate::spmd::lower) fn devices(&self) -> Vec<Digit> {
         let all = || vec![Digit { stride: 1, size: self.emit.devices.count() }];
         self.free_digits.last().cloned().unwrap_or_else(all)

@@ -1,4 +1,4 @@
-//! All-to-alls with several pairs of dims.
+//! All-to-alls between several pairs of dims.
 
 use super::super::Lowering;
 use crate::axis::AxisRef;
@@ -7,7 +7,7 @@ use crate::spmd::convert_global_to_local::GlobalToLocalOptions;
 use crate::spmd::lower::resharding::sdy_collectives::Site;
 
 impl Lowering<'_, '_, '_> {
-    /// Several exchanges as one along a new leading dim, with a part for each.
+    /// Combines several all-to-alls into one along a new leading dim.
     pub(in crate::spmd::lower) fn exchange_all(
         &mut self,
         site: &Site,

@@ -1,5 +1,5 @@
-//! Convolutions whose batches, features or groups are sharded, or dims of images along which each element of the result needs
-//! one: the op itself, with fewer groups.
+//! Convolutions that are sharded along batch, features or groups, or along spatial dims whose windows have one element: the op
+//! itself, with fewer groups.
 
 use super::super::Lowering;
 use crate::index::OpId;

@@ -1,7 +1,7 @@
 //! Gathers and scatters whose operand is sharded along indexed dims, and scatters whose updates are sharded.
 //!
-//! Each device gathers the slices in its shard, and zeros for others, and scatters the updates of its shard. Of scatters whose
-//! updates are sharded, one device of those that sum up starts from the operand, and others from the identity of the reduction.
+//! Each device gathers the slices in its shard, and zeros for the others; or scatters the updates in its shard. If updates are
+//! sharded, one of the devices whose results are summed scatters into the operand, the others into the identity of the reduction.
 
 use super::super::super::emit::{int_array, one, zero};
 use super::super::{LocalValue, Lowering, Reducer};
@@ -16,7 +16,7 @@ use crate::spmd::digits::{digits_of, number_at};
 use crate::spmd::lower::windows::elements_needed::ints;
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
-/// The indices of a gather or scatter, and what they index.
+/// The indices of a gather or scatter, and the operand dims that they index.
 struct Indexing<'a> {
     mesh: &'a Mesh,
     dims: &'a IndexingDims,
@@ -30,7 +30,7 @@ struct Indexing<'a> {
     mesh_id: Option<MeshId>,
 }
 
-/// The fewest bits of indices, so that offsets of shards are numbers of their type.
+/// The fewest bits of index types that can hold the offsets of shards.
 const MIN_BITS: i64 = 32;
 
 impl Lowering<'_, '_, '_> {
@@ -104,7 +104,7 @@ impl Lowering<'_, '_, '_> {
         self.set_held(result, LocalValue { value, ..held });
         Some(())
     }
-    /// Whether offsets of shards are numbers of the type of `indices`, whose parts are not sharded.
+    /// Whether the type of `indices`, whose index vector dim is not sharded, can hold the offsets of shards.
     fn has_wide_index(&mut self, indices: ValueId, dims: &IndexingDims) -> bool {
         let axes = self.axes_of(indices);
         let is_whole = axes.get(dims.index_vector).is_none_or(Vec::is_empty);
@@ -126,7 +126,7 @@ impl Lowering<'_, '_, '_> {
         };
         self.emit.op("stablehlo.clamp", &[start, index, last], ty, &[])
     }
-    /// `index` relative to the start of the shard, and, if asked for, whether each of its parts is in the shard.
+    /// `index` relative to the start of the shard, and, if requested, whether each of its components is in the shard.
     fn index_in_shard(
         &mut self,
         indexing: &Indexing<'_>,
@@ -172,14 +172,14 @@ impl Lowering<'_, '_, '_> {
         let program = &*self.emit.program;
         program.mesh_of(program.sharding(value)).get()
     }
-    /// The sharding of bounds of indices of type `ty`: none, or since [`Change::ShardedBounds`] replicated.
+    /// The sharding of index bounds of type `ty`: none, or since [`Change::ShardedBounds`] replicated.
     fn sharding_of_bounds(&mut self, ty: TypeId, mesh: Option<MeshId>) -> ShardingId {
         let mesh = mesh.filter(|_| self.emit.program.shardy().has(Change::ShardedBounds));
         let Some(mesh) = mesh else { return ShardingId::NONE };
         let rank = self.emit.program.types()[ty].rank().unwrap_or(0);
         self.emit.program.intern_sharding(TensorSharding::fully_replicated(mesh, rank, true))
     }
-    /// `bounds`, one for each part of an index, broadcast to the type of all indices, with this sharding.
+    /// `bounds`, one for each component of an index, broadcast to the type of all indices, with this sharding.
     fn like_index(
         &mut self,
         bounds: &[ValueId],
@@ -202,7 +202,7 @@ impl Lowering<'_, '_, '_> {
         self.emit.program.set_sharding(bounds, sharding);
         bounds
     }
-    /// `mask`, if any, on the devices whose shards start at 0 along the dims that are cut but not indexed.
+    /// `mask`, if any, restricted to the devices whose shards start at 0 along the sharded dims that are not indexed.
     fn mask_in_shard(&mut self, indexing: &Indexing<'_>, mask: Option<ValueId>) -> Option<ValueId> {
         let Indexing { mesh, dims, axes, local, cut, .. } = *indexing;
         let mut starts: Option<ValueId> = None;
@@ -362,8 +362,8 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// The identity of `reducer` in the reference, where that is one: not for minima and maxima of floats, which it starts from
-/// the largest finite numbers, nor for those of unsigned numbers, nor for conjunctions of bits.
+/// The identity of `reducer` in the reference, if that is correct: not for minima and maxima of floats, which it starts from the
+/// largest finite numbers, nor for those of unsigned integers, nor for the bitwise "and".
 fn identity(reducer: Reducer, element: &str) -> Option<String> {
     match reducer {
         Reducer::Add | Reducer::Or => Some(zero(element).to_owned()),

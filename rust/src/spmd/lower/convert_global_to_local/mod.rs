@@ -1,5 +1,5 @@
-//! Ops of `StableHLO` as Shardy's `sdy-convert-global-to-local` lowers them, so that the text is the reference's where that
-//! computes the right result. Other ops, and other shards, are lowered as for any per-device program.
+//! Lowers ops of `StableHLO` as Shardy's `sdy-convert-global-to-local` does, so that the text equals the reference's wherever that
+//! is correct. Other ops and other shards are lowered as in any per-device program.
 //!
 //! Source: Shardy's `convert_global_to_local.cc`.
 
@@ -62,8 +62,8 @@ impl Lowering<'_, '_, '_> {
         }
         lowered.is_some()
     }
-    /// Keeps `op`, on the shards of its operands, if it asks which device it runs on, or if nothing is known of its dialect or of
-    /// the target that it calls. Only the pass does so: whether that is right only who wrote the op can know.
+    /// Keeps `op`, on the shards of its operands, if it returns the id of its device, or its dialect or call target is unknown.
+    /// Only this pass does so: it leaves to the author of the op whether that is correct.
     pub(super) fn keep_as_shardy(&mut self, op: OpId) -> bool {
         if self.how.global_to_local.is_none() {
             return false;
@@ -140,7 +140,7 @@ impl Lowering<'_, '_, '_> {
     fn global_shape(&self, value: ValueId) -> Option<Vec<i64>> {
         self.shape_of(self.global_type(value))
     }
-    /// Records `value` as the local value of the result of `op`, which is dead then; `reducer` reduces its terms.
+    /// Records `value` as the local value of the result of `op`, which is then dead; `reducer` reduces its partial results.
     fn replace_as_shardy(&mut self, op: OpId, value: ValueId, reducer: Reducer) {
         let result = self.emit.program.result(op, 0);
         let global = self.emit.program.type_of(result);
@@ -152,7 +152,7 @@ impl Lowering<'_, '_, '_> {
         );
         self.dead.push(op);
     }
-    /// Whether the terms of the results of `op` are along exactly `axes`.
+    /// Whether the results of `op` are partial along exactly `axes`.
     fn has_terms_along(&mut self, op: OpId, axes: &[AxisRef], mesh: &Mesh) -> bool {
         let mut digits = digits_of(axes, mesh);
         digits.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
@@ -183,7 +183,7 @@ impl Lowering<'_, '_, '_> {
         self.replace_as_shardy(op, value, Reducer::Add);
         Some(())
     }
-    /// Slices that take all of each sharded dim, maybe in steps.
+    /// Lowers slices that cover each sharded dim, possibly with strides.
     fn slice_as_shardy(&mut self, op: OpId) -> Option<()> {
         let program = &*self.emit.program;
         let (operand, result) = (program.operand(op, 0), program.result(op, 0));
@@ -228,8 +228,8 @@ impl Lowering<'_, '_, '_> {
             program.replace_attrs(op, &[]);
         }
     }
-    /// Ends the lowering of `op`, which may have been lowered as for any per-device program: Shardy's pass writes an attribute of
-    /// gathers from sharded operands that others may leave out.
+    /// Finishes the lowering of `op`, even if it was lowered as in any per-device program: Shardy's pass writes an attribute of
+    /// gathers from sharded operands that may otherwise be omitted.
     pub(super) fn finish_as_shardy(&mut self, op: OpId) {
         let is_gather = self.emit.program.kind(op) == OpKind::Gather;
         if !is_gather || self.how.global_to_local.is_none() || self.dead.last() == Some(&op) {
@@ -240,7 +240,7 @@ impl Lowering<'_, '_, '_> {
             self.write_default(op, "indices_are_sorted");
         }
     }
-    /// Writes attribute `name` of `op`, which is false unless it is given.
+    /// Writes the boolean attribute `name` of `op`, with its default false unless it is present.
     fn write_default(&mut self, op: OpId, name: &str) {
         if op_attribute(self.emit.program, op, name).is_none() {
             self.emit.program.set_attr(op, name, "false");

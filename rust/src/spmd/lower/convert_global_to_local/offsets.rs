@@ -1,4 +1,4 @@
-//! Numbers that differ between devices, such as offsets, as constants that are indexed by the id of the device.
+//! Values that differ between devices, such as offsets, as constant tables that are indexed by the id of the device.
 
 use super::super::super::emit::int_array;
 use super::super::Lowering;
@@ -25,7 +25,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.own_number(device, &offsets)
     }
-    /// The element type of tables of numbers and of offsets.
+    /// The element type of these tables.
     pub(in crate::spmd::lower) fn offset_element(&self) -> &'static str {
         let is_raw = self.emit.program.shardy().has(Change::RawDeviceIds);
         if is_raw {
@@ -34,7 +34,7 @@ impl Lowering<'_, '_, '_> {
             "i64"
         }
     }
-    /// The id of the device, which tables are looked up by.
+    /// The id of the device, by which tables are indexed.
     pub(in crate::spmd::lower) fn device_as_shardy(&mut self) -> ValueId {
         let unsigned = self.emit.program.tensor_type_of(&[], "ui32");
         let id = self.emit.op(self.emit.devices.id_op(), &[], unsigned, &[]);
@@ -44,14 +44,14 @@ impl Lowering<'_, '_, '_> {
         let scalar = self.emit.program.tensor_type_of(&[], "i64");
         self.emit.op("stablehlo.convert", &[id], scalar, &[])
     }
-    /// The element of `table` that is for `device`, as a scalar.
+    /// The element of `table` for `device`, as a scalar.
     pub(in crate::spmd::lower) fn own_number(&mut self, device: ValueId, table: &[i64]) -> ValueId {
         let element = self.offset_element();
         let own = self.own_element(device, table, element);
         let scalar = self.emit.program.tensor_type_of(&[], element);
         self.emit.op("stablehlo.reshape", &[own], scalar, &[])
     }
-    /// A list of the one element of `table`, numbers or truth values of type `element`, that is for `device`.
+    /// The element of `table` for `device`, of type `element`, as a tensor of one element.
     pub(in crate::spmd::lower) fn own_element(
         &mut self,
         device: ValueId,

@@ -8,8 +8,7 @@ use crate::mesh::Mesh;
 use crate::spmd::digits::{digits_of, number_at, total_size};
 use crate::spmd::lower::windows::elements_needed::ints;
 
-/// How a dim is padded: the sizes of the operand and the result, those of their shards, and the elements before the first one and
-/// between two.
+/// The padding of a dim: the sizes of the operand and the result, those of their shards, and the low and interior padding.
 #[derive(Clone, Copy)]
 struct Dim {
     size: i64,
@@ -21,11 +20,11 @@ struct Dim {
 }
 
 impl Dim {
-    /// The distance from the first element of shard `number` to the start of its shard of the result.
+    /// The distance from the start of shard `number` of the result to the first element of that shard of the operand.
     const fn offset(self, number: i64) -> i64 {
         number * self.local * (self.between + 1) + self.low - number * self.local_padded
     }
-    /// Whether the elements of each shard that the result has are in its own shard of the result.
+    /// Whether each device's shard of the result needs only elements of its own shard of the operand.
     fn stays(self, num_shards: i64) -> bool {
         let place = |index: i64| index * (self.between + 1) + self.low;
         // The first element that is not cut off at the start, and the one after the last.
@@ -40,7 +39,7 @@ impl Dim {
                     && place(to - 1) < (number + 1) * self.local_padded)
         })
     }
-    /// The size of a shard of the operand with elements between its own.
+    /// The size of a shard of the operand after interior padding.
     const fn spread(self) -> i64 {
         (self.local - 1) * (self.between + 1) + 1
     }

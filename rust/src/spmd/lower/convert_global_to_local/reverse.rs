@@ -1,11 +1,11 @@
-//! Reversals whose result lies on the devices in reverse order, as `sdy-resolve-permutation-factors` leaves them.
+//! Reverses whose result is sharded over the devices in reverse order, as `sdy-resolve-permutation-factors` leaves them.
 
 use super::super::Lowering;
 use crate::index::OpId;
 use crate::spmd::digits::Digit;
 
 impl Lowering<'_, '_, '_> {
-    /// Keeps `op`, a reversal, on the shards of its operand, where each device holds the mirrored shard of the result.
+    /// Keeps `op`, a reverse, on the shards of its operand, if each device then holds the mirrored shard of the result.
     pub(super) fn reverse_as_shardy(&mut self, op: OpId) -> Option<()> {
         let program = &*self.emit.program;
         let (operand, result) = (program.operand(op, 0), program.result(op, 0));

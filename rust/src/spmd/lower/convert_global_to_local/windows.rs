@@ -1,4 +1,4 @@
-//! Windows that do not overlap and do not cross the ends of shards.
+//! Windows that do not overlap and do not cross shard boundaries.
 
 use super::super::Lowering;
 use crate::axis::AxisRef;
@@ -8,7 +8,7 @@ use crate::spmd::lower::windows::elements_needed::window_dims;
 use crate::stablehlo::windows::WindowDim;
 
 impl Lowering<'_, '_, '_> {
-    /// Keeps `op`, which reduces windows or scatters to what they select, on the shards of its operands.
+    /// Keeps `op`, a `reduce_window` or `select_and_scatter`, on the shards of its operands.
     pub(super) fn windows_as_shardy(&mut self, op: OpId) -> Option<()> {
         let program = &*self.emit.program;
         let is_reduction = program.kind(op) == OpKind::ReduceWindow;
@@ -44,7 +44,7 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// Whether windows of this kind tile `size` elements: each begins where the last one ends, or behind that.
+/// Whether these windows are disjoint: each begins at or after the end of the one before.
 fn is_apart(window: &WindowDim, size: i64) -> bool {
     let reach = window.size.map(|size| (size - 1) * window.window_dilation + 1);
     window.padding == [0, 0]

@@ -54,8 +54,8 @@ impl Lowering<'_, '_, '_> {
             }
         }
     }
-    /// Whether `sdy-convert-global-to-local` keeps the op as it is: nothing of it is sharded. Concatenations may have taken the
-    /// slices before them.
+    /// Whether `sdy-convert-global-to-local` keeps the op unchanged: nothing in it is sharded. (A concatenation may have absorbed
+    /// the slices before it.)
     fn is_kept_whole(&self, work: &OpWithRule, strategy: &Strategy) -> bool {
         let mut placements = strategy.operands.iter().chain(&strategy.results);
         self.how.global_to_local.is_some()
@@ -78,7 +78,7 @@ impl Lowering<'_, '_, '_> {
             self.settle_held(work.op, value, held, target);
         }
     }
-    /// Replaces the only result of the op by `value`, its terms.
+    /// Replaces the only result of the op by `value`, which is partial.
     pub(in crate::spmd::lower) fn replace_with_terms(
         &mut self,
         work: &OpWithRule,

@@ -1,4 +1,4 @@
-//! Builds local ops, and reuses those that were built for an op or a value before.
+//! Builds local ops, and reuses those that were built earlier for an equal op or value.
 
 pub(super) mod compute_on_shards;
 pub(super) mod local_value;

@@ -12,18 +12,18 @@ pub(in crate::spmd::lower) struct KnownOp {
     pub rule: RuleId,
     /// The placements and the local types of its operands.
     pub operands: Box<[(PlacementId, TypeId)]>,
-    /// What else was decided by, see [`crate::spmd::lower::op_with_rule::OpWithRule::facts`].
+    /// Other inputs of the decision, see [`crate::spmd::lower::op_with_rule::OpWithRule::facts`].
     pub facts: Box<[i64]>,
     /// The values that operands are broadcasts of.
     pub origins: Box<[Origin]>,
-    /// The placement of the sharding of its only result, and the type in the source program and of a shard.
+    /// The placement that the sharding of its only result gives, and the global and local type of the result.
     pub result: (PlacementId, TypeId, TypeId),
     pub decision: Arc<Decision>,
     /// Whether operands are resharded.
     pub moves: bool,
     /// Whether the result is resharded, or reduced.
     pub ends: bool,
-    /// How terms are reduced, if it is a reduction of which the result is terms.
+    /// How the result is reduced, if it is partial.
     pub reduces: Option<Reducer>,
     /// The next lowered op of this signature.
     pub next: Option<u32>,
@@ -33,17 +33,17 @@ pub(in crate::spmd::lower) struct KnownOp {
 #[derive(Default)]
 pub(in crate::spmd::lower) struct Alike {
     pub known: Vec<KnownOp>,
-    /// The ops that were lowered as it says, each with the place of what is remembered, that which is remembered first.
+    /// The ops that were lowered by an entry, each with the index of that; the op that made the entry first.
     pub ops: Vec<(u32, OpId)>,
-    /// By signature, what was remembered last.
+    /// By signature, the entry that was added last.
     pub last: IdVec<SignatureId, Option<u32>>,
 }
 
-/// The most that is remembered of ops with one signature.
+/// The most entries of one signature.
 const MOST: usize = 8;
 
 impl Alike {
-    /// The first op of each kind of those that are alike, but for erased ones; `NONE` if all are erased.
+    /// For each entry its first op that is not erased; `NONE` if all are.
     pub(in crate::spmd::lower) fn firsts(&self, program: &Program) -> Vec<OpId> {
         let mut firsts = vec![OpId::NONE; self.known.len()];
         for &(place, op) in &self.ops {
@@ -54,7 +54,7 @@ impl Alike {
         }
         firsts
     }
-    /// Gives ops the signatures of those that they are like, `firsts`, which are updated.
+    /// Gives ops the signature of the first op of their entry, `firsts`, whose own are updated.
     pub(in crate::spmd::lower) fn sign(&self, firsts: &[OpId], program: &mut Program) {
         for &(place, op) in &self.ops {
             if !program.is_erased(op) {
@@ -62,7 +62,7 @@ impl Alike {
             }
         }
     }
-    /// Remembers `known` of `op`, which has this signature.
+    /// Adds the entry `known` for `op`, which has this signature.
     pub(in crate::spmd::lower) fn add(
         &mut self,
         op: OpId,

@@ -1,8 +1,8 @@
-//! Lowers an op as an earlier op of the same signature and placements was lowered, without deciding anew: the op keeps its
-//! place and gets local operands and types, and the same reshards before and after it.
+//! Lowers an op like an earlier op with the same signature and placements, without a new decision: the op keeps its place, gets
+//! local operands and types, and the same reshards before and after it.
 //!
-//! Most ops of a model are of this kind, and its layers repeat. What is remembered of one is all that its lowering read; an op
-//! of which that is the same gets its operands and types at once.
+//! Most ops of a model are like this, since its layers repeat. An entry records everything that a lowering read; an op for which
+//! all of that is equal is lowered at once.
 
 use crate::index::{Id, OpId, RuleId};
 use crate::ir::{OpKind, Program};
@@ -17,7 +17,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
-    /// Lowers `op` like an earlier one; false if there is none that is known to be like it.
+    /// Lowers `op` like an earlier one; false if there is no such entry.
     pub(in crate::spmd::lower) fn lower_alike(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
         let Some(&Some(last)) = self.alike.last.get(program.signature(op)) else { return false };
@@ -48,8 +48,8 @@ impl Lowering<'_, '_, '_> {
         self.lower_as(op, place);
         true
     }
-    /// The place of what is remembered that says how to lower `op`, whose operands and facts are noted; `last` is what was
-    /// remembered last of its signature.
+    /// The index of the entry that applies to `op`, whose operands and facts were recorded; `last` is the latest entry of its
+    /// signature.
     fn known_like(
         &self,
         op: OpId,
@@ -85,14 +85,14 @@ impl Lowering<'_, '_, '_> {
         }
         None
     }
-    /// Notes the facts of the region of `op`, whose operands are noted.
+    /// Records the facts of the region of `op`, after its operands.
     fn note_facts(&mut self, op: OpId) {
         let (operands, mut facts) =
             (take(&mut self.tensors.operands), take(&mut self.tensors.facts));
         self.facts_of_region(op, &operands, &mut facts);
         (self.tensors.operands, self.tensors.facts) = (operands, facts);
     }
-    /// Lowers `op`, whose operands and facts are noted, as what is remembered at `place` says.
+    /// Lowers `op`, whose operands and facts were recorded, by the entry at `place`.
     fn lower_as(&mut self, op: OpId, place: u32) {
         self.alike.ops.push((place, op));
         let known = &self.alike.known[place as usize];
@@ -118,7 +118,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.note_broadcast(op, self.tensors.operands.first().copied());
     }
-    /// Reshards the operands of `op`, which are noted, as what is remembered at `place` says.
+    /// Reshards the operands of `op` by the entry at `place`.
     fn move_operands_as(&mut self, op: OpId, place: u32) {
         let decision = Arc::clone(&self.alike.known[place as usize].decision);
         let (given, mut taken) = (take(&mut self.tensors.operands), take(&mut self.operands));
@@ -126,7 +126,7 @@ impl Lowering<'_, '_, '_> {
         give_operands(self.emit.program, op, &taken);
         (self.tensors.operands, self.operands) = (given, taken);
     }
-    /// Reshards `held`, the result of `op`, as what is remembered at `place` says.
+    /// Reshards `held`, the result of `op`, by the entry at `place`.
     fn move_result_as(&mut self, op: OpId, place: u32, held: LocalValue) {
         let known = &self.alike.known[place as usize];
         let (decision, reduces) = (Arc::clone(&known.decision), known.reduces.is_some());
@@ -144,8 +144,8 @@ impl Lowering<'_, '_, '_> {
         }
         (self.tensors.operands, self.tensors.facts) = (given, facts);
     }
-    /// Remembers `op`, which was lowered by `decision`, if nothing but its operands and types was changed, and these were
-    /// resharded at most. `num_ops` is the number of ops before that.
+    /// Adds an entry for `op`, which was lowered by `decision`, if only its operands and types were changed, besides reshards.
+    /// `num_ops` is the number of ops before that.
     pub(in crate::spmd::lower) fn remember(
         &mut self,
         op: OpId,
@@ -220,7 +220,7 @@ impl Lowering<'_, '_, '_> {
         };
         self.alike.add(op, signature, known);
     }
-    /// How the terms are reduced that `work` computes, if it is a reduction.
+    /// The reducer of the partial results of `work`, if it is a reduction.
     fn reducer_of_terms(&self, work: &OpWithRule) -> Option<Reducer> {
         let program = &*self.emit.program;
         if program.kind(work.op) == OpKind::Reduce {
@@ -229,7 +229,7 @@ impl Lowering<'_, '_, '_> {
             None
         }
     }
-    /// Whether no operand has padding along the dims of the terms that `work` computes.
+    /// Whether no operand has padding along the dims over which results of `work` are partial.
     fn are_terms_even(&self, work: &OpWithRule, strategy: &Strategy) -> bool {
         strategy.operands.iter().zip(work.shapes).enumerate().all(|(index, (&placement, shape))| {
             let placement = &self.placements[placement];
@@ -248,12 +248,12 @@ fn give_operands(program: &mut Program, op: OpId, operands: &[LocalValue]) {
     }
 }
 
-/// Whether a reduction of one tensor with these facts starts from an identity. Its region is the reducer alone.
+/// Whether a reduction of one tensor with these facts starts from the identity, and its region is one reducer op.
 fn is_neutral_reduction(facts: &[i64]) -> bool {
     matches!(facts, &[reducer, 1] if reducer >= 0)
 }
 
-/// Whether ops of `kind` are computed in place, whatever the placements, if no op has to be made for that.
+/// Whether ops of `kind` are computed in place for any placements, as long as no new op is needed.
 const fn is_lowered_in_place(kind: OpKind) -> bool {
     !matches!(
         kind,

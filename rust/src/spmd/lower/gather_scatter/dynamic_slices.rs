@@ -9,7 +9,7 @@ use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::reducer::Reducer;
 use crate::spmd::strategy::{Ability, Strategy};
 
-/// Refines the abilities that follow from the rules of these ops.
+/// Refines the abilities from the rules of these ops.
 pub(in crate::spmd::lower) fn refine(
     program: &Program,
     work: &OpWithRule,
@@ -22,8 +22,8 @@ pub(in crate::spmd::lower) fn refine(
     }
 }
 
-/// The clamped start indices of `op`, a slice of a tensor of type `ty`, where they are constants, else -1; empty if sizes
-/// are not known.
+/// The clamped start indices of `op`, a slice of a tensor of type `ty`, with -1 for those that are not constant; empty if sizes are
+/// not known.
 pub(in crate::spmd::lower) fn starts(program: &Program, op: OpId, ty: TypeId) -> Vec<i64> {
     let result = program.value_type(program.result(op, 0)).static_shape();
     let (Some(shape), Some(result)) = (program.types()[ty].static_shape(), result) else {
@@ -38,13 +38,13 @@ pub(in crate::spmd::lower) fn starts(program: &Program, op: OpId, ty: TypeId) ->
     starts.collect()
 }
 
-/// The start indices of `op`, an update of a slice, where they are constants, else a number that no start is.
+/// The start indices of `op`, a dynamic update slice, with a number that is no valid start for those that are not constant.
 pub(in crate::spmd::lower) fn starts_of_update(program: &Program, op: OpId) -> Vec<i64> {
     let starts = program.operands(op).skip(2);
     starts.map(|start| constant_int(program, start).unwrap_or(i64::MIN)).collect()
 }
 
-/// The integer that `value` is, where it is a constant.
+/// The integer value of `value`, if it is constant.
 pub(in crate::spmd::lower) fn constant_int(program: &Program, value: ValueId) -> Option<i64> {
     let op = program.defining_op(value)?;
     let is_constant = matches!(program.kind(op), OpKind::Constant | OpKind::SdyConstant);
@@ -54,7 +54,7 @@ pub(in crate::spmd::lower) fn constant_int(program: &Program, value: ValueId) ->
     splat_text(program.constant_text(op))?.parse().ok()
 }
 
-/// Along a dim with a dynamic start each device contributes the part of the slice in its shard, as a term.
+/// Along a dim with a dynamic start the result is partial: each device contributes the part of the slice in its shard.
 fn refine_dynamic_slice(program: &Program, work: &OpWithRule, abilities: &mut [Ability]) {
     let result = work.operands.len();
     for dim in 0..work.shapes[0].len() {
@@ -69,7 +69,7 @@ fn refine_dynamic_slice(program: &Program, work: &OpWithRule, abilities: &mut [A
     }
 }
 
-/// The operand of an update may be sharded along dims of which the update has only a part.
+/// The operand of an update may be sharded along dims of which the update covers only a part.
 fn refine_update(work: &OpWithRule, abilities: &mut [Ability]) {
     for dim in 0..work.shapes[0].len() {
         let (Some(own), Some(update)) = (factor_of(work, 0, dim), factor_of(work, 1, dim)) else {

@@ -1,4 +1,4 @@
-//! Ops with indices as operands: gathers, scatters and dynamic slices.
+//! Ops whose operands are indices: gathers, scatters and dynamic slices.
 
 pub(super) mod dynamic_slices;
 pub(super) mod on_indexed_dims;

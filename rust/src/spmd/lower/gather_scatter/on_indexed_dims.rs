@@ -10,7 +10,7 @@ use crate::spmd::reducer::Reducer;
 use crate::spmd::strategy::{Ability, Strategy};
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
-/// Refines the abilities that follow from the rules of these ops.
+/// Refines the abilities from the rules of gathers and scatters.
 pub(in crate::spmd::lower) fn refine(
     program: &Program,
     work: &OpWithRule,
@@ -35,7 +35,7 @@ pub(in crate::spmd::lower) fn factor_of(
     }
 }
 
-/// Whether elements of the first operand have a sum or disjunction with zero.
+/// Whether the elements of the first operand can be summed, or or-ed, with zero.
 pub(in crate::spmd::lower) fn is_number(program: &Program, work: &OpWithRule) -> bool {
     let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global] else {
         return false;
@@ -61,7 +61,7 @@ impl Indexed {
     }
 }
 
-/// Along dims of which slices take one element a gather computes terms.
+/// Along dims from which slices take one element, the results of a gather on shards are partial.
 fn refine_gather(program: &Program, work: &OpWithRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
@@ -80,9 +80,9 @@ fn refine_gather(program: &Program, work: &OpWithRule, abilities: &mut [Ability]
     }
 }
 
-/// A scatter ignores windows that are out of bounds, so each device ignores updates outside its shard. Along a dim,
-/// windows of one element are in one shard; a window that covers all of the dim is in bounds only if it starts at 0,
-/// globally as in a shard; others may be in two shards.
+/// A scatter ignores windows that are out of bounds, so each device ignores updates outside its shard. Along a dim, a window of one
+/// element is in one shard; a window that covers the whole dim is in bounds only if it starts at 0, globally as in a shard; any
+/// other may cross a shard boundary.
 fn refine_scatter(program: &Program, work: &OpWithRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
@@ -131,14 +131,14 @@ fn takes_in_all(work: &OpWithRule, dims: &IndexingDims, dim: usize) -> bool {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Whether XLA computes a gather or scatter on shards by a slice of its one window. It merges a slice of a slice into
-    /// one, and clamps only the sum of their starts.
+    /// Whether XLA computes a gather or scatter on shards by a slice of its one window. It merges two successive slices into one,
+    /// and clamps only the sum of their starts.
     fn is_computed_by_slices(&self, indexed: &Indexed, indices: LocalValue) -> bool {
         let shape = self.emit.shape(indices.value);
         let sizes = shape.iter().enumerate().filter(|&(dim, _)| dim != indexed.dims.index_vector);
         self.how.global_to_local.is_none() && sizes.map(|(_, size)| size).product::<i64>() == 1
     }
-    /// The start indices of the one slice that a gather takes, clamped as it clamps them.
+    /// The start indices of the one slice that a gather takes, clamped to bounds.
     fn within_dims(
         &mut self,
         work: &OpWithRule,
@@ -172,8 +172,8 @@ impl Lowering<'_, '_, '_> {
         Some(self.emit.times(number, size))
     }
 
-    /// `held`, indices, as the type of offsets if their type has fewer bits, so that offsets of shards and sizes of dims are
-    /// numbers of their type.
+    /// `held`, indices, converted to the type of offsets if their own type has fewer bits, so that it can hold the offsets of
+    /// shards and the sizes of dims.
     pub(in crate::spmd::lower) fn with_wide_indices(&mut self, held: LocalValue) -> LocalValue {
         let wide = self.emit.index_type();
         if self.bits(held.global) >= self.bits(wide) {
@@ -307,7 +307,7 @@ impl Lowering<'_, '_, '_> {
         };
         inside
     }
-    /// `inside`, a mask of indices, broadcast to the elements of their slices.
+    /// `inside`, a mask of indices, broadcast to the elements of the slices.
     fn mask_of_slices(&mut self, indexed: &Indexed, inside: ValueId, slices: ValueId) -> ValueId {
         let mut shape = self.emit.shape(inside);
         if indexed.dims.index_vector < shape.len() {

@@ -1,5 +1,4 @@
-//! Reductions that select, such as the maximum with its index: each device reduces its shard, the results are gathered,
-//! and reduced again.
+//! Reductions that select, such as an argmax: each device reduces its shard, the results are gathered, and reduced again.
 
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, ValueMap};
@@ -8,8 +7,7 @@ use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::strategy::{Ability, Strategy};
 
-/// Whether the region of `op` returns some of its arguments, so that it may be applied to the initial values more than
-/// once.
+/// Whether the region of `op` returns some of its arguments, so that applying it to the initial values more than once is harmless.
 pub(in crate::spmd::lower) fn selects(program: &Program, op: OpId) -> bool {
     let Some(region) = program.op_regions(op).next() else { return false };
     let Some(block) = program.region_entry(region).get() else { return false };

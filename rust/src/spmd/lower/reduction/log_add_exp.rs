@@ -1,4 +1,4 @@
-//! The reducer `log(exp(a) + exp(b))` as JAX writes it, of cumulative sums of exponentials.
+//! The reducer `log(exp(a) + exp(b))` as JAX writes it, for `cumlogsumexp`.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};

@@ -1,4 +1,4 @@
-//! Reductions along sharded dims: devices reduce their shards, then their terms.
+//! Reductions along sharded dims: devices reduce their shards, then reduce the partial results over devices.
 
 pub(super) mod arg_reduce;
 pub(super) mod log_add_exp;

@@ -1,6 +1,6 @@
-//! Reductions over sharded dims: each device reduces its shard, then devices reduce their terms. The initial value is
-//! used once: one device combines its term with it. Unless it is known to be the identity, it is combined apart also where
-//! there are no terms.
+//! Reductions over sharded dims: each device reduces its shard, then the partial results are reduced over devices. The initial
+//! value is used once, on one device. Unless it is known to be the identity, it is combined in a separate op, even if results are
+//! not partial.
 
 use super::arg_reduce;
 use crate::index::ValueId;
@@ -52,7 +52,7 @@ pub(in crate::spmd::lower) fn reducers(
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Reduces the shards of devices.
+    /// Reduces the local shards.
     pub(in crate::spmd::lower) fn reduce_locally(
         &mut self,
         work: &OpWithRule,
@@ -86,7 +86,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.in_place_with_terms(work, strategy, &operands, &reducers, &inits);
     }
-    /// The reducers of the results of `work`, a reduce or a scatter, if the results are terms under `strategy`.
+    /// The reducers of the results of `work`, a reduce or a scatter, if the results are partial under `strategy`.
     pub(in crate::spmd::lower) fn reducers_of_terms(
         &self,
         work: &OpWithRule,
@@ -97,8 +97,8 @@ impl Lowering<'_, '_, '_> {
         }
         reducers(self.emit.program, work)
     }
-    /// The reducers of the results of `work`, a reduce whose results are no terms, if some initial value may be no identity.
-    /// Manual computations stay as they are.
+    /// The reducers of the results of `work`, a reduce whose results are not partial, if some initial value may not be the
+    /// identity. Manual computations are not changed.
     fn reducers_of_inits(
         &self,
         work: &OpWithRule,
@@ -116,8 +116,8 @@ impl Lowering<'_, '_, '_> {
             all.iter().zip(inits).all(|(known, init)| self.is_neutral(init.value, known));
         (!are_neutral).then_some(all)
     }
-    /// `value` on the first of the devices that hold terms of a result of `strategy`, and the identity on others. If the
-    /// reducer is idempotent all have `value`.
+    /// `value` on the first of the devices over which a result of `strategy` is partial, and the identity on the others. If the
+    /// reducer is idempotent, all have `value`.
     pub(in crate::spmd::lower) fn in_one_term(
         &mut self,
         strategy: &Strategy,
@@ -135,7 +135,7 @@ impl Lowering<'_, '_, '_> {
         let is_first = self.emit.compare("EQ", number, zero);
         self.emit.op("stablehlo.select", &[is_first, value, neutral], ty, &[])
     }
-    /// The op itself, whose results are terms. They are combined with `inits`, where there are some.
+    /// The op itself, whose results are partial. They are combined with `inits`, if there are any.
     pub(in crate::spmd::lower) fn in_place_with_terms(
         &mut self,
         work: &OpWithRule,

@@ -4,11 +4,11 @@ use crate::index::BlockId;
 use crate::spmd::lower::emission::local_value::{LocalValue, Shard};
 use rustc_hash::FxHashMap;
 
-/// The sums of a program of which devices keep their shards.
+/// The reduce-scattered sums of a program.
 #[derive(Default)]
 pub(in crate::spmd::lower) struct KnownSums {
-    /// For shards that a reduce-scatter made its block and the terms.
+    /// For the result of each reduce-scatter its block and the partial value.
     pub terms: FxHashMap<Shard, (BlockId, LocalValue)>,
-    /// Shards to cut out of sums instead: the shard and the sum.
+    /// Shards that are to be sliced out of sums instead: the shard and the sum.
     pub cut: Vec<(LocalValue, LocalValue)>,
 }

@@ -1,10 +1,9 @@
-//! Sums that are reduce-scattered, of which each device keeps a shard, although some user gathers them, as XLA's
-//! partitioner has them.
+//! Reduce-scattered sums that some user needs unsharded, as XLA's partitioner computes them.
 //!
-//! What a reduction or a scatter adds up is whole on each device before it cuts out its shard: who needs the whole takes that,
-//! and nothing is gathered. Where nobody does, the sum and the cut are one reduce-scatter.
+//! XLA computes a sum by an all-reduce, and slices the shards out of it: a user that needs the unsharded sum takes it, and nothing
+//! is gathered. If there is no such user, the all-reduce and the slice become a reduce-scatter.
 //!
-//! Source: `spmd_partitioner.cc`, `PartitionedHlo::Reshard`, which keeps both directions of a reshard.
+//! Source: `spmd_partitioner.cc`, `PartitionedHlo::Reshard`, which caches a reshard in both directions.
 
 use crate::index::ValueId;
 use crate::ir::OpKind;
@@ -14,7 +13,7 @@ use crate::spmd::policy::Policy;
 use crate::spmd::reshard::{Plan, Step, Traveller};
 
 impl Lowering<'_, '_, '_> {
-    /// Keeps the terms `held` that `plan` made `new` of, if the whole sum can be taken later.
+    /// Records the partial value `held`, from which `plan` computed `new`, if the unsharded sum can be computed later.
     pub(in crate::spmd::lower) fn note_terms(
         &mut self,
         held: LocalValue,
@@ -27,7 +26,7 @@ impl Lowering<'_, '_, '_> {
             self.sums.terms.insert(new.shard(), (self.emit.block(), held));
         }
     }
-    /// Whether `value` is what a reduction or a scatter makes of a shard, reduced along other dims at most.
+    /// Whether `value` is the local result of a reduction or a scatter, at most all-reduced along other digits.
     fn are_of_reduction(&self, mut value: ValueId) -> bool {
         let program = &*self.emit.program;
         while let Some(op) = program.defining_op(value) {
@@ -38,7 +37,7 @@ impl Lowering<'_, '_, '_> {
         }
         false
     }
-    /// The whole sum of which `held` is a shard, if that is what lies as `target`.
+    /// The unsharded sum of which `held` is a shard, if `target` is its placement.
     pub(in crate::spmd::lower) fn whole_sum(
         &mut self,
         held: LocalValue,
@@ -60,7 +59,7 @@ impl Lowering<'_, '_, '_> {
         self.sums.cut.push((held, sum));
         Some(sum)
     }
-    /// Cuts shards out of the sums that were taken whole.
+    /// Slices the shards out of the sums that were computed unsharded.
     pub(in crate::spmd::lower) fn cut_sums(&mut self) {
         for (held, sum) in std::mem::take(&mut self.sums.cut) {
             let (Some(shape), Some(at), Some(scatter)) = (

@@ -1,5 +1,5 @@
-//! The k largest elements along a sharded dim: each device finds the largest elements of its shard; these are gathered, and
-//! the largest of them are the result. Equal elements stay in their order, as shards are gathered in order.
+//! Top-k along a sharded dim: each device finds the largest elements of its shard; these are gathered, and the largest of them are
+//! the result. Ties keep their order, as shards are gathered in order.
 
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, Type};
@@ -32,7 +32,7 @@ pub(in crate::spmd::lower) fn part_selected(
     }
 }
 
-/// The text of an element that is not larger than any other; of floating-point numbers the least in their total order.
+/// The text of the smallest element; for floats the least in their total order.
 fn least(element: &str) -> Option<String> {
     match element {
         "f64" => Some("0xFFFFFFFFFFFFFFFF".to_owned()),
@@ -65,7 +65,7 @@ pub(in crate::spmd::lower) fn refine(
 }
 
 impl Lowering<'_, '_, '_> {
-    /// How many elements each shard of a top-k contributes: at most as many as it has.
+    /// The number of elements that each shard of a top-k contributes: at most its size.
     pub(in crate::spmd::lower) fn num_selected(
         &self,
         work: &OpWithRule,
@@ -114,7 +114,7 @@ impl Lowering<'_, '_, '_> {
         let op = self.emit.op_with_results("chlo.top_k", &[input], &types, &attrs);
         [0, 1].map(|index| self.emit.program.result(op, index))
     }
-    /// The elements of `input` at `places` along its last dim, `dim`.
+    /// The elements of `input` at the indices `places` along its last dim, `dim`.
     fn taken_along(&mut self, input: ValueId, places: ValueId, dim: usize) -> ValueId {
         let mut shape = self.emit.shape(places);
         shape.push(1);

@@ -8,14 +8,14 @@ use crate::spmd::reshard::Plan;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a plan is for: the placements before and after, and the type in the source program.
+/// The key of a plan: the placements before and after, and the global type.
 pub(in crate::spmd::lower) type PlanOf = (PlacementId, PlacementId, TypeId);
 
 /// The plan of a reshard.
 pub(in crate::spmd::lower) struct Planned {
     pub plan: Arc<Plan>,
-    /// The placements before, between and after its steps, once they were asked for.
+    /// The placements before, between and after its steps, computed at the first request.
     pub places: Option<Rc<[PlacementId]>>,
-    /// The ops of each step, as far as they can be copied, for a value of this type whose terms are reduced so.
+    /// For each step the ops that were built, if they can be copied, with the type and reducer of the value.
     pub made: Vec<Option<(TypeId, Reducer, Made)>>,
 }

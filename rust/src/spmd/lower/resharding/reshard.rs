@@ -16,11 +16,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl<'p> Lowering<'p, '_, '_> {
-    /// `held` resharded to `target`. Equal reshards in a block are made once.
+    /// `held` resharded to `target`. Equal reshards in a block are built once.
     pub fn reshard(&mut self, held: LocalValue, target: PlacementId) -> LocalValue {
         self.reshard_at(0, held, target)
     }
-    /// `held` as `target` lies, shared with equal reshards of the same stage.
+    /// `held` resharded to `target`; shared with equal reshards of the same stage.
     pub fn reshard_at(&mut self, stage: u32, held: LocalValue, target: PlacementId) -> LocalValue {
         if held.placement == target {
             return held;
@@ -91,7 +91,7 @@ impl<'p> Lowering<'p, '_, '_> {
         self.note_terms(held, new, &plan);
         new
     }
-    /// What step `index` of a planned reshard makes of `value`, if that can be copied.
+    /// The result of step `index` of a planned reshard on `value`, built by a copy of earlier ops if possible.
     fn step_again(
         &mut self,
         (key, index): (PlanOf, usize),
@@ -122,7 +122,7 @@ impl<'p> Lowering<'p, '_, '_> {
         self.note_step((key, index), (start, value, reducer), output);
         output
     }
-    /// Keeps what step `index` of a planned reshard made of `input`, if it can be copied.
+    /// Records the ops that step `index` of a planned reshard built for `input`, if they can be copied.
     fn note_step(
         &mut self,
         (key, index): (PlanOf, usize),
@@ -137,7 +137,7 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         planned.made[index] = Some((self.emit.type_of(input), reducer, made));
     }
-    /// Gives the ops that were made since `start`, which are copied, signatures.
+    /// Gives signatures to the ops that were created since `start`, which are copied.
     pub(in crate::spmd::lower) fn sign(&mut self, start: Start) {
         for op in self.emit.since(start) {
             self.context.rules.sign_op(self.emit.program, op);
@@ -158,7 +158,7 @@ impl<'p> Lowering<'p, '_, '_> {
         }
         places
     }
-    /// What emits the steps of a reshard of a value of `shape`, whose terms `reducer` adds.
+    /// The builder for the steps of a reshard of a value of `shape`, whose partial results `reducer` reduces.
     fn traveller<'t>(&'t mut self, shape: &'t [i64], reducer: Reducer) -> Traveller<'t, 'p> {
         Traveller { emit: &mut self.emit, collectives: &mut self.collectives, shape, reducer }
     }
@@ -170,8 +170,8 @@ impl<'p> Lowering<'p, '_, '_> {
     pub(in crate::spmd::lower) fn is_free(&self) -> bool {
         self.how.is_free()
     }
-    /// The plan of a reshard. Where it is not free to choose, digits of another order of devices are treated as those of this
-    /// order; a permute behind the plan sends shards to the devices with these positions in the other order.
+    /// The plan of a reshard. Unless plans are searched for, digits of another order of devices are treated as if they were of this
+    /// order, and a final permute sends shards to the devices with the same positions in the other order.
     pub(in crate::spmd::lower) fn plan(
         &mut self,
         held: LocalValue,
@@ -219,7 +219,8 @@ impl<'p> Lowering<'p, '_, '_> {
         let order = if to.is_replicated() || from.is_replicated() { to.order } else { from.order };
         Placement { order, ..to }
     }
-    /// The `target` of a value with the placement `placement`: terms of `target` that the value does not have are removed.
+    /// The `target` for a value with the placement `placement`: unreduced digits of `target` that the value does not have are
+    /// removed.
     pub fn aim(&mut self, placement: PlacementId, target: PlacementId) -> PlacementId {
         let wanted = &self.placements[target];
         if wanted.partial.is_empty() || wanted.partial == self.placements[placement].partial {

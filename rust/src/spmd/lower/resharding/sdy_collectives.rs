@@ -1,8 +1,8 @@
 //! Lowers collectives of `sdy` one by one, as Shardy's `sdy-convert-global-to-local`: each becomes the corresponding
 //! collective of `StableHLO`, with the reshapes and transposes that several dims need.
 //!
-//! Cases that Shardy's pass does not support, or lowers wrongly, are lowered as any other reshard: dims that do not
-//! divide, and offsets and pairs of sub-axes, which it takes from the wrong end.
+//! Cases that Shardy's pass does not support, or lowers incorrectly, are lowered as other reshards: dims that do not divide, and
+//! offsets and pairs of sub-axes, which it numbers from the wrong end.
 //!
 //! Source: Shardy's `convert_global_to_local.cc`.
 
@@ -102,8 +102,8 @@ impl Lowering<'_, '_, '_> {
         self.dead.push(op);
         true
     }
-    /// Whether the result of `op`, a collective of `sdy`, has no elements, and `StableHLO` has no such collectives; or, for any
-    /// per-device program, does not need them.
+    /// Whether `op`, a collective of `sdy`, has an empty result and needs no collective: `StableHLO` has none for these, and a
+    /// per-device program needs none.
     fn has_nothing_to_send(&self, op: OpId) -> bool {
         let program = &*self.emit.program;
         let Some(shape) = self.shape_of(program.type_of(program.result(op, 0))) else {

@@ -1,7 +1,6 @@
-//! Broadcasts of values that a single device holds to the devices that compute with them.
+//! Broadcasts of values that a single device holds to the devices that use them.
 //!
-//! As XLA's partitioner does, the other devices hold zeros, and an all-reduce adds them up, also for devices that need a slice
-//! alone.
+//! As in XLA's partitioner, the other devices hold zeros, and an all-reduce adds them up, even for devices that need only a slice.
 //!
 //! Source: XLA's `PartitionedHlo::Broadcast`.
 
@@ -51,7 +50,7 @@ impl Lowering<'_, '_, '_> {
             }
         }
     }
-    /// The device that alone holds `value`, of this sharding, and the first user that is not on that device.
+    /// The device that alone holds `value`, with this sharding, and the first user that is not on that device.
     fn broadcast_for(&self, value: ValueId, sharding: ShardingId) -> Option<(i64, OpId)> {
         let program = &*self.emit.program;
         let device = program.single_device(sharding)?;
@@ -59,7 +58,7 @@ impl Lowering<'_, '_, '_> {
         // Uses are newest first.
         Some((device, program.user(others.last()?)))
     }
-    /// Replaces the local value of `value` by what all devices get of it from `device`, for `user`.
+    /// Replaces the local value of `value` by its broadcast from `device`, for `user`.
     fn broadcast_from(&mut self, value: ValueId, device: i64, user: OpId) {
         let held = self.held(value);
         let Some(mesh) = self.emit.devices.mesh(0) else { return };
@@ -88,8 +87,8 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// Whether what is made of the operand at `slot` is on `device` alone. The results of a function of which none has a sharding
-/// are where they were computed; beside others, those without one are replicated.
+/// Whether the user at `slot` computes on `device` alone. If no result of a function has a sharding, results stay on the device
+/// that computed them; otherwise those without one are replicated.
 fn is_on(program: &Program, slot: UseId, device: i64) -> bool {
     let op = program.user(slot);
     let is_there = |sharding: ShardingId| program.single_device(sharding) == Some(device);

@@ -1,5 +1,5 @@
-//! Concatenations: a shard of the result has elements of few shards of the operands. Operands that are slices along the
-//! concatenated dim are not sliced first: each shard fetches the elements from the operand of the slice.
+//! Concatenations: a shard of the result has elements of few shards of the operands. If an operand is a slice along the
+//! concatenated dim, it is not computed: each shard fetches the elements from the operand of the slice.
 
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -33,8 +33,8 @@ fn cut_dim(program: &Program, op: OpId, shape: &[i64]) -> Option<(usize, i64)> {
     strides.iter().all(|&stride| stride == 1).then_some((dim, starts[dim]))
 }
 
-/// Whether `work`, a concatenation along `dim`, puts parts of one tensor side by side that XLA's partitioner moves to where
-/// they belong: two parts that change places, or the whole tensor with parts of it on both sides.
+/// Whether `work`, a concatenation along `dim`, is a rotation or a periodic padding in XLA's partitioner: two parts of one tensor
+/// that swap places, or the whole tensor with parts of it on both sides.
 pub(in crate::spmd::lower) fn turns_around(work: &OpWithRule, dim: usize) -> bool {
     let ([first, ..], [(_, target)]) = (work.operands, work.results) else { return false };
     if first.placement != *target {
@@ -49,8 +49,8 @@ pub(in crate::spmd::lower) fn turns_around(work: &OpWithRule, dim: usize) -> boo
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Whether `op`, a slice along a sharded dim, is used by concatenations along that dim only, which fetch from its
-    /// operand.
+    /// Whether `op`, a slice along a sharded dim, is skipped: its only users are concatenations along that dim, which fetch from
+    /// its operand.
     pub(in crate::spmd::lower) fn leave_to_concatenations(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
         if program.kind(op) != OpKind::Slice {
@@ -79,8 +79,8 @@ impl Lowering<'_, '_, '_> {
         self.dead.push(op);
         true
     }
-    /// Replaces operands of a concatenation that are slices by the operands of these; returns for each its start and
-    /// its length, and 1 behind these if they are of one tensor.
+    /// Replaces operands of a concatenation that are slices by the operands of these; returns the start and length of each, then 1
+    /// if all are of one tensor.
     pub(in crate::spmd::lower) fn parts(
         &mut self,
         op: OpId,
@@ -108,7 +108,7 @@ impl Lowering<'_, '_, '_> {
         }
         parts
     }
-    /// The digits of the concatenated dim under `strategy`, and the schedule by which each shard fetches its window.
+    /// The digits of the concatenated dim under `strategy`, and the schedule by which shards fetch their windows.
     fn windows_of_parts(
         &self,
         work: &OpWithRule,

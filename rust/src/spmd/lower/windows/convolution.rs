@@ -1,5 +1,5 @@
-//! Convolutions: along spatial dims shards fetch their halos; along input features devices compute terms; along groups
-//! each shard has some of them.
+//! Convolutions: along spatial dims shards fetch halos; along input features devices compute partial results; along feature or
+//! batch groups each shard has some of the groups.
 
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -17,9 +17,8 @@ pub(in crate::spmd::lower) fn group_count(program: &Program, op: OpId, name: &st
     op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)
 }
 
-/// Makes each spatial dim of the input and of the result one factor, whatever their sizes, and that of the kernel a factor
-/// of its own. Where the kernel is longer than the result, as in the gradient of a convolution with respect to its kernel,
-/// input and kernel share the factor instead.
+/// Gives each spatial dim of the input and the result one factor, whatever their sizes, and that of the kernel its own. If the
+/// kernel is longer than the result, as in the gradient with respect to the kernel, input and kernel share the factor instead.
 pub(in crate::spmd::lower) fn part_dims(
     rule: &mut OpShardingRule,
     dims: &ConvDims,
@@ -128,7 +127,7 @@ impl Lowering<'_, '_, '_> {
         let value = self.added_once(strategy, value);
         self.replace_with_terms(work, strategy, value, crate::spmd::lower::Reducer::Add);
     }
-    /// `value`, a term, in the first of the devices that have copies of it, and zeros in the others.
+    /// `value`, a partial result, on the first of the devices that have copies of it, and zeros on the others.
     fn added_once(&mut self, strategy: &Strategy, value: ValueId) -> ValueId {
         if strategy.copies.is_empty() {
             return value;
@@ -139,13 +138,13 @@ impl Lowering<'_, '_, '_> {
         let zeros = self.emit.splat(crate::spmd::emit::zero(self.emit.element(ty)), ty);
         self.emit.select(is_first, value, zeros)
     }
-    /// The number of shards that groups are divided into.
+    /// The number of shards that the groups are divided into.
     fn group_shards(work: &OpWithRule, strategy: &Strategy) -> i64 {
         let factors = 0..work.rule.num_factors();
         let parts = factors.filter(|&factor| work.abilities[factor] == Ability::Parts);
         parts.map(|factor| crate::spmd::digits::total_size(&strategy.factors[factor])).product()
     }
-    /// The attributes of `op` with these windows, and its groups divided into `shards`.
+    /// The attributes of `op` with these windows, and with its groups divided by `shards`.
     fn conv_attrs(
         &self,
         op: OpId,

@@ -1,5 +1,5 @@
-//! Cumulative reductions: each device scans its shard, and combines the result with the totals of the shards before,
-//! which are gathered. JAX writes them as windows over the whole dim.
+//! Cumulative reductions: each device scans its shard, and combines the result with the totals of the preceding shards, which are
+//! gathered. JAX writes them as windows over the whole dim.
 
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, Type, ValueMap};
@@ -16,7 +16,7 @@ use crate::spmd::strategy::{Ability, Strategy};
 pub(in crate::spmd::lower) struct Scan {
     pub dim: usize,
     pub digits: Vec<Digit>,
-    /// Whether it goes from the end to the start.
+    /// Whether it runs from the end to the start.
     is_reversed: bool,
     combiner: Combiner,
     identity: String,
@@ -45,8 +45,8 @@ impl Combiner {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The cumulative reduction that `work` is, if it goes along a dim that is sharded under `strategy`, and elements move
-    /// along no other dim.
+    /// The cumulative reduction that `work` is, if it runs along a dim that is sharded under `strategy`, and elements move along no
+    /// other dim.
     pub(in crate::spmd::lower) fn scan(
         &self,
         work: &OpWithRule,
@@ -107,7 +107,7 @@ impl Lowering<'_, '_, '_> {
         let count = crate::spmd::digits::total_size(&scan.digits) - 1;
         others.saturating_mul(count).saturating_mul(self.bits(work.results[0].0))
     }
-    /// Scans shards, and combines the results with the totals of the shards before.
+    /// Scans shards, and combines the results with the totals of the preceding shards.
     pub(in crate::spmd::lower) fn scan_locally(
         &mut self,
         work: &OpWithRule,
@@ -199,7 +199,7 @@ impl Lowering<'_, '_, '_> {
             }
         }
     }
-    /// `input`, totals of shards, reduced along the dim of the scan.
+    /// `input`, the totals of shards, reduced along the dim of the scan.
     fn reduced(
         &mut self,
         work: &OpWithRule,

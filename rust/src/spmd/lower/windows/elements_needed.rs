@@ -8,9 +8,9 @@ use crate::spmd::movement::Windows;
 use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::{WindowDim, WindowLists, CONVOLUTION, REDUCTION, SELECTION};
 
-/// Along a dim, element `o` of the *partner* dim needs the `reach` positions from `o * stride - low` on; element `i` of the
-/// operand is at position `i * dilation`. The partner is the dim of the result, or of the kernel of a convolution, that is
-/// sharded with the operand's dim; if it is reversed, elements are counted from its end.
+/// Along a dim, element `o` of the *partner* dim reads the `reach` positions from `o * stride - low` on; element `i` of the operand
+/// is at position `i * dilation`. The partner is the dim of the result, or of the kernel of a convolution, that has the operand
+/// dim's factor; if it is reversed, elements are counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::spmd::lower) struct Geometry {
     pub stride: i64,
@@ -21,11 +21,11 @@ pub(in crate::spmd::lower) struct Geometry {
 }
 
 impl Geometry {
-    /// The identity: element `o` needs element `o`.
+    /// The identity: element `o` reads element `o`.
     pub(in crate::spmd::lower) const SAME: Self =
         Self { stride: 1, low: 0, reach: 1, dilation: 1, is_reversed: false };
 
-    /// The windows of a dim of `elements` that `count` shards need, of `shard` elements each of `total`.
+    /// The windows of a dim of `elements` that `count` shards of `shard` elements each need; the partner dim has `total`.
     pub(in crate::spmd::lower) fn windows(
         &self,
         elements: i64,
@@ -53,7 +53,7 @@ pub(in crate::spmd::lower) struct Geometries<'a> {
     moves: Moves,
 }
 
-/// The index maps of all dims, as the attributes of an op say.
+/// The index maps of all dims, by the attributes of an op.
 enum Moves {
     Slice { strides: Vec<i64>, starts: Vec<i64> },
     Pad { low: Vec<i64>, interior: Vec<i64> },
@@ -137,7 +137,7 @@ pub(in crate::spmd::lower) fn conv_dims(program: &Program, op: OpId) -> Option<C
     ConvDims::read(&op_attribute(program, op, "dimension_numbers")?)
 }
 
-/// The geometry of a window along dim `dim` of the input, or of the kernel's elements, if it is sharded with the input.
+/// The geometry along dim `dim` of the input; its partner is the dim of the kernel, if that is sharded with the input.
 fn of_convolution(
     work: &OpWithRule,
     dims: &ConvDims,
@@ -159,7 +159,7 @@ fn of_convolution(
     Some(Geometry { stride: inside, low, reach, dilation, is_reversed })
 }
 
-/// The windows of `op`, which reduces or selects in windows or is a convolution.
+/// The windows of `op`: a windowed reduction, a `select_and_scatter` or a convolution.
 pub(in crate::spmd::lower) fn window_lists(program: &Program, op: OpId) -> Option<WindowLists> {
     let dilations = match program.kind(op) {
         OpKind::Convolution => CONVOLUTION,
@@ -182,7 +182,7 @@ pub(in crate::spmd::lower) fn window_dims(
     (0..rank).map_while(|dim| lists.dim(dim)).collect()
 }
 
-/// The attribute that lists one number of each window.
+/// The array attribute with one number for each window.
 pub(in crate::spmd::lower) fn array_of(
     windows: &[WindowDim],
     number: fn(&WindowDim) -> i64,

@@ -1,4 +1,4 @@
-//! Halo exchange of an op: the elements that a device fetches from the shards of others, dim by dim.
+//! Halo exchange of an op: the elements that a device fetches from other shards, dim by dim.
 
 use crate::index::{FactorId, Id, OpId, ValueId};
 use crate::ir::OpKind;
@@ -18,7 +18,7 @@ pub(in crate::spmd::lower) struct Move {
     pub operand: usize,
     pub dim: usize,
     pub digits: Vec<Digit>,
-    /// The strided part of their own elements that shards keep before they send.
+    /// The strided slice of its own shard that a device takes before it sends.
     pub thinned: Option<Thinned>,
     pub windows: Windows,
 }
@@ -67,8 +67,8 @@ impl Lowering<'_, '_, '_> {
         }
         moves
     }
-    /// Whether `operand` is fetched along `factor`. A convolution that is left with terms along a spatial dim fetches what
-    /// its part of the kernel needs.
+    /// Whether `operand` is fetched along `factor`. A convolution whose result is partial along a spatial dim fetches the elements
+    /// that its part of the kernel needs.
     fn is_fetched(&self, work: &OpWithRule, operand: usize, factor: FactorId) -> bool {
         match work.abilities[factor.index()] {
             Ability::Moved => true,
@@ -76,8 +76,8 @@ impl Lowering<'_, '_, '_> {
             _ => false,
         }
     }
-    /// How many elements there are along `factor`, and in a shard, of what an operand is fetched for: of the result, or of
-    /// the kernel of a convolution.
+    /// The size of the dim that an operand is fetched for, and of its shard: a dim of the result, or of the kernel of a
+    /// convolution.
     fn sharded_with(
         &self,
         work: &OpWithRule,
@@ -94,7 +94,7 @@ impl Lowering<'_, '_, '_> {
             Some((shape[dim], local[dim]))
         })
     }
-    /// Bits that a device sends to compute `work` under `strategy` once operands have their placements, and the dims.
+    /// Bits that a device sends to compute `work` under `strategy`, besides reshards of operands, and the dims.
     pub(in crate::spmd::lower) fn fetched(
         &self,
         work: &OpWithRule,
@@ -120,8 +120,8 @@ impl Lowering<'_, '_, '_> {
         let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
         (self.bits_moved(work, strategy, &moves), moves.iter().map(place).collect())
     }
-    /// How pieces that are moved for `op` are sorted into rounds. XLA's partitioner turns the order of shards in one permute,
-    /// which no halo is.
+    /// How pieces that are fetched for `op` are sorted into rounds. For a reverse XLA's partitioner permutes whole shards, which is
+    /// no halo exchange.
     pub(in crate::spmd::lower) fn rounds(&self, op: OpId) -> Rounds {
         let is_reverse = self.emit.program.op_name(op) == "stablehlo.reverse";
         if self.how.policy == Policy::Xla && !is_reverse {
@@ -152,7 +152,7 @@ impl Lowering<'_, '_, '_> {
         }
         bits
     }
-    /// Runs `moves`: operands are replaced by their windows. Positions without elements have the operand's `fill`.
+    /// Performs `moves`: operands are replaced by their windows. Positions without elements have the operand's `fill`.
     pub(in crate::spmd::lower) fn move_operands(
         &mut self,
         op: OpId,
@@ -203,7 +203,7 @@ impl Lowering<'_, '_, '_> {
 }
 
 impl Move {
-    /// What is left to do of the padding and the dilation of an op's `window`.
+    /// Removes from an op's `window` the padding and dilation that are already done.
     pub(in crate::spmd::lower) fn update(&self, window: &mut WindowDim) {
         if let Some(padding) = self.windows.left_to_op() {
             window.padding = padding;
@@ -211,7 +211,7 @@ impl Move {
             (window.padding, window.base_dilation) = ([0, 0], 1);
         }
     }
-    /// The windows of `geometry`. If a stride divides the size of shards, shards drop their unused elements first.
+    /// The windows of `geometry`. If a stride divides the size of shards, shards drop unused elements first.
     fn new(
         operand: usize,
         dim: usize,

@@ -1,4 +1,4 @@
-//! Reductions of windows, on the windows that shards need.
+//! Windowed reductions, on the windows that shards need.
 
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
@@ -14,8 +14,8 @@ use crate::spmd::strategy::Strategy;
 use crate::spmd::xla::halos::Halos;
 use crate::stablehlo::windows::WindowDim;
 
-/// The factors of dims of a windowed reduction whose windows are as long as the dim, as those of cumulative sums are: XLA's
-/// partitioner makes these dims whole.
+/// The factors of the dims of a windowed reduction that are as long as its windows, as in cumulative sums: XLA's partitioner
+/// replicates these dims.
 pub(in crate::spmd::lower) fn over_all(program: &Program, work: &OpWithRule) -> Vec<FactorId> {
     let (OpKind::ReduceWindow, Some(shape)) = (program.kind(work.op), work.shapes.first()) else {
         return Vec::new();
@@ -28,7 +28,7 @@ pub(in crate::spmd::lower) fn over_all(program: &Program, work: &OpWithRule) -> 
     sizes.filter(is_over_all).flat_map(|(_, factors)| factors.iter().copied()).collect()
 }
 
-/// The windows along all dims of a windowed reduction or a pad; none of other ops.
+/// The windows along all dims of a windowed reduction or a pad; empty for other ops.
 fn windows_over(program: &Program, work: &OpWithRule) -> Vec<WindowDim> {
     let rank = work.shapes.first().map_or(0, Vec::len);
     match program.kind(work.op) {
@@ -57,9 +57,9 @@ fn windows_over(program: &Program, work: &OpWithRule) -> Vec<WindowDim> {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// `way` of a windowed reduction or a pad as XLA's partitioner goes it: an operand is resharded as the result is sharded;
-    /// where windows are then too long for halos, all dims with windows are made whole. Where devices are not listed, they are
-    /// whole in `strategy`.
+    /// The strategy of a windowed reduction or a pad in XLA's partitioner: an operand is resharded to the sharding of the result;
+    /// if windows are then too long for halos, all dims with windows are replicated. If devices are not listed, `strategy` already
+    /// replicates them.
     pub(in crate::spmd::lower) fn windows_of_xla(
         &mut self,
         work: &OpWithRule,
@@ -100,9 +100,9 @@ impl Lowering<'_, '_, '_> {
         let through = work.operands.iter().zip(&strategy.operands).map(between).collect();
         Strategy { through, ..strategy }
     }
-    /// The strategy in which devices reduce the windows of their own shard of the result, out of operands that are whole, as XLA's
-    /// partitioner does: operands are padded, and a device cuts out what its windows reach. `windows` are those that are left to
-    /// the op. `None` where no dim is like that.
+    /// XLA's strategy for replicated operands: each device reduces the windows of its own shard of the result. Operands are padded,
+    /// and a device slices out the elements that its windows read. `windows` are the windows that remain for the op. `None` if
+    /// there is no such dim.
     fn cut_windows(
         &mut self,
         work: &OpWithRule,
@@ -157,7 +157,7 @@ impl Lowering<'_, '_, '_> {
         let results = strategy.results.iter().map(|_| placement).collect();
         Some(Strategy { results, ..strategy.clone() })
     }
-    /// Reduces the windows of each shard. What is fetched has padding and dilation already.
+    /// Reduces the windows of each shard. Fetched operands are already padded and dilated.
     pub(in crate::spmd::lower) fn reduce_windows_locally(
         &mut self,
         work: &OpWithRule,
@@ -188,7 +188,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.in_place(work, cut.as_ref().unwrap_or(strategy), &operands);
     }
-    /// Gives the op other windows.
+    /// Sets the windows of the op.
     fn set_windows(&mut self, work: &OpWithRule, windows: &[WindowDim]) {
         let attrs = [
             ("window_strides", array_of(windows, |window| window.stride)),

@@ -1,5 +1,5 @@
-//! `select_and_scatter` on shards. Windows that partition a dim are computed where their elements are. Of others each shard
-//! computes all that touch its elements, on elements that it fetches, and keeps its own elements of the result:
+//! `select_and_scatter` on shards. If windows partition a dim, each is computed where its elements are. Otherwise each shard
+//! fetches the elements of all windows that overlap it, computes these windows, and keeps its own elements of the result:
 //!
 //! ```text
 //! elements   0 1 2 | 3 4 5 | 6 7 8      windows of 3, stride 2: 0-2, 2-4, 4-6, 6-8
@@ -23,13 +23,13 @@ fn is_selection(program: &Program, op: OpId) -> bool {
     program.kind(op) == OpKind::SelectAndScatter
 }
 
-/// Whether windows of `size` neither overlap nor leave out any of `elements`, of which there are `windows`.
+/// Whether `windows` windows of `size` cover `elements` elements without overlaps and gaps.
 fn is_partition(window: &WindowDim, size: i64, elements: i64, windows: i64) -> bool {
     window.stride == size && windows.checked_mul(size) == Some(elements)
 }
 
-/// Gives operand, source and result of a `select_and_scatter` one factor for each dim with windows of more than one element
-/// and without padding: that of the windows if they partition the dim, else that of its elements.
+/// Gives the operand, source and result of a `select_and_scatter` one factor for each dim with unpadded windows of more than one
+/// element: that of the windows if they partition the dim, else that of its elements.
 pub(in crate::spmd::lower) fn part_windows(
     program: &Program,
     op: OpId,
@@ -54,8 +54,8 @@ pub(in crate::spmd::lower) fn part_windows(
     }
 }
 
-/// `rule`, of a `select_and_scatter`, with as many elements of the operand in each shard instead of as many windows, where
-/// windows partition a dim; `None` if they partition none.
+/// `rule`, of a `select_and_scatter` whose windows partition a dim, changed so that shards have equally many elements of the
+/// operand instead of equally many windows; `None` if windows partition no dim.
 pub(in crate::spmd::lower) fn by_elements(
     rule: &OpShardingRule,
     shapes: &[Vec<i64>],
@@ -82,8 +82,8 @@ fn reducer_of(program: &Program, work: &OpWithRule) -> Option<(Reducer, String)>
     Some((reducer, reducer.identity(program.str(element.text))?))
 }
 
-/// Refines the abilities along the factors of [`part_windows`]: where windows partition a dim each shard has as many, and
-/// elsewhere a window behind the last one, as the last shard may have, scatters the identity of the reducer.
+/// Refines the abilities along the factors of [`part_windows`]: if windows partition a dim, all shards have equally many; otherwise
+/// windows after the last one, which the last shard may have, scatter the identity of the reducer.
 pub(in crate::spmd::lower) fn refine(
     program: &Program,
     work: &OpWithRule,
@@ -109,7 +109,7 @@ pub(in crate::spmd::lower) fn refine(
     }
 }
 
-/// The windows along a dim that touch elements of each shard.
+/// The windows along a dim that overlap each shard.
 struct Touching {
     dim: usize,
     /// The number of elements of a shard.
@@ -118,12 +118,12 @@ struct Touching {
     stride: i64,
     /// The first window of each shard.
     firsts: Vec<i64>,
-    /// The number of windows of a shard.
+    /// The number of windows for each shard.
     count: i64,
 }
 
 impl Touching {
-    /// Those of `windows`, for `count` shards of `shard` elements. A shard that none touches has the one next to it.
+    /// Those among `windows`, for `count` shards of `shard` elements. A shard that none overlaps has the nearest one.
     fn of(
         dim: usize,
         (window, windows): (&WindowDim, i64),
@@ -139,11 +139,11 @@ impl Touching {
         let count = (0..count).map(|number| last(number) - first(number) + 1).max()?.max(1);
         Some(Self { dim, shard, size, stride, firsts, count })
     }
-    /// The number of elements of its windows.
+    /// The number of elements that its windows span.
     fn span(&self) -> i64 {
         (self.count - 1) * self.stride + self.size
     }
-    /// For each shard where its elements start in its windows.
+    /// For each shard the offset of its own elements in its windows.
     fn leads(&self) -> impl Iterator<Item = i64> + '_ {
         let numbered = (0..).zip(&self.firsts);
         numbered.map(|(number, first)| number * self.shard - first * self.stride)
@@ -151,7 +151,7 @@ impl Touching {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The windows that shards of `work`, a `select_and_scatter`, compute under `strategy`, by dim.
+    /// The windows that the shards of `work`, a `select_and_scatter`, compute under `strategy`, by dim.
     fn touching(&self, work: &OpWithRule, strategy: &Strategy) -> Vec<Touching> {
         if !is_selection(self.emit.program, work.op) {
             return Vec::new();
@@ -172,7 +172,7 @@ impl Lowering<'_, '_, '_> {
         });
         found.collect()
     }
-    /// What shards of `work`, a `select_and_scatter`, fetch under `strategy`: elements of the operand and of the source.
+    /// The elements of the operand and the source that shards of `work`, a `select_and_scatter`, fetch under `strategy`.
     pub(in crate::spmd::lower) fn moves_of_selection(
         &self,
         work: &OpWithRule,

@@ -4,7 +4,7 @@ use crate::index::TypeId;
 use crate::spmd::digits::Digit;
 use crate::spmd::movement::{Rounds, Windows};
 
-/// The key of the ops that take a window of a value: all that they depend on.
+/// The key of the ops that take a window of a value: everything that they depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::spmd::lower) struct Taken {
     pub windows: Windows,
@@ -13,7 +13,7 @@ pub(in crate::spmd::lower) struct Taken {
     pub digits: (u32, Vec<Digit>),
     pub dim: usize,
     pub rounds: Rounds,
-    /// The types of the value, and of what is in place of elements that there are not.
+    /// The types of the value, and of the fill value for padding.
     pub types: (TypeId, Option<TypeId>),
 }
 

@@ -7,7 +7,7 @@ use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::{LocalValue, Lowering};
 use crate::spmd::strategy::{FactorDigits, Strategy};
 
-/// The most devices of which there are other orders.
+/// The most devices for which another order is created.
 const MAX_REVERSED: i64 = 1 << 14;
 
 impl Lowering<'_, '_, '_> {
@@ -34,7 +34,7 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.strided_slice(operands[0].value, &starts, &limits, &strides);
         self.replace(work, strategy, &[value]);
     }
-    /// Pads the window of each shard. Along dims that are fetched, windows are padded already.
+    /// Pads the window of each shard. Along dims that are fetched, windows are already padded.
     pub(in crate::spmd::lower) fn pad_locally(
         &mut self,
         work: &OpWithRule,
@@ -55,9 +55,9 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.pad_between(operands[0].value, Some(fill), [low, high, interior]);
         self.replace(work, strategy, &[value]);
     }
-    /// The order of devices in which the operand of `work`, a reversal, lies where its result lies in `order`, so that each device
-    /// reverses its own shard: digits of reversed dims count backwards. `None` for other ops, where shards have padding, and
-    /// where the order is given by others.
+    /// The order of devices in which the operand of `work`, a reverse, has to be if its result is in `order`, so that each device
+    /// reverses its own shard: digits of reversed dims count backwards. `None` for other ops, if shards have padding, and if the
+    /// order is fixed otherwise.
     pub(in crate::spmd::lower) fn reversed_order(
         &mut self,
         work: &OpWithRule,
@@ -84,7 +84,7 @@ impl Lowering<'_, '_, '_> {
         let mesh = self.reversed_mesh(order, &reversed)?;
         self.emit.devices.order_of(&mesh).ok()
     }
-    /// The mesh whose devices are those in `order`, but that `digits` count backwards; `None` where these are too many.
+    /// The mesh with the devices of `order`, where `digits` count backwards; `None` if there are too many.
     pub(in crate::spmd::lower) fn reversed_mesh(
         &self,
         order: u32,

@@ -7,11 +7,11 @@ use super::super::super::strategy::FactorDigits;
 use super::super::reshard;
 use super::model::{Groups, Indexed, Level, Tensor, INDICES, OPERAND, SLICES};
 
-/// What a method needs: the largest memory of an op, in bits, and what all collectives send.
+/// The cost of a method: the largest memory of an op, in bits, and the bits that all collectives send.
 pub(super) type Cost = (i64, i64);
 
 impl Indexed {
-    /// What going from `groups` to `level` costs if all is whole within a group then.
+    /// The cost of going from `groups` to `level`, if tensors are then replicated within a group.
     pub(super) fn cost(&self, groups: &Groups, level: &Level) -> Cost {
         let next = &level.groups;
         let mut memory = 0i64;
@@ -64,7 +64,7 @@ impl Indexed {
             before = after;
         }
     }
-    /// The placement of `tensor` with the digits of all of `parts`, the first ones major.
+    /// The placement of `tensor` with the digits of all `parts`, the first ones major.
     fn placement(&self, tensor: usize, parts: &[&FactorDigits]) -> Placement {
         let dims = self.tensors[tensor].dims.iter().map(|factors| {
             let digits = |&factor: &usize| parts.iter().flat_map(move |part| part[factor].clone());

@@ -11,9 +11,9 @@ use super::model::{Groups, Indexed, Level, Role, INDICES, OPERAND, SLICES};
 pub struct Decision {
     /// The digits of each factor along which the op is computed.
     pub strategy: FactorDigits,
-    /// For each tensor the digits by factor that it is resharded to in turn, those of `strategy` last.
+    /// For each tensor its successive shardings, as digits by factor, that of `strategy` last.
     pub through: [Vec<FactorDigits>; 3],
-    /// What the result has in turn behind the op: digits by factor, and those of which terms are left.
+    /// The successive shardings of the result after the op: digits by factor, and the digits over which it is still partial.
     pub behind: Vec<(FactorDigits, Vec<Digit>)>,
 }
 
@@ -56,7 +56,7 @@ impl Indexed {
         }
         Decision { strategy: groups.strategy, through, behind }
     }
-    /// The method that costs least.
+    /// The method with the least cost.
     fn best_method(&self, groups: &Groups) -> Option<Level> {
         let mut best: Option<(Cost, Level)> = None;
         for role in [Role::Batch, Role::Window, Role::Indexed, Role::Index] {
@@ -68,7 +68,7 @@ impl Indexed {
         }
         best.map(|(_, level)| level)
     }
-    /// The groups along factors of `role`, if it has some.
+    /// The groups along factors of `role`, if there are any.
     fn method(&self, role: Role, groups: &Groups) -> Option<Level> {
         let mut next = groups.clone();
         let along = self.groups_along(role, groups)?;
@@ -131,7 +131,7 @@ impl Indexed {
         next.result.clone_from(&next.tensors[if self.is_scatter { OPERAND } else { SLICES }]);
         Some(Level { role, along, groups: next })
     }
-    /// The digits of each factor of `role` along which groups would be.
+    /// The digits of each factor of `role` along which groups would be formed.
     fn groups_along(&self, role: Role, groups: &Groups) -> Option<FactorDigits> {
         let [operand, indices, slices] = &groups.tensors;
         let own = |digits| self.of_roles(digits, |other| other == role);
@@ -160,8 +160,8 @@ impl Indexed {
         }
         (!is_whole(&along)).then_some(along)
     }
-    /// Whether a tensor that is sharded by `digits`, and along batch dims by `own`, can be sharded along these by `wanted`:
-    /// devices that have copies of it are dealt to them.
+    /// Whether a tensor that is sharded by `digits`, and along batch dims by `own`, can be sharded along these by `wanted`, as
+    /// devices with copies of it can hold the additional shards.
     fn can_be_as_fine(
         &self,
         groups: &Groups,
@@ -177,18 +177,18 @@ impl Indexed {
         let ratio = || sizes().map(|(wanted, own)| wanted / own).product::<i64>();
         sizes().all(|(wanted, own)| wanted % own == 0) && self.copies(groups, digits) % ratio() == 0
     }
-    /// The devices that are left within groups.
+    /// The digits of the devices of a group.
     pub(super) fn devices_left(&self, groups: &Groups) -> Vec<Digit> {
         let before = groups.strategy.concat();
         self.parts.iter().copied().filter(|digit| !before.contains(digit)).collect()
     }
-    /// How many devices of a group have a copy of a shard.
+    /// The number of devices in a group that hold copies of the same shard.
     fn copies(&self, groups: &Groups, digits: &FactorDigits) -> i64 {
         let mut free = self.devices_left(groups);
         free.retain(|digit| !digits.iter().flatten().any(|other| other == digit));
         total_size(&free)
     }
-    /// `digits` of the factors whose roles `are_kept`.
+    /// `digits` restricted to factors for whose role `are_kept` holds.
     fn of_roles(&self, digits: &FactorDigits, are_kept: impl Fn(Role) -> bool) -> FactorDigits {
         let of_factor = |(digits, &role): (&Vec<Digit>, &Role)| {
             if are_kept(role) {
@@ -199,8 +199,8 @@ impl Indexed {
         };
         digits.iter().zip(&self.roles).map(of_factor).collect()
     }
-    /// How a tensor that is sharded by `digits` is within groups along `taken`, for which its copies are used, or shards of dims
-    /// that are gathered for that.
+    /// The sharding, within groups along `taken`, of a tensor that is sharded by `digits`: groups use up its copies, or dims that
+    /// are gathered for that.
     fn grouped_on_copies(
         &self,
         groups: &Groups,
@@ -265,7 +265,7 @@ fn is_whole(digits: &FactorDigits) -> bool {
     digits.iter().all(Vec::is_empty)
 }
 
-/// The digits of groups, and behind them those within a group.
+/// The digits of groups, followed by those within a group.
 fn joined(groups: &FactorDigits, within: &FactorDigits) -> FactorDigits {
     let factors = groups.iter().zip(within);
     factors.map(|(major, minor)| merged(major.iter().chain(minor).copied())).collect()

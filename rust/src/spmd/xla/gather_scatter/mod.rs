@@ -1,11 +1,11 @@
-//! Gathers and scatters as XLA's partitioner computes them.
+//! Gathers and scatters in XLA's partitioner.
 //!
-//! The partitioner has one method for each kind of dim. A method splits devices into groups along the dims of its kind; within
-//! a group what is left is partitioned again. Explicit batch dims come first. Of the others that is taken which needs the least
-//! memory if tensors were whole within its groups, then that which sends the fewest bytes: the largest of the op itself and
-//! of collectives counts, with operands and results.
+//! The partitioner has one method for each kind of dim. A method splits devices into groups along the dims of its kind; within a
+//! group the op is partitioned again. Explicit batch dims come first. Then the method is taken that needs the least memory if
+//! tensors were replicated within its groups, and among equal ones the one that sends the fewest bytes. Memory is that of the op or
+//! collective with the largest operands and results.
 //!
-//! Digits are cut so that any two are equal or have nothing in common.
+//! Digits are split so that any two are equal or disjoint.
 //!
 //! Source: `gather_scatter_handler.cc`; `GroupShardingOnReplicatedDim` in `hlo_sharding_util.cc`.
 

@@ -1,4 +1,4 @@
-//! The data that XLA's partitioner decides gathers and scatters by: roles of dims, and the sharding of each tensor.
+//! The inputs of XLA's decisions about gathers and scatters: roles of dims, and the sharding of each tensor.
 
 use super::super::super::digits::Digit;
 use super::super::super::strategy::FactorDigits;
@@ -8,9 +8,9 @@ use super::super::super::strategy::FactorDigits;
 pub enum Role {
     /// An explicit batch dim, of all tensors.
     Batch,
-    /// A dim of the operand and of slices, which take all of it.
+    /// A dim of the operand and of slices; slices cover it.
     Window,
-    /// A dim of the operand that is indexed, of which slices take one element.
+    /// An indexed dim of the operand, from which slices take one element.
     Indexed,
     /// A dim of indices and slices.
     Index,
@@ -29,18 +29,18 @@ pub struct Tensor {
     pub bits: i64,
 }
 
-/// A gather or scatter, as far as the choice depends on it.
+/// The inputs of the decision about a gather or scatter.
 #[derive(Debug)]
 pub struct Indexed {
     /// By factor.
     pub roles: Vec<Role>,
     /// The operand, indices, and slices.
     pub tensors: [Tensor; 3],
-    /// Whether it is a scatter, whose result is like the operand.
+    /// Whether it is a scatter, whose result has the shape of the operand.
     pub is_scatter: bool,
     /// The digits of all devices, as reshards take them.
     pub devices: Vec<Digit>,
-    /// The digits of all devices, cut as those of tensors are.
+    /// The digits of all devices, split as those of tensors are.
     pub parts: Vec<Digit>,
 }
 
@@ -48,29 +48,29 @@ pub(super) const OPERAND: usize = 0;
 pub(super) const INDICES: usize = 1;
 pub(super) const SLICES: usize = 2;
 
-/// How tensors are sharded within a group of devices, and what groups are along.
+/// The shardings of tensors within a group of devices, and the digits along which groups are formed.
 #[derive(Clone, Debug)]
 pub struct Groups {
     /// The digits of each factor, of the operand, indices, and slices.
     pub tensors: [FactorDigits; 3],
-    /// The digits of each factor that the result is wanted with.
+    /// The digits of each factor in the target sharding of the result.
     pub result: FactorDigits,
-    /// The digits along which groups are, by factor: the strategy so far.
+    /// The digits along which groups are formed, by factor: the strategy so far.
     pub strategy: FactorDigits,
 }
 
-/// One level of groups of devices, as a method makes them.
+/// One level of groups of devices, formed by a method.
 pub(super) struct Level {
-    /// The role of the factors that it is for.
+    /// The role of the factors along which it forms groups.
     pub role: Role,
-    /// The digits of each factor along which it makes groups.
+    /// The digits of each factor along which it forms groups.
     pub along: FactorDigits,
-    /// These groups, within those that were there.
+    /// The state after that, including the levels before.
     pub groups: Groups,
 }
 
 impl Indexed {
-    /// The role of the factors along which devices have terms of the result.
+    /// The role of the factors along which the result is partial.
     pub(super) const fn reduced(&self) -> Role {
         if self.is_scatter {
             Role::Index

@@ -8,7 +8,7 @@ use super::super::tiles::deal;
 use super::model::{Groups, Indexed};
 
 impl Indexed {
-    /// `digits` of a tensor within groups along `taken`. Where they are among those, its shards are dealt to the devices of a
+    /// `digits`, of a tensor, within groups along `taken`. If they are among those, its shards are assigned to the devices of a
     /// group in the order of the `leader`.
     pub(super) fn dealt_as(
         &self,

@@ -1,4 +1,4 @@
-//! Cases of XLA's `PartitionedHlo::Reshard` that take several steps, or none of the usual kinds.
+//! Cases of XLA's `PartitionedHlo::Reshard` that take several steps, or unusual ones.
 
 use super::super::super::digits::{total_size, Digit};
 use super::super::tiles::{split_minor, Tiles};
@@ -6,7 +6,7 @@ use super::{Arrived, Dim, Walk};
 use crate::layout::ceil_div;
 
 impl Walk<'_> {
-    /// Copies become tiles: cut without communication, then permuted.
+    /// Copies become tiles: sliced without communication, then permuted.
     pub(super) fn slice_copies(&mut self, target: &Tiles) -> Arrived {
         let Some(cut) = self.at.cut_like(target) else { return Some(false) };
         self.slice(&cut)?;
@@ -55,7 +55,7 @@ impl Walk<'_> {
         self.all_to_alls(target, &pairs)
     }
 
-    /// A dim is split into two, or copies are made or used up first.
+    /// Splits a dim into two, or first creates or uses up copies.
     pub(super) fn split_or_step(&mut self, target: &Tiles) -> Arrived {
         if let Some((dim, major)) = self.split_of(target) {
             return self.through_split(target, dim, major);
@@ -86,7 +86,7 @@ impl Walk<'_> {
         }
         Some(false)
     }
-    /// The dim that is split, and the tiles of its major part, so that tiles move from or to its minor part.
+    /// The dim that is split, and the tile count of its major part, so that tiles can move from or to its minor part.
     fn split_of(&self, target: &Tiles) -> Option<(usize, i64)> {
         if self.at.copies() != target.copies() {
             return None;
@@ -137,13 +137,13 @@ impl Walk<'_> {
         self.go(target, false)
     }
 
-    /// The dims with as many tiles here as in `target`.
+    /// The dims with the same tile count in `target`.
     pub(super) fn agreed<'t>(&'t self, target: &'t Tiles) -> impl Iterator<Item = usize> + 't {
         let is_agreed =
             |&dim: &usize| !self.at.dims[dim].is_empty() && self.at.count(dim) == target.count(dim);
         (0..self.dims.len()).filter(is_agreed)
     }
-    /// Reshards within the groups of devices that hold the same tiles of the dims that agree.
+    /// Reshards within groups of devices that hold the same tiles of the dims with equal counts.
     pub(super) fn in_groups(&mut self, target: &Tiles) -> Arrived {
         let agreed: Vec<usize> = self.agreed(target).collect();
         let are_alike = agreed.iter().all(|&dim| self.at.dims[dim] == target.dims[dim]);

@@ -1,9 +1,9 @@
-//! Reshards as XLA's partitioner makes them: not the steps that send the fewest bytes, but the first of its cases that fits.
+//! Reshards in XLA's partitioner: not the steps that send the fewest bytes, but the first of its cases that applies.
 //!
-//! In order: a permute where only devices differ, all-to-alls between dims that exchange their numbers of tiles, slices where
-//! copies become tiles, all-gathers where tiles become copies, splits of a dim into two, and the same within groups of
-//! devices that both sides agree on. Where none fits, every device gathers the whole tensor and cuts it, of which the
-//! partitioner warns as *involuntary full rematerialization*.
+//! In order: a permute if only devices differ, all-to-alls between dims that exchange tile counts, slices if copies become tiles,
+//! all-gathers if tiles become copies, splits of a dim into two, and the same within groups of devices that hold equal tiles on
+//! both sides. If none applies, every device gathers the whole tensor and slices it; the partitioner warns of an *involuntary full
+//! rematerialization*.
 //!
 //! Source: `spmd_partitioner.cc`, `PartitionedHlo::ReshardNoCache`.
 
@@ -15,9 +15,9 @@ use super::super::reshard::{Plan, Position, Reached, Step};
 use super::tiles::{split_minor, Tiles};
 use crate::layout::ceil_div;
 
-/// The plan that the partitioner makes from `from` to `target`, on devices with the digits `devices`. `None` where its cases
-/// do not say: where terms of a reduction are held and scattered, devices are in two orders, or shards do not nest. With `adds`,
-/// elements may be added to zeros.
+/// The plan of the partitioner from `from` to `target`, on devices with the digits `devices`. `None` if its cases do not cover
+/// that: partial values that are reduce-scattered, devices in two orders, or shards that do not nest. `adds`: whether all-reduces
+/// of elements among zeros are supported.
 pub fn plan(
     from: &Placement,
     target: &Placement,
@@ -55,8 +55,8 @@ pub fn plan(
     Some(plan)
 }
 
-/// The plan where terms of a reduction are held, and `target` is more than the shards of `from` cut along digits of the terms:
-/// the partitioner adds up all, then goes on from the sum. `None` otherwise.
+/// The plan for a partial value, if `target` is not just `from` split along partial digits (a reduce-scatter): the partitioner
+/// all-reduces, then reshards the sum. `None` otherwise.
 fn plan_of_sum(
     from: &Placement,
     target: &Placement,
@@ -88,13 +88,14 @@ fn plan_of_sum(
     Some(Plan { steps, rematerializes: rest.rematerializes })
 }
 
-/// The most reshards that the cases of one lead to. Those of XLA's partitioner are few; each case may be tried at each of them.
+/// The most reshards that the cases of one reshard lead to. In XLA's partitioner they are few; each case may be tried at each of
+/// them.
 const MAX_VISITS: usize = 128;
 
-/// A dim of the tensor as it is treated now: the partitioner splits dims, and leaves out digits that form groups.
+/// A dim of the tensor during the search: the partitioner splits dims, and leaves out digits that form groups.
 #[derive(Clone)]
 struct Dim {
-    /// The dim of the tensor that it is, or a part of.
+    /// The dim of the tensor that it is, or is a part of.
     real: usize,
     /// Its size.
     size: i64,
@@ -102,20 +103,20 @@ struct Dim {
     fixed: Vec<Digit>,
 }
 
-/// A reshard as far as it is made.
+/// A reshard that is being planned.
 struct Walk<'a> {
     at: Tiles,
     dims: Vec<Dim>,
     order: u32,
     shape: &'a [i64],
-    /// Whether elements can be added to zeros.
+    /// Whether all-reduces of elements among zeros are supported.
     adds: bool,
     steps: Vec<Reached>,
     rematerializes: bool,
     visits: usize,
 }
 
-/// A point to which a walk returns.
+/// A state to which a walk returns.
 struct Mark {
     at: Tiles,
     dims: Vec<Dim>,
@@ -123,11 +124,11 @@ struct Mark {
     rematerializes: bool,
 }
 
-/// Whether a case led to its target; `None` where steps cannot be expressed.
+/// Whether a case reached its target; `None` if its steps cannot be expressed.
 type Arrived = Option<bool>;
 
 impl Walk<'_> {
-    /// Goes to `target`. Unless it `may_replicate`, it may stop where no case fits.
+    /// Reshards to `target`. Unless it `may_replicate`, it may stop if no case applies.
     fn go(&mut self, target: &Tiles, may_replicate: bool) -> Arrived {
         self.visits += 1;
         if self.visits > MAX_VISITS {
@@ -176,7 +177,7 @@ impl Walk<'_> {
     fn is_at(&self, target: &Tiles) -> bool {
         self.at == *target || (self.at.is_replicated() && target.is_replicated())
     }
-    /// Tries cases in order, each from here.
+    /// Tries cases in order, each from the current state.
     fn one_of(&mut self, cases: &[fn(&mut Self, &Tiles) -> Arrived], target: &Tiles) -> Arrived {
         for case in cases {
             let mark = self.mark();
@@ -196,7 +197,7 @@ impl Walk<'_> {
         (self.at, self.dims, self.rematerializes) = (mark.at, mark.dims, mark.rematerializes);
     }
 
-    /// The placement of `tiles` of the tensor.
+    /// The placement with `tiles` of the tensor.
     fn placement(&self, tiles: &Tiles) -> Placement {
         let mut dims = vec![Vec::new(); self.shape.len()];
         for (dim, own) in self.dims.iter().zip(&tiles.dims) {
@@ -204,7 +205,8 @@ impl Walk<'_> {
         }
         Placement { order: self.order, dims, partial: Vec::new() }
     }
-    /// The placement as it is, with the minor digits of `dim` that have `count` values apart, and their number.
+    /// The current tiles and placement, with minor digits of `dim` that have `count` values split off, and the number of these
+    /// digits.
     fn placement_split(&self, dim: usize, count: i64) -> Option<(Tiles, Placement, usize)> {
         let (rest, minor) = split_minor(&self.at.dims[dim], count)?;
         let mut tiles = self.at.clone();
@@ -258,7 +260,7 @@ impl Walk<'_> {
         }
         Some(())
     }
-    /// Cuts what every device, or all devices with the same tile, hold: `target` has the digits that are here, and more.
+    /// Slices tiles that several devices hold: `target` has the current digits, and more.
     fn slice(&mut self, target: &Tiles) -> Arrived {
         for dim in 0..self.dims.len() {
             let parts = target.count(dim) / self.at.count(dim);
