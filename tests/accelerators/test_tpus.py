@@ -16,7 +16,7 @@ LAID_OUT = (
 )
 # How many peaks are so near to XLA's. It is not enough: the aim is 90 % within a twentieth.
 MODELS = {0.05: 74, 0.1: 77, 0.25: 86}
-LARGE = {0.05: 9, 0.1: 11, 0.25: 15}
+LARGE = {0.05: 9, 0.1: 11, 0.25: 16}
 
 
 @pytest.mark.parametrize("name", sampled([*models(), *large()], 8))

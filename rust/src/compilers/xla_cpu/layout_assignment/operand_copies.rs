@@ -330,6 +330,9 @@ impl Layouts {
     }
     /// Whether `op` writes its result in another layout than the result's own.
     pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        if self.compiler.fuses_products() {
+            return false;
+        }
         let Some(reader) = reader_of(&mut self.readers, program, op) else { return false };
         let mut users = program.users(program.result(op, 0));
         if self.compiler.fuses_by_priority()
