@@ -75,12 +75,12 @@ def test_a_plan_fits(memory: str) -> None:
 
 def test_small_arguments_are_sharded_where_the_limit_needs_it() -> None:
     module = with_small_argument()
-    given = module.session().cost(CHIP)
-    plan = shardcore.plan(bare(module), CHIP, given.peak_bytes)
+    given = module.session().cost("h100")
+    plan = shardcore.plan(bare(module), "h100", given.peak_bytes)
     assert plan.cost.peak_bytes <= given.peak_bytes
     assert plan.value <= given.serial_seconds
     assert plan.specs == {"x": "P('data')", "edges": "P('data')"}
-    roomy = shardcore.plan(bare(module), CHIP)
+    roomy = shardcore.plan(bare(module), "h100")
     assert roomy.specs == {"x": "P('data')"}
 
 
@@ -140,7 +140,7 @@ def test_a_limit_below_the_arguments_is_refused_at_once() -> None:
 
 def test_a_limit_that_nothing_reaches_is_refused_with_the_least() -> None:
     with pytest.raises(PlanError) as caught:
-        shardcore.plan(mlp(), CHIP, "150MiB", devices=16)
+        shardcore.plan(mlp(), CHIP, "100MiB", devices=16)
     assert caught.value.code == "does-not-fit"
     assert "takes less than" in caught.value.message
 
@@ -374,7 +374,7 @@ def test_it_displays_in_a_notebook() -> None:
 
 def test_what_does_not_fit_names_the_largest_values() -> None:
     with pytest.raises(PlanError) as caught:
-        shardcore.plan(mlp_step(512, 256, 8192), CHIP, "3MiB", mesh={"a": 4})
+        shardcore.plan(mlp_step(512, 256, 8192), CHIP, "1MiB", mesh={"a": 4})
     listed = re.findall(r"([\d.]+) (KiB|MiB)", str(caught.value.hint))
     sizes = [float(number) * (1024 if unit == "MiB" else 1) for number, unit in listed]
     assert len(sizes) == 3

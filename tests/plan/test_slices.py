@@ -49,7 +49,7 @@ def test_the_command_minimizes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "step.mlir"
     path.write_text(str(mlp_step(4096, 2048, 8192)))
     command = ["plan", str(path), "--hardware", CHIP, "--mesh", "pod=2,data=4", "--slices", "2"]
-    command += ["--memory", "60MiB", "--minimize", "slowest-link", "--json"]
+    command += ["--memory", "20MiB", "--minimize", "slowest-link", "--json"]
     assert main(command) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["objective"] == "slowest-link"

@@ -40,14 +40,16 @@ def test_compilers_for_accelerators_run_one_chain_after_the_other() -> None:
         name: result.cost("tpu-v5e", compiler=name).memory.temp_size_in_bytes // LARGE
         for name in COMPILERS
     }
-    assert temporaries == {"xla-tpu": 1, "xla-gpu": 1, "xla-cpu": 2, "none": 2}
+    # TPUs have what fits in vector memory.
+    assert temporaries == {"xla-tpu": 0, "xla-gpu": 1, "xla-cpu": 2, "none": 2}
 
 
 def test_memory_has_the_names_of_jax() -> None:
     cost = Module.parse(TWO_CHAINS).propagate().cost("tpu-v5e")
     memory = cost.memory
-    assert memory.argument_size_in_bytes == 2 * LARGE + 2 * 64 * 64 * 4 == cost.argument_bytes
-    assert memory.output_size_in_bytes == 64 * 64 * 4 == cost.output_bytes
+    # Rows of 64 take those of 128.
+    assert memory.argument_size_in_bytes == 2 * LARGE + 2 * 64 * 128 * 4 == cost.argument_bytes
+    assert memory.output_size_in_bytes == 64 * 128 * 4 == cost.output_bytes
     sums = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     assert sums - memory.alias_size_in_bytes == memory.peak_memory_in_bytes == cost.peak_bytes
     assert memory.host_argument_size_in_bytes == memory.host_temp_size_in_bytes == 0

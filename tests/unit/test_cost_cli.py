@@ -38,7 +38,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 def test_tables(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", files[1], "--hardware", "tpu-v5e"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("peak 5.5 KiB: fits tpu-v5e (14.9 GiB)\n")
+    assert text.startswith("peak 20.0 KiB: fits tpu-v5e (14.9 GiB)\n")
     assert "\nper device, on tpu-v5e, policy xla\n" in text
     for title in ("collectives by kind", "collectives by mesh axis", "most expensive collectives"):
         assert f"\n{title}\n" in text
@@ -110,8 +110,8 @@ def test_what_changed_by_line(files: tuple[str, str], capsys: pytest.CaptureFixt
     assert "a.py:3:1" not in text
     assert main(["cost", *files, "--hardware", "tpu-v5e", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    # A quarter of the weight is left.
-    assert record["totals"]["argument_bytes"]["change"] == -(32 * 16 * 4) * 3 // 4
+    # A quarter of the weight is left, of whose rows 16 or 8 are in a tile.
+    assert record["totals"]["argument_bytes"]["change"] == -4096
     assert [line["place"] for line in record["lines"]] == ["a.py:2:1"]
 
 

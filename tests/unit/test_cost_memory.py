@@ -40,7 +40,11 @@ CASE = """
 
 
 def cost_of(body: str, arguments: str = f"%a: {T}, %b: {T}") -> Cost:
-    return Module.parse(f"func.func @main({arguments}) -> {T} {{ {body} }}").propagate().cost()
+    return (
+        Module.parse(f"func.func @main({arguments}) -> {T} {{ {body} }}")
+        .propagate()
+        .cost(compiler="none")
+    )
 
 
 def loop(**parts: str) -> Cost:
@@ -63,7 +67,7 @@ def test_values_that_are_no_tensors_have_no_elements_to_widen() -> None:
           : ({T}, {token}) -> {token}
       return %1 : {token}
     }}""")
-    assert module.propagate().cost().record()["xla_cpu_peak_bytes"] == BYTES
+    assert module.propagate().cost(compiler="none").record()["xla_cpu_peak_bytes"] == BYTES
 
 
 def test_what_a_loop_only_reads_takes_no_memory_of_its_own() -> None:
@@ -125,7 +129,7 @@ def test_a_concatenation_along_the_last_dim_is_written(dim: int, copies: int) ->
         f"return %2 : {result}"
     )
     text = f"func.func @main(%a: {shape}, %b: {shape}) -> {result} {{ {body} }}"
-    cost = Module.parse(text).propagate().cost()
+    cost = Module.parse(text).propagate().cost(compiler="none")
     assert cost.peak_bytes == (4 + 2 * copies) * BYTES
 
 
@@ -188,7 +192,7 @@ func.func @main(%a: tensor<64xf32>, %i: tensor<i32>) -> tensor<64xf32> {{
   return %0#0 : tensor<64xf32>
 }}""")
         .propagate()
-        .cost()
+        .cost(compiler="none")
     )
     # The argument, what is carried, what the body makes of it, and the counter.
     assert cost.peak_bytes == (3 + num_more) * 256 + 4
@@ -197,5 +201,5 @@ func.func @main(%a: tensor<64xf32>, %i: tensor<i32>) -> tensor<64xf32> {{
 
 def test_the_example_adds_up() -> None:
     path = Path(__file__).resolve().parents[2] / "examples/gpt_step.mlir"
-    cost = Module.from_file(path).propagate().cost()
+    cost = Module.from_file(path).propagate().cost(compiler="none")
     assert summed(cost) == cost.peak_bytes

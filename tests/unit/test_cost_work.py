@@ -20,7 +20,7 @@ def cost_of(op: str, *types: str) -> Cost:
     *operands, result = types
     args = ", ".join(f"%{index}: {ty}" for index, ty in enumerate(operands))
     text = f"func.func @main({args}) -> {result} {{\n  %r = {op}\n  return %r : {result}\n}}"
-    return shardcore.cost(shardcore.Module.parse(text))
+    return shardcore.cost(shardcore.Module.parse(text), compiler="none")
 
 
 def conv(attributes: str, lhs: str, rhs: str, result: str) -> Cost:

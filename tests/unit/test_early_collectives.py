@@ -31,6 +31,6 @@ def test_what_a_collective_reads_stays_until_it_is_awaited() -> None:
         compiler: result.cost("h100", compiler=compiler).memory.temp_size_in_bytes / MIB
         for compiler in ("xla-gpu", "xla-tpu")
     }
-    # The partial product and its sum, or one of them; the products of the chain are in the memory
-    # of results.
-    assert {name: round(size) for name, size in temporaries.items()} == {"xla-gpu": 8, "xla-tpu": 4}
+    # The partial product and its sum; the products of the chain are in the memory of results. TPUs
+    # have both in vector memory.
+    assert {name: round(size) for name, size in temporaries.items()} == {"xla-gpu": 8, "xla-tpu": 0}

@@ -72,7 +72,7 @@ NOTHING = f"func.func @main(%a: {ROW}) -> {ROW} {{ return %a : {ROW} }}"
 
 
 def cost_of(text: str) -> Cost:
-    return Module.parse(text).propagate().cost("tpu-v5e")
+    return Module.parse(text).propagate().cost("tpu-v5e", compiler="none")
 
 
 def timeline_of(text: str = TEXT) -> MemoryTimeline:
@@ -203,7 +203,7 @@ def test_a_picture(text: str, group: str) -> None:
 def test_a_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, picture = tmp_path / "mlp.mlir", tmp_path / "memory.svg"
     path.write_text(TEXT)
-    given = ["cost", str(path), "--hardware", "tpu-v5e", "--memory"]
+    given = ["cost", str(path), "--hardware", "tpu-v5e", "--compiler", "none", "--memory"]
     assert main([*given, "--svg", str(picture), "--by", "line"]) == 0
     printed = capsys.readouterr().out
     lines = [line.rstrip() for line in printed.rstrip().split("\n")]

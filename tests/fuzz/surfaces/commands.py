@@ -16,6 +16,7 @@ from tests.fuzz.surfaces import hostile
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 FILES = ["program.mlir", "other.mlir", "missing.mlir", ".", "-"]
 CODES = {0, 1, 2}
+APART = {"mcp", "measure"}
 
 
 @functools.cache
@@ -25,13 +26,15 @@ def _programs() -> list[str]:
 
 @functools.cache
 def _commands() -> dict[str, list[argparse.Action]]:
-    """The arguments of each command that ends by itself: a server has clients, in tests/mcp."""
+    """The arguments of each command but two: a server has clients, in tests/mcp, and a measurement
+    takes as long as it is told, in tests/measure.
+    """
     [commands] = [
         action
         for action in cli._parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     ]
-    return {name: parser._actions for name, parser in commands.choices.items() if name != "mcp"}
+    return {name: parser._actions for name, parser in commands.choices.items() if name not in APART}
 
 
 def _word(random: Random, action: argparse.Action) -> str:

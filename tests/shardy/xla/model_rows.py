@@ -30,7 +30,11 @@ def text(name: str) -> str:
 
 @cache
 def cost(name: str) -> shardcore.Cost:
-    return shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost(HARDWARE)
+    return (
+        shardcore.Module.parse(text(name))
+        .propagate(legalize_chlo=True)
+        .cost(HARDWARE, compiler="none")
+    )
 
 
 @cache
