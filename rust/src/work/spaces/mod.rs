@@ -10,6 +10,7 @@
 //! 3. A slice, unless it is then placed on the device: that reads the slice from host memory, without a buffer for it there.
 //!    Likewise, a value that is placed on the host only to update a buffer there is written into that.
 //! 4. The result of any other op, which the host then computes: XLA moves ops to where their operands are.
+//!
 //! Every change of memory space is a copy ([`moves`]), explicit or implied: of device values that the host computes with, and the
 //! reverse; of operands of collectives; and of results that are to be in the other space.
 //!
