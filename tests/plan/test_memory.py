@@ -58,7 +58,7 @@ def test_a_limit_far_below_the_least_is_refused_before_any_search(
         with pytest.raises(PlanError) as caught:
             shardcore.plan(mlp(), CHIP, limit, devices=16)
         assert "takes less than 136.00 MiB" in caught.value.message
-        assert "(dot_general)" in str(caught.value.hint)
+        assert "(all_reduce)" in str(caught.value.hint)
 
 
 def test_a_share_of_what_one_device_takes_is_no_bound() -> None:

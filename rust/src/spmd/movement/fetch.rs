@@ -26,7 +26,7 @@ pub struct Fetch<'a, 'p> {
 /// A number for each shard.
 #[derive(Clone, Copy, Debug)]
 pub enum PerShard {
-    /// The same on all shards.
+    /// One offset that is the same on all shards.
     Same(i64),
     /// A value of the per-device program.
     Varies(ValueId),
