@@ -29,7 +29,7 @@ pub struct Tensors<'a> {
 }
 
 /// The largest count of elements or bytes of one value, so that sums over a program cannot overflow.
-const MAX_COUNTED: u128 = 1 << 96;
+pub const MAX_COUNTED: u128 = 1 << 96;
 
 impl<'a> Tensors<'a> {
     /// The tensors of `program`.

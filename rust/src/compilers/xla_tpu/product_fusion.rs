@@ -8,10 +8,13 @@ use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The most ops in a row that a product is followed through.
 const MAX_STEPS: usize = 64;
+
+/// The most elementwise ops in a row, each with other users, that products compute anew.
+const MAX_DEPTH: u32 = 16;
 
 /// Whether `op` is computed by the matrix unit.
 pub fn is_product(program: &Program, op: OpId) -> bool {
@@ -26,8 +29,9 @@ pub fn fused(program: &Program, storage: &mut Storage, functions: &[OpId]) {
         for &op in ops.iter().filter(|&&op| is_product(program, op)) {
             fuse_into_user(program, storage, &mut with_product, op);
         }
+        let mut depths = FxHashMap::default();
         for &op in ops.iter().rev() {
-            fuse_into_products(program, storage, &with_product, op);
+            fuse_into_products(program, storage, (&with_product, &mut depths), op);
         }
     }
 }
@@ -86,11 +90,12 @@ fn fuse_into_user(
     storage.store(value, false, true);
 }
 
-/// Computes what `op` makes in the products that read it, if nothing else needs it in memory.
+/// Computes what `op` makes in the products that read it, if nothing else needs it in memory; `depths` has, for what was so before, how
+/// many such ops in a row there are up to a product.
 fn fuse_into_products(
     program: &Program,
     storage: &mut Storage,
-    with_product: &FxHashSet<ValueId>,
+    (with_product, depths): (&FxHashSet<ValueId>, &mut FxHashMap<ValueId, u32>),
     op: OpId,
 ) {
     let facts = storage.facts.of(op);
@@ -101,7 +106,7 @@ fn fuse_into_products(
     if !storage.is_written(value) || with_product.contains(&value) {
         return;
     }
-    let (mut num_users, mut is_read) = (0, false);
+    let (mut num_users, mut is_read, mut depth) = (0, false, 0);
     let mut names = vec![value];
     while let Some(name) = names.pop() {
         for user in program.users(name) {
@@ -115,10 +120,14 @@ fn fuse_into_products(
                 is_read = true;
             } else if !is_near || !facts.has(Fact::FUSES) || program.kind(user) == OpKind::Reduce {
                 return;
+            } else {
+                let after = program.op_results(user).filter_map(|value| depths.get(&value));
+                depth = after.copied().max().unwrap_or(0).max(depth);
             }
         }
     }
-    if is_read && (num_users == 1 || !facts.has(Fact::EXPENSIVE)) {
+    if is_read && depth < MAX_DEPTH && (num_users == 1 || !facts.has(Fact::EXPENSIVE)) {
         storage.store(value, false, true);
+        depths.insert(value, depth + 1);
     }
 }

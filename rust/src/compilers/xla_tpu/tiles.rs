@@ -6,7 +6,7 @@
 
 use crate::compilers::target::Compiler;
 use crate::index::ValueId;
-use crate::work::tensors::{LocalTensor, Tensors};
+use crate::work::tensors::{LocalTensor, Tensors, MAX_COUNTED};
 
 /// Elements of a row of a tile, and rows of a whole one.
 const LANES: u128 = 128;
@@ -37,7 +37,7 @@ fn tiled_bytes(tensor: &LocalTensor) -> u128 {
         &[size] => flat(extent(size), element),
         _ => in_rows(dims, element),
     };
-    elements.saturating_mul(element).max(ROW_BYTES)
+    elements.saturating_mul(element).clamp(ROW_BYTES, MAX_COUNTED)
 }
 
 /// A size as an unsigned number; sizes of tensors that have bytes are positive.
@@ -53,17 +53,36 @@ fn flat(size: u128, element: u128) -> u128 {
 
 /// The elements of an array of several dims, padded, with the two minor dims that need least.
 fn in_rows(dims: &[i64], element: u128) -> u128 {
+    let lanes = |size: u128| size.next_multiple_of(LANES);
+    let sublanes = |size: u128| size.next_multiple_of(rows_of_tile(size, element));
     let all = dims.iter().fold(1, |product: u128, &size| product.saturating_mul(extent(size)));
     let padded = |minor: usize, second: usize| {
         let (minor, second) = (extent(dims[minor]), extent(dims[second]));
         let outer = all / (minor * second);
-        let rows = second.next_multiple_of(rows_of_tile(second, element));
-        outer.saturating_mul(minor.next_multiple_of(LANES)).saturating_mul(rows)
+        outer.saturating_mul(lanes(minor)).saturating_mul(sublanes(second))
     };
-    let places = 0..dims.len();
-    let pairs = places.clone().flat_map(|minor| places.clone().map(move |second| (minor, second)));
+    let (minors, seconds) = (least_padded(dims, lanes), least_padded(dims, sublanes));
+    let pairs = minors.into_iter().flat_map(|minor| seconds.map(|second| (minor, second)));
     let apart = pairs.filter(|(minor, second)| minor != second);
     apart.map(|(minor, second)| padded(minor, second)).min().unwrap_or(all)
+}
+
+/// The two of `dims`, of which there are several, that `padded` adds the smallest share to. The padding of the minor dim does not depend
+/// on which dim is the second, so that no other dims are better.
+fn least_padded(dims: &[i64], padded: impl Fn(u128) -> u128) -> [usize; 2] {
+    let is_less = |one: usize, other: usize| {
+        let (one, other) = (extent(dims[one]), extent(dims[other]));
+        padded(one) * other < padded(other) * one
+    };
+    let mut least = if is_less(1, 0) { [1, 0] } else { [0, 1] };
+    for dim in 2..dims.len() {
+        if is_less(dim, least[0]) {
+            least = [dim, least[0]];
+        } else if is_less(dim, least[1]) {
+            least[1] = dim;
+        }
+    }
+    least
 }
 
 /// The rows of a tile of an array whose second minor dim is `size`: as few as hold it and fill the packed rows.
@@ -101,5 +120,18 @@ mod tests {
         assert_eq!(bytes(&[128, 784], 4), 128 * 784 * 4);
         assert_eq!(bytes(&[512, 4, 64], 4), 512 * 4 * 64 * 4);
         assert_eq!(bytes(&[4, 4, 3, 8], 4), 4 * 3 * 4 * 128 * 4);
+        assert_eq!(bytes(&[256, 100, 3, 64], 4), 3 * 100 * 64 * 256 * 4);
+    }
+
+    #[test]
+    fn sizes_that_no_memory_has_do_not_overflow() {
+        let dims = Some([i64::MAX; 6].into());
+        let tensor = LocalTensor {
+            dims,
+            elements: MAX_COUNTED,
+            bytes: MAX_COUNTED,
+            ..LocalTensor::default()
+        };
+        assert_eq!(tiled_bytes(&tensor), MAX_COUNTED);
     }
 }

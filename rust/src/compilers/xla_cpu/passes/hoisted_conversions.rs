@@ -112,12 +112,12 @@ fn is_read_in_slices(program: &Program, op: OpId, index: usize, depth: u32) -> b
 fn is_narrowed_by_all(program: &Program, value: ValueId) -> bool {
     let mut left = vec![value];
     while let Some(value) = left.pop() {
-        for user in program.users(value) {
+        for slot in program.uses(value) {
+            let user = program.user(slot);
             match program.op_name(user) {
                 "stablehlo.reshape" => left.push(program.result(user, 0)),
                 "stablehlo.optimization_barrier" => {
-                    let results = program.operands(user).zip(program.op_results(user));
-                    left.extend(results.filter(|pair| pair.0 == value).map(|pair| pair.1));
+                    left.push(program.result(user, program.operand_index(slot)));
                 }
                 "stablehlo.convert" => {
                     if !program.value_type_text(program.result(user, 0)).ends_with("bf16>") {
