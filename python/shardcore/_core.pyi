@@ -54,6 +54,7 @@ __all__ = [
     "after_fork_in_child",
     "cache_sizes",
     "clear_caches",
+    "collective_passes",
     "collective_traffic",
     "default_shardy",
     "error_codes",
@@ -1670,6 +1671,11 @@ def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
 
     For those that are alike: their kind, how many devices talk to each other, the bytes of the
     gathered array, and how often they run.
+    """
+
+def collective_passes(name: str) -> str:
+    """Return the passes on collectives that the compiler called ``name`` runs after partitioning,
+    with commas between.
     """
 
 def program_figures(

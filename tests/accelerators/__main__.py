@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 
 from tests.accelerators.measured import measure_all
-from tests.accelerators.test_figures import WITHIN, near, ratios
+from tests.accelerators.test_figures import (
+    COLLECTIVES,
+    COMPILED,
+    WITHIN,
+    near,
+    near_collectives,
+    ratios,
+)
 from tests.shardy.xla.model_rows import names, text
 
 if sys.argv[1:] == ["--measure"]:
@@ -18,3 +25,6 @@ else:
     for figure, rows in WITHIN.items():
         shares = (f"{near(found, figure, within)} within {within:.0%}" for within in rows)
         print(f"{figure}, of {len(found)}: {', '.join(shares)}")
+    sent = [near_collectives(name) for name in COMPILED]
+    shares = (f"{figure} of {sum(row[figure] for row in sent)}" for figure in COLLECTIVES)
+    print(f"collectives, of {len(sent)}, by kind: {', '.join(shares)}")

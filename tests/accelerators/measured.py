@@ -7,33 +7,28 @@ them again, where XLA's compiler for GPUs is installed.
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.accelerators.hlo import analysis, num_kernels
+from tests.accelerators.hlo import analysis, collectives, num_kernels
 from tests.shardy.xla.measured import key
 
 KEPT = Path(__file__).with_name("figures.json")
 
-_COLLECTIVE = re.compile(
-    r" (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(-start)?\("
-)
-
 
 @dataclass(frozen=True)
 class Measured:
-    """Bytes of one device, and the collectives of the compiled program, those in loops once."""
+    """Bytes of one device, and the collectives of the compiled program."""
 
     key: str
     argument: int
     output: int
     alias: int
     temp: int
-    collectives: dict[str, int]
+    collectives: dict[str, list[int]]
+    """Runs and bytes by kind; see :func:`tests.accelerators.hlo.collectives`."""
     kernels: int = 0
     """Kernels, those in loops once."""
     accessed: int = 0
@@ -72,7 +67,7 @@ def measure(text: str) -> Measured:
         memory.output_size_in_bytes,
         memory.alias_size_in_bytes,
         memory.temp_size_in_bytes,
-        dict(sorted(Counter(found[0] for found in _COLLECTIVE.findall(hlo)).items())),
+        collectives(hlo),
         num_kernels(hlo),
         round(analysis(hlo)["bytes accessed"]),
     )

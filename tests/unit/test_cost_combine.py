@@ -96,13 +96,12 @@ def test_what_depends_on_another_runs_alone() -> None:
 
 
 def test_chips_have_thresholds() -> None:
-    assert limits_of(None, hardware("tpu-v5p")) == dict.fromkeys(KINDS, 120 << 20)
-    assert limits_of(None, hardware("h100")) == dict.fromkeys(KINDS, 30 << 20)
-    assert limits_of({"all_gather": "1KiB"}, hardware("h100")) == {
-        "all_gather": 1024,
-        "all_reduce": 30 << 20,
-        "reduce_scatter": 30 << 20,
-    }
+    tpus = dict.fromkeys(KINDS, 120 << 20) | {"collective_permute": 0}
+    assert limits_of(None, hardware("tpu-v5p"), "xla-tpu") == tpus
+    gpus = dict.fromkeys(KINDS, 30 << 20)
+    assert limits_of(None, hardware("h100"), "xla-gpu") == gpus
+    given = {"all_gather": "1KiB"}
+    assert limits_of(given, hardware("h100"), "xla-gpu") == gpus | {"all_gather": 1024}
     assert parse_limits("all-reduce=1KiB,all_gather=0") == {"all_reduce": "1KiB", "all_gather": "0"}
 
 

@@ -61,7 +61,8 @@ def add(commands: Any) -> None:
         metavar="PASSES",
         help="passes that run on the program of one device before it is counted, with commas "
         "between: all-reduce-to-reduce-scatter, hoist-loop-invariant-collectives{max-bytes=N}, "
-        "merge-equal-collectives, all-reduce-reassociate, fuse-reshards, remove-unused-ops [none]",
+        "merge-equal-collectives, all-reduce-reassociate, fuse-reshards, remove-unused-ops "
+        "[those of the compiler]",
     )
     parser.add_argument(
         "--compiler",

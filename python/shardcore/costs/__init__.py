@@ -121,7 +121,8 @@ def cost(
         improve: passes that run on the per-device program before it is counted, as compilers for
             accelerators do, with commas between: ``"all-reduce-to-reduce-scatter"``,
             ``"hoist-loop-invariant-collectives{max-bytes=1000}"``, ``"merge-equal-collectives"``,
-            ``"all-reduce-reassociate"``, ``"fuse-reshards"``, ``"remove-unused-ops"``.
+            ``"all-reduce-reassociate"``, ``"fuse-reshards"``, ``"remove-unused-ops"``. Those that
+            the compiler runs by itself run before.
         compiler: the compiler whose kernels are in memory: ``"xla-tpu"``, ``"xla-gpu"``,
             ``"xla-cpu"``, or ``"none"``; without it, that of the chip.
         keep_ports: under ``xla``, arguments and results without annotation are sharded as in the

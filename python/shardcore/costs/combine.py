@@ -21,7 +21,7 @@ from shardcore.units import parse_bytes
 Limits: TypeAlias = "Mapping[str, int | str] | int | str"
 """Bytes, or a text such as ``30MiB``, for all kinds of collectives or by kind."""
 
-KINDS = ("all_gather", "all_reduce", "reduce_scatter")
+KINDS = ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
 """The collectives that compilers combine."""
 
 
@@ -128,14 +128,16 @@ def _together(
     return Together(of, times, whole)
 
 
-def limits_of(given: Limits | None, chip: Hardware) -> dict[str, int]:
+def limits_of(given: Limits | None, chip: Hardware, compiler: str) -> dict[str, int]:
     """Return the most bytes of collectives that run as one, by kind: those of ``chip`` but for
-    those that are ``given``.
+    those that are ``given``. Only XLA for GPUs combines permutes.
 
     Raises:
         ValueError: as for :func:`given_limits`.
     """
     limits = dict.fromkeys(KINDS, int(chip.combine_bytes))
+    if compiler != "xla-gpu":
+        limits["collective_permute"] = 0
     return limits if given is None else limits | given_limits(given)
 
 

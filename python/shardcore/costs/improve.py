@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from shardcore.partition.partitioned import Partitioned
 
 PASSES = (
+    "all-gather-broadcast-reorder",
+    "all-gather-dynamic-slice-simplifier",
+    "all-reduce-folder",
     "all-reduce-reassociate",
     "all-reduce-to-reduce-scatter",
     "fuse-reshards",
     "hoist-loop-invariant-collectives",
     "merge-equal-collectives",
     "remove-unused-ops",
+    "top-k-of-shards",
+    "while-loop-all-reduce-code-motion",
 )
 """The passes that keep a program of one device what it is, and send less."""
 
@@ -43,10 +48,11 @@ def improved(local: Partitioned, passes: str) -> Partitioned:
     """Return ``local`` after ``passes``, a list with commas between, in this order.
 
     Raises:
-        ValueError: as for :func:`check_passes`.
         PipelineError: a pass has no such option.
     """
-    manager = PassManager.parse(f"builtin.module({check_passes(passes)})")
+    if not passes:
+        return local
+    manager = PassManager.parse(f"builtin.module({passes})")
     module = copy.copy(local.module)
     manager.run(module)
     return type(local)(

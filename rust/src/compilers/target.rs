@@ -84,6 +84,17 @@ impl Compiler {
     pub const fn combines_all_collectives(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
+    /// Its passes on collectives that change the program, with commas between; [`crate::pipeline`] has them.
+    pub const fn collective_passes(self) -> &'static str {
+        match self {
+            Self::XlaGpu => {
+                "top-k-of-shards,all-reduce-folder,all-gather-dynamic-slice-simplifier,\
+                 all-reduce-reassociate,while-loop-all-reduce-code-motion,\
+                 all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,remove-unused-ops"
+            }
+            Self::XlaTpu | Self::XlaCpu | Self::None => "",
+        }
+    }
     /// The byte threshold for combining collectives; `None` if there is none.
     pub const fn combined_bytes(self) -> Option<u128> {
         match self {

@@ -6,7 +6,7 @@
 //! 1. [`tensors`](mod@crate::work::tensors): bytes of each value.
 //! 2. [`ops`](mod@crate::work::ops): flops of each op; [`cached`](mod@crate::work::cached) looks them up by signature and shapes.
 //! 3. [`execution`](mod@crate::work::execution): the number of runs of each block, from calls, branches, and
-//!    [`trips`](mod@crate::work::trips) of loops.
+//!    [`trips`](mod@crate::stablehlo::trips) of loops.
 //! 4. [`fusion`](mod@crate::compilers::accelerator::fusion): which values are materialized, if kernels are not modelled.
 //! 5. [`host`]: copies to and from host memory, and the work of the host.
 //! 6. [`memory`]: live values and the peak, in the better of two orders ([`schedule`](mod@crate::compilers::accelerator::schedule)).

@@ -26,6 +26,14 @@ impl<'a> ConstantValue<'a> {
             None => Self::Text(value),
         }
     }
+    /// Whether all elements are zero.
+    pub fn is_zero(self) -> bool {
+        match self {
+            Self::Splat(bits) => f64::from_bits(bits) == 0.0,
+            Self::Element(text) => text == "0" || text == "false",
+            Self::Text(_) => false,
+        }
+    }
 }
 
 impl Program {

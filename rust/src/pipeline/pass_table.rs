@@ -267,7 +267,16 @@ passes! {
     ).since(Version::V0_12);
     FUSE_RESHARDS = module("fuse-reshards", &[], |p, c, _| collective_optimizer::fuse_reshards::run(p, c));
     ALL_REDUCE_TO_REDUCE_SCATTER = module("all-reduce-to-reduce-scatter", &[], |p, c, _| collective_optimizer::all_reduce_to_reduce_scatter::run(p, c));
+    ALL_GATHER_DYNAMIC_SLICE_SIMPLIFIER = module("all-gather-dynamic-slice-simplifier", &[], |p, c, _| {
+        c.progress("all-gather-dynamic-slice-simplifier", 0, 1)?;
+        collective_optimizer::fuse_reshards::take_own_shards(p);
+        Ok(())
+    });
+    TOP_K_OF_SHARDS = module("top-k-of-shards", &[], |p, c, _| collective_optimizer::top_k_of_shards::run(p, c));
+    ALL_REDUCE_FOLDER = module("all-reduce-folder", &[], |p, c, _| collective_optimizer::all_reduce_folder::run(p, c));
     ALL_REDUCE_REASSOCIATE = module("all-reduce-reassociate", &[], |p, c, _| collective_optimizer::all_reduce_reassociate::run(p, c));
+    ALL_GATHER_BROADCAST_REORDER = module("all-gather-broadcast-reorder", &[], |p, c, _| collective_optimizer::all_gather_broadcast_reorder::run(p, c));
+    WHILE_LOOP_ALL_REDUCE_CODE_MOTION = module("while-loop-all-reduce-code-motion", &[], |p, c, _| collective_optimizer::while_loop_all_reduce_code_motion::run(p, c));
     MERGE_EQUAL_COLLECTIVES = module("merge-equal-collectives", &[], |p, c, _| collective_optimizer::merge_equal_collectives::run(p, c));
     HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
         collective_optimizer::hoist_loop_invariant_collectives::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(collective_optimizer::hoist_loop_invariant_collectives::MAX_BYTES))

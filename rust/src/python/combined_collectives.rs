@@ -52,7 +52,8 @@ fn candidates(
     let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
     // The kinds by the ids of what their keys say: ops with equal ids have equal keys.
     let mut by_ids: FxHashMap<(CollectiveKind, TypeId, StrId, Span), u32> = FxHashMap::default();
-    let name = program.strings().find("replica_groups").unwrap_or_default();
+    let find = |name| program.strings().find(name).unwrap_or_default();
+    let (groups_name, pairs_name) = (find("replica_groups"), find("source_target_pairs"));
     let mut candidates = Vec::with_capacity(cost.collectives.len());
     let mut limits: FxHashMap<CollectiveKind, Option<u128>> = FxHashMap::default();
     for row in &cost.collectives {
@@ -62,10 +63,14 @@ fn candidates(
         let candidate = most.filter(|_| program.num_operands(row.op) == 1).map(|most| {
             let ty = program.op_results(row.op).next().map(|value| program.type_of(value));
             let (ty, reducer) = (ty.unwrap_or_default(), reducer(program, row.op));
+            let is_permute = row.kind == CollectiveKind::CollectivePermute;
+            let name = if is_permute { pairs_name } else { groups_name };
             let groups = program.op_attrs(row.op).iter().find(|attr| attr.name == name);
             let groups = groups.map(|attr| attr.value).unwrap_or_default();
             let kind = *by_ids.entry((row.kind, ty, reducer, groups)).or_insert_with(|| {
-                let key = (row.kind, element(program, ty), reducer, program.text().get(groups));
+                // Combined gathers and permutes have results of several types.
+                let element = if is_sum(row.kind) { element(program, ty) } else { "" };
+                let key = (row.kind, element, reducer, program.text().get(groups));
                 let next = kinds.len() as u32;
                 *kinds.entry(key).or_insert(next)
             });
@@ -74,6 +79,11 @@ fn candidates(
         candidates.push(candidate);
     }
     candidates
+}
+
+/// Whether collectives of `kind` reduce.
+const fn is_sum(kind: CollectiveKind) -> bool {
+    matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter)
 }
 
 /// The element type of `ty`.

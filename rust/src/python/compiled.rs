@@ -7,6 +7,7 @@ use crate::cost::memory::Peak;
 use crate::cost::{local_peak, sequence, ProgramCost, Sequence};
 use crate::work::ops::estimate::Estimates;
 use crate::work::spaces::Space;
+use pyo3::prelude::*;
 use std::sync::OnceLock;
 
 /// By compiler.
@@ -57,6 +58,12 @@ impl Compiled {
         let make = || local_kernels(local, estimates, (compiler, self.cache_bytes), fused);
         self.kernels[compiler as usize].get_or_init(make)
     }
+}
+
+/// The passes on collectives of the compiler called `name`, with commas between.
+#[pyfunction]
+pub(super) fn collective_passes(name: &str) -> &'static str {
+    compiler_named(name).collective_passes()
 }
 
 /// The compiler called `name`; Python has checked that there is one.

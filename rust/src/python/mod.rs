@@ -116,6 +116,8 @@ mod _core {
     #[pymodule_export]
     use super::caches::{cache_sizes, clear_caches};
     #[pymodule_export]
+    use super::compiled::collective_passes;
+    #[pymodule_export]
     use super::dim_sharding::PyDimSharding;
     #[pymodule_export]
     use super::edges::{set_data_flow_edges, PyDataFlowEdge};

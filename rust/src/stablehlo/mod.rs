@@ -5,7 +5,7 @@
 //! is used to make ops ([`infer`]) and to check them ([`Checker`]).
 //! Shape functions depend on types ([`types`]) and attributes ([`attributes`]) and no program, so that result
 //! types can be inferred before an op is made; dimension numbers have one reader each ([`dims`]), and so
-//! have windows ([`windows`]).
+//! have windows ([`windows`]). The trip counts of loops follow from their conditions and bodies ([`trips`]).
 //!
 //! Messages are those of MLIR's verifier; as there, only the first error of an op is reported.
 //!
@@ -30,6 +30,7 @@ mod mistake;
 mod read_types;
 mod result_types;
 mod traits;
+pub mod trips;
 pub mod types;
 pub mod verified;
 mod view;

@@ -7,9 +7,9 @@ use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId};
 use crate::inlining::call_graph::Calls;
 use crate::ir::{OpKind, Program};
+use crate::stablehlo::trips::trip_count;
 use crate::work::cached::{Outcome, Works};
 use crate::work::ops::Work;
-use crate::work::trips::trip_count;
 use rustc_hash::FxHashMap;
 
 /// A loop.

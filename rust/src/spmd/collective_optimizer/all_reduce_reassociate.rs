@@ -1,22 +1,31 @@
-//! `all-reduce-reassociate`: combines partial values before they are reduced over devices, so that several all-reduces become one.
+//! `all-reduce-reassociate`: combines partial values before they are reduced over devices, so that several all-reduces or
+//! reduce-scatters become one.
 //!
-//! `op(all_reduce(x), all_reduce(y))`, with the same reducer `op` and replica groups, becomes `all_reduce(op(x, y))`; reshapes may
-//! be in between. The all-reduces may not have other uses. A chain of more than two is folded from its start.
+//! `op(all_reduce(x), all_reduce(y))`, with the same reducer `op` and replica groups, becomes `all_reduce(op(x, y))`; reshapes and
+//! transposes may be in between, which XLA has moved away by then. So do reduce-scatters along one dim. The collectives may not have other uses. A chain of more than two is folded
+//! from its start.
 //!
-//! Source: XLA's `AllReduceReassociate`.
+//! Source: XLA's `AllReduceReassociate` and `ReduceScatterReassociate`.
 
 use super::super::devices::Devices;
 use super::super::emit::Emitter;
 use super::super::reducer::Reducer;
-use super::{matrix, Names};
+use super::{dim, is_formatting, matrix, participants, Names};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
 use crate::ir::Program;
 
+const SUM: &str = "stablehlo.all_reduce";
+const SCATTER: &str = "stablehlo.reduce_scatter";
+const DIM: &str = "scatter_dimension";
+
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("all-reduce-reassociate", 0, 1)?;
+    if Names::new(program, &[SUM, SCATTER]).ids.is_empty() {
+        return Ok(());
+    }
     let names = ["add", "multiply", "maximum", "minimum", "and", "or"];
     let names = names.map(|name| format!("stablehlo.{name}"));
     let names = names.each_ref().map(String::as_str);
@@ -28,34 +37,42 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The all-reduces whose results `op` combines, if their reducer is the same op.
+/// The reductions over devices whose results `op` combines, if their reducer is the same op.
 fn reassociated(program: &Program, op: OpId) -> Option<[OpId; 2]> {
     if program.num_operands(op) != 2 {
         return None;
     }
-    let reduced = [0, 1].map(|index| all_reduce(program, program.operand(op, index)));
+    let reduced = [0, 1].map(|index| reduction(program, program.operand(op, index)));
     let [one, other] = [reduced[0]?, reduced[1]?];
     let is_reduced_by_op = |it: OpId| {
         let reducer = Reducer::of_region(program, it);
         reducer.is_some_and(|reducer| reducer.op_name() == program.op_name(op))
     };
     let groups = |it: OpId| matrix(program, it, "replica_groups");
+    let is_in_block = |it: OpId| program.parent_block(it) == program.parent_block(op);
+    // XLA adds the other term before it scatters into the sum, so that one reduction follows the other.
+    let is_scattered = |it: OpId| {
+        let scatter = program.defining_op(program.operand(it, 0));
+        scatter.is_some_and(|op| program.op_name(op) == "stablehlo.scatter")
+    };
     let are_alike = one != other
-        && is_reduced_by_op(one)
-        && is_reduced_by_op(other)
-        && program.parent_block(one) == program.parent_block(op)
-        && program.parent_block(other) == program.parent_block(op)
+        && is_scattered(one) == is_scattered(other)
+        && program.op_name(one) == program.op_name(other)
+        && [one, other].into_iter().all(|it| is_reduced_by_op(it) && is_in_block(it))
+        && dim(program, one, DIM) == dim(program, other, DIM)
         && groups(one).is_some_and(|groups_of_one| Some(groups_of_one) == groups(other));
     are_alike.then_some([one, other])
 }
 
-/// The all-reduce that defines `value`, through reshapes; it has no other use.
-fn all_reduce(program: &Program, mut value: ValueId) -> Option<OpId> {
+/// The all-reduce that defines `result`, through reshapes and transposes, or the reduce-scatter that does; it has no other use.
+fn reduction(program: &Program, result: ValueId) -> Option<OpId> {
+    let mut value = result;
     loop {
         let op = program.defining_op(value).filter(|_| program.has_one_use(value))?;
         match program.op_name(op) {
-            "stablehlo.all_reduce" if program.num_results(op) == 1 => return Some(op),
-            "stablehlo.reshape" => value = program.operand(op, 0),
+            SUM if program.num_results(op) == 1 => return Some(op),
+            SCATTER if program.num_results(op) == 1 && value == result => return Some(op),
+            _ if is_formatting(program, op) => value = program.operand(op, 0),
             _ => return None,
         }
     }
@@ -64,25 +81,37 @@ fn all_reduce(program: &Program, mut value: ValueId) -> Option<OpId> {
 /// Reduces the result of `op` instead of its operands, which `reduced` defined.
 fn replace(program: &mut Program, op: OpId, reduced: [OpId; 2]) {
     let Some(reducer) = Reducer::of_region(program, reduced[0]) else { return };
-    let names = ["replica_groups", "channel_handle", "use_global_device_ids"];
-    let attrs = names.map(|name| (name, program.attr(reduced[0], name).map(str::to_owned)));
-    let attrs: Vec<(&str, String)> =
-        attrs.into_iter().filter_map(|(name, text)| Some((name, text?))).collect();
-    for it in reduced {
-        let (before, after) = (program.operand(it, 0), program.result(it, 0));
-        program.replace_all_uses(after, before);
-    }
-    let partial = program.result(op, 0);
-    let ty = program.type_of(partial);
+    let name = program.op_name(reduced[0]).to_owned();
+    let mut attrs = participants(program, reduced[0]);
+    let dim = program.attr(reduced[0], DIM).map(|dim| (DIM, dim.to_owned()));
+    attrs.extend(dim);
+    let cause = program.cause(reduced[1]);
+    let (old, ty) = (program.result(op, 0), program.type_of(program.result(op, 0)));
     let mut emit = Emitter::new(program, Devices::default());
     emit.go_after(op);
-    let new = emit.op_with_results("stablehlo.all_reduce", &[partial], &[ty], &attrs);
-    reducer.add_body(&mut emit, new, ty);
-    if let Some(cause) = program.cause(reduced[1]) {
+    let partial = if name == SCATTER {
+        let terms = reduced.map(|it| emit.program.operand(it, 0));
+        emit.elementwise(reducer.op_name(), &terms)
+    } else {
+        for it in reduced {
+            let (before, after) = (emit.program.operand(it, 0), emit.program.result(it, 0));
+            emit.program.replace_all_uses(after, before);
+        }
+        old
+    };
+    let like = emit.type_of(partial);
+    let new = emit.op_with_results(&name, &[partial], &[ty], &attrs);
+    reducer.add_body(&mut emit, new, like);
+    if let Some(cause) = cause {
         program.set_cause(new, cause);
     }
     let whole = program.result(new, 0);
-    program.replace_all_uses_except(partial, whole, new);
+    if partial == old {
+        program.replace_all_uses_except(old, whole, new);
+    } else {
+        program.replace_all_uses(old, whole);
+        program.erase_op(op);
+    }
     for it in reduced {
         program.erase_op(it);
     }

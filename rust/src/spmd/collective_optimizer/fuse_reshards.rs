@@ -1,7 +1,8 @@
 //! `fuse-reshards`: fuses successive reshards.
 //!
 //! A slice that takes a device's own shard out of an all-gather is replaced by that shard, two successive permutes by one, and an
-//! all-to-all after its inverse by the operand of that.
+//! all-to-all after its inverse by the operand of that. The first of these by itself is XLA's
+//! `AllGatherDynamicSliceSimplifier`, `all-gather-dynamic-slice-simplifier`.
 
 use super::super::collectives::matrix_text;
 use super::offsets::Offsets;
@@ -19,14 +20,9 @@ const ALL_TO_ALL: &str = "stablehlo.all_to_all";
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("fuse-reshards", 0, 1)?;
-    let mut offsets = Offsets::default();
-    let ops = Names::new(program, &[GATHER, PERMUTE, ALL_TO_ALL]).ops(program);
+    take_own_shards(program);
+    let ops = Names::new(program, &[PERMUTE, ALL_TO_ALL]).ops(program);
     let named = |program: &Program, op, name| !program.is_erased(op) && program.op_name(op) == name;
-    for &op in &ops {
-        if named(program, op, GATHER) {
-            own_shards(program, op, &mut offsets);
-        }
-    }
     for &op in &ops {
         if named(program, op, PERMUTE) {
             permutes(program, op);
@@ -38,6 +34,16 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Replaces slices of all-gathers that are the device's own shard.
+pub fn take_own_shards(program: &mut Program) {
+    let mut offsets = Offsets::default();
+    for op in Names::new(program, &[GATHER]).ops(program) {
+        if !program.is_erased(op) {
+            own_shards(program, op, &mut offsets);
+        }
+    }
 }
 
 /// The op that defines `value`, if it is called `name` and has one operand and one result.

@@ -6,9 +6,16 @@
 //! 3. [`all_reduce_to_reduce_scatter`]: turns an all-reduce of which each device keeps a slice into a reduce-scatter.
 //! 4. [`merge_equal_collectives`]: merges equal collectives.
 //! 5. [`hoist_loop_invariant_collectives`]: moves collectives with loop-invariant operands out of loops.
-//! 6. [`all_reduce_reassociate`]: combines partial values before they are reduced. It changes the order of sums, so that
-//!    [`run`] leaves it out.
+//! 6. [`all_reduce_reassociate`]: combines partial values before they are reduced.
+//! 7. [`while_loop_all_reduce_code_motion`]: moves all-reduces behind the loops that accumulate their results.
+//! 8. [`all_reduce_folder`]: makes one all-reduce of two that follow each other.
+//! 9. [`all_gather_broadcast_reorder`]: gathers what is broadcast before it is.
+//! 10. [`top_k_of_shards`]: selects the largest elements of shards before they are gathered.
+//!
+//! The last five are XLA's, and most of them change the order of sums; [`run`] leaves them out.
 
+pub mod all_gather_broadcast_reorder;
+pub mod all_reduce_folder;
 pub mod all_reduce_reassociate;
 pub mod all_reduce_to_reduce_scatter;
 pub mod fuse_reshards;
@@ -16,11 +23,14 @@ pub mod hoist_loop_invariant_collectives;
 pub mod merge_equal_collectives;
 mod offsets;
 pub mod remove_unused_ops;
+pub mod top_k_of_shards;
+pub mod while_loop_all_reduce_code_motion;
 
+use super::reducer::Reducer;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, StrId};
-use crate::ir::Program;
+use crate::index::{OpId, StrId, ValueId};
+use crate::ir::{OpTraits, Program};
 use crate::mlir::{op_attribute, AttrValue};
 
 /// Collectives.
@@ -85,6 +95,9 @@ impl Names {
     }
     /// The ops with one of the names, in pre-order.
     fn ops(&self, program: &Program) -> Vec<OpId> {
+        if self.ids.is_empty() {
+            return Vec::new();
+        }
         program.pre_order(program.module_op()).filter(|&op| self.contain(program, op)).collect()
     }
 }
@@ -102,6 +115,44 @@ fn matrix(program: &Program, op: OpId, name: &str) -> Option<Vec<Vec<i64>>> {
     }
     (rows * columns == ids.len() && columns > 0)
         .then(|| ids.chunks_exact(columns).map(<[i64]>::to_vec).collect())
+}
+
+/// Whether the result of `op` has the elements of its first operand in another form.
+fn is_formatting(program: &Program, op: OpId) -> bool {
+    match program.op_name(op) {
+        "stablehlo.reshape" | "stablehlo.transpose" => true,
+        // Where they only add or remove dims of size one.
+        "stablehlo.broadcast_in_dim" => has_as_many_elements(program, op),
+        "stablehlo.reduce" => {
+            program.num_results(op) == 1
+                && has_as_many_elements(program, op)
+                && Reducer::of_region(program, op) == Some(Reducer::Add)
+                && is_zero(program, program.operand(op, 1))
+        }
+        _ => false,
+    }
+}
+
+fn has_as_many_elements(program: &Program, op: OpId) -> bool {
+    let size = |value: ValueId| {
+        let shape = program.value_type(value).static_shape()?;
+        shape.iter().try_fold(1_i64, |size, &dim| size.checked_mul(dim))
+    };
+    let before = size(program.operand(op, 0));
+    before.is_some() && before == size(program.result(op, 0))
+}
+
+fn is_zero(program: &Program, value: ValueId) -> bool {
+    program.defining_op(value).is_some_and(|op| {
+        program.has_traits(op, OpTraits::CONSTANT_LIKE) && program.constant_value(op).is_zero()
+    })
+}
+
+/// The attributes of `op` that say which devices take part in it, for another collective of theirs.
+fn participants(program: &Program, op: OpId) -> Vec<(&'static str, String)> {
+    let names = ["replica_groups", "channel_handle", "use_global_device_ids"];
+    let attrs = names.map(|name| (name, program.attr(op, name).map(str::to_owned)));
+    attrs.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
 }
 
 /// The attribute `name` of `op`, the index of a dim.

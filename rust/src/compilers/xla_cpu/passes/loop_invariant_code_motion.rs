@@ -5,9 +5,9 @@
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::stablehlo::trips::trip_count;
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
-use crate::work::trips::trip_count;
 
 /// Properties of the values in the bodies of loops.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

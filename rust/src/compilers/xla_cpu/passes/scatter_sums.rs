@@ -5,7 +5,7 @@
 use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::passes::common_subexpressions::only_op;
 use crate::index::{OpId, ValueId};
-use crate::ir::{ConstantValue, InsertPoint, NewOp, OpKind, Place, Program};
+use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 use std::borrow::Cow;
 
 /// The name of additions.
@@ -83,9 +83,5 @@ fn scatter_into(program: &mut Program, scatter: OpId, sum: OpId) {
 
 /// Whether all elements of `value` are zero.
 fn is_zero(program: &Program, value: ValueId) -> bool {
-    splat(program, value).is_some_and(|op| match program.constant_value(op) {
-        ConstantValue::Splat(bits) => f64::from_bits(bits) == 0.0,
-        ConstantValue::Element(text) => text == "0" || text == "false",
-        ConstantValue::Text(_) => false,
-    })
+    splat(program, value).is_some_and(|op| program.constant_value(op).is_zero())
 }

@@ -2,8 +2,9 @@
 //! the result. Ties keep their order, as shards are gathered in order.
 
 use crate::index::{FactorId, Id, OpId, ValueId};
-use crate::ir::{int_array, OpKind, Program, Type};
+use crate::ir::{OpKind, Program, Type};
 use crate::op_sharding_rule::OpShardingRule;
+use crate::spmd::collective_optimizer::top_k_of_shards::taken_along;
 use crate::spmd::digits::Digit;
 use crate::spmd::lower::op_with_rule::OpWithRule;
 use crate::spmd::lower::{LocalValue, Lowering};
@@ -100,7 +101,7 @@ impl Lowering<'_, '_, '_> {
         let indices = self.collectives.all_gather(&mut self.emit, indices, dim, devices);
         let count = work.shapes[1][dim];
         let [values, places] = self.top_k(work, values, count);
-        let indices = self.taken_along(indices, places, dim);
+        let indices = taken_along(&mut self.emit, indices, places);
         self.replace(work, strategy, &[values, indices]);
     }
     /// The `count` largest elements of `input` along its last dim, and their indices.
@@ -113,26 +114,5 @@ impl Lowering<'_, '_, '_> {
         let attrs = [("k", format!("{count} : i64"))];
         let op = self.emit.op_with_results("chlo.top_k", &[input], &types, &attrs);
         [0, 1].map(|index| self.emit.program.result(op, index))
-    }
-    /// The elements of `input` at the indices `places` along its last dim, `dim`.
-    fn taken_along(&mut self, input: ValueId, places: ValueId, dim: usize) -> ValueId {
-        let mut shape = self.emit.shape(places);
-        shape.push(1);
-        let starts = self.emit.reshape(places, &shape);
-        let batch: Vec<String> = (0..dim).map(|dim| dim.to_string()).collect();
-        let batch = if batch.is_empty() {
-            String::new()
-        } else {
-            let dims = batch.join(", ");
-            format!("operand_batching_dims = [{dims}], start_indices_batching_dims = [{dims}], ")
-        };
-        let numbers = format!(
-            "#stablehlo.gather<collapsed_slice_dims = [{dim}], {batch}start_index_map = [{dim}], \
-             index_vector_dim = {}>",
-            dim + 1
-        );
-        let attrs = [("dimension_numbers", numbers), ("slice_sizes", int_array(&vec![1; dim + 1]))];
-        let ty = self.emit.type_of(places);
-        self.emit.op("stablehlo.gather", &[input, starts], ty, &attrs)
     }
 }

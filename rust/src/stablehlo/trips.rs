@@ -24,6 +24,42 @@ pub fn trip_count(program: &Program, op: OpId) -> Option<u64> {
     }
 }
 
+/// The most constants that are added to a counter.
+const MAX_TERMS: usize = 16;
+
+/// Whether `value`, in the body of the loop `op` of `trips` trips, is another one of `0..trips` in each of them.
+pub fn counts_trips(program: &Program, op: OpId, value: ValueId, trips: u64) -> bool {
+    let Some(last) = i128::from(trips).checked_sub(1) else { return false };
+    // In trip `trip` the value is `first + step * trip`.
+    let linear = |first: i128, step: i128| (first, step) == (0, 1) || (first, step) == (last, -1);
+    let (mut value, mut offset, mut sign) = (value, 0_i128, 1_i128);
+    for _ in 0..MAX_TERMS {
+        if let Some(index) = counter(program, op, value) {
+            let start = program.operands(op).nth(index).and_then(|value| constant(program, value));
+            let step = step(program, op, index).unwrap_or(0);
+            return start.is_some_and(|start| linear(offset + sign * start, sign * step));
+        }
+        let Some(inner) = program.defining_op(value).filter(|&op| program.num_operands(op) == 2)
+        else {
+            return false;
+        };
+        let (left, right) = (program.operand(inner, 0), program.operand(inner, 1));
+        let constants = (constant(program, left), constant(program, right));
+        match (program.op_name(inner), constants) {
+            ("stablehlo.add", (Some(term), _)) => (value, offset) = (right, offset + sign * term),
+            ("stablehlo.add", (_, Some(term))) => (value, offset) = (left, offset + sign * term),
+            ("stablehlo.subtract", (_, Some(term))) => {
+                (value, offset) = (left, offset - sign * term);
+            }
+            ("stablehlo.subtract", (Some(term), _)) => {
+                (value, offset, sign) = (right, offset + sign * term, -sign);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// The comparison with its sides swapped.
 fn mirrored(direction: &str) -> Option<&'static str> {
     Some(match direction {
