@@ -34,7 +34,7 @@ def test_the_figure_that_a_step_hangs_on(text: str, figure: str) -> None:
 def test_shares_of_the_width_are_all_of_it() -> None:
     found = explain_time(Module.from_file(EXAMPLES / "gpt_step.mlir"), "h100")
     assert {term.figure for term in found.terms} <= MEASURED_BY.keys()
-    assert 0.99 < sum(term.share for term in found.terms) <= 1
+    assert 0.99 < sum(term.share for term in found.terms) <= 1 + 1e-9
     left = [term.share for term in found.terms if term.figure not in found.halving]
     assert sum(left) <= 0.25
     assert found.terms == tuple(sorted(found.terms, key=lambda term: -term.slope))

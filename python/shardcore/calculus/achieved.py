@@ -30,11 +30,18 @@ SHARES = (
     "sustained",
     "misaligned",
     "convolutions",
+    "switch_reductions",
 )
 """The figures that are shares of others, above 0 and at most 1."""
 
 _FLAGS = ("splits_collectives", "overlaps_network", "cache_persists")
-_TIMES = ("op_seconds", "collective_seconds", "step_seconds")
+_TIMES = (
+    "op_seconds",
+    "collective_seconds",
+    "link_step_seconds",
+    "network_step_seconds",
+    "step_seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -77,15 +84,24 @@ class Achieved:
     """The share of the time of a collective that ops which overlap with it lose."""
     overlaps_network: bool = True
     """Whether something is computed while slices or nodes exchange data."""
+    switch_reductions: float = 1.0
+    """The share of that which is left of :attr:`links` where the switches of a node add up."""
     message_bytes: float = 0.0
     """Bytes that a device sends in a collective that reaches half of these shares."""
+    chunk_bytes: float = 0.0
+    """Bytes that a device sends in one step of a collective that reaches half of these shares;
+    larger chunks reach more by the law of :data:`~shardcore.calculus.rates.RAMP`."""
     message_shares: tuple[tuple[float, float], ...] = ()
-    """Instead of ``message_bytes``, as measured: bytes that a device sends, ascending, and the
-    share of these shares that they reach."""
+    """Instead of ``message_bytes`` and ``chunk_bytes``, as measured: bytes that a device sends,
+    ascending, and the share of these shares that they reach."""
     op_seconds: float = 0.0
     """What it takes to start an op."""
     collective_seconds: float = 0.0
     """What it takes to start a collective."""
+    link_step_seconds: float = 0.0
+    """What each of its steps within a node takes besides."""
+    network_step_seconds: float = 0.0
+    """What each of its steps between slices or nodes takes besides."""
     step_seconds: float = 0.0
     """What it takes to start a step."""
     mapped_bytes: float = 0.0
@@ -221,7 +237,7 @@ def _problem(key: str, value: object) -> str | None:
         return None if value == 0 or _is_share(value) else "write contention = 0.2, at most 1"
     if key in SHARES:
         return None if _is_share(value) else f"write {key} = 0.8, above 0 and at most 1"
-    lowest = 0.0 if key in (*_TIMES, "message_bytes", "mapped_bytes") else 1e-30
+    lowest = 0.0 if key in (*_TIMES, "message_bytes", "chunk_bytes", "mapped_bytes") else 1e-30
     good = _is_number(value) and isinstance(value, (int, float)) and lowest <= value <= 1e30
     return None if good else f"write a number, as in {key} = 1e-6"
 

@@ -35,7 +35,7 @@ Source: "How to Scale Your Model", chapter 3; chapter 12 for switches.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardcore._core import AxisRef, Mesh
@@ -43,7 +43,7 @@ from shardcore.calculus.axes import axis_text, group_size
 from shardcore.calculus.collectives import Collective
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.physical_axes import PhysicalAxis
-from shardcore.calculus.rates import Rates, TimeOptions
+from shardcore.calculus.rates import Rates, TimeOptions, chunks_of, steps_of
 from shardcore.calculus.switches import groups_of_node, switched
 from shardcore.calculus.topology import Topology
 from shardcore.expected import expect
@@ -77,7 +77,10 @@ class Estimate:
     """Bytes of a message that takes as long over a link as the latency of a hop."""
     notes: tuple[str, ...] = ()
     reached: float = 1.0
-    """The share of the bandwidth that messages of this size reach, by the chip's figures."""
+    """The share of the bandwidth that messages of this size reach, by the chip's figures; more than
+    1 where the switch of a node adds up what this formula has devices add up."""
+    waiting_seconds: float = 0.0
+    """What it takes besides, however short messages are."""
 
     def __repr__(self) -> str:
         return f"<Estimate {self.collective}: {self.formula}, {self.bound}>"
@@ -99,8 +102,8 @@ class Estimate:
 
     @property
     def achieved_seconds(self) -> float:
-        """The time at the bandwidth that messages of this size reach, besides the latency."""
-        return self.bandwidth_seconds / self.reached + self.latency_seconds
+        """The time at the bandwidth that messages of this size reach, besides latencies."""
+        return self.bandwidth_seconds / self.reached + self.waiting_seconds
 
     @property
     def bound(self) -> str:
@@ -185,18 +188,17 @@ def estimate(
         rates,
         hop,
         tuple(notes),
-        reached_share(topology, rates, sent),
+        reached_share(topology, rates, num_bytes, sent),
+        rates.waiting_seconds(topology.hardware.achieved) if sent else rates.latency_seconds,
     )
 
 
-def reached_share(topology: Topology, rates: Rates, sent: int) -> float:
-    """Return the share of the bandwidth that a device reaches that sends so many bytes."""
-    if not sent or not rates.seconds_per_byte:
-        return 1.0
-    shares = topology.hardware.achieved
-    network = rates.network_seconds_per_byte
-    inside = (rates.seconds_per_byte - network) / shares.links + network / shares.network
-    return rates.seconds_per_byte / inside * shares.message_share(sent)
+def reached_share(topology: Topology, rates: Rates, num_bytes: int, sent: int) -> float:
+    """Return the share of the bandwidth that a collective reaches for V = ``num_bytes``, of which a
+    device sends ``sent``.
+    """
+    moving = rates.moving_seconds(num_bytes, sent, topology.hardware.achieved)
+    return num_bytes * rates.seconds_per_byte / moving if moving else 1.0
 
 
 def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:
@@ -287,6 +289,8 @@ def _torus(
         f"{prefix}{hops} * {format_seconds(hop, 4)}" if latency else "",
         is_ring,
         link_share,
+        links_steps=steps_of(op, devices),
+        chunks=chunks_of(op, devices),
     )
 
 
@@ -311,19 +315,31 @@ def _across_slices(
     network = times * share / out
     formula = f"{'2 * ' if times == 2 else ''}{{V}} B * {share:.4g} / {out:.4g} B/s"
     devices = slices * inside
+    # All slices reach each other over the network, at once.
+    steps, chunks = times, chunks_of(op, devices)
     if inside == 1 or op == "permute":
-        return Rates(devices, 0, network, 0.0, formula, "", False, 0.0, network)
+        return Rates(
+            devices,
+            0,
+            network,
+            0.0,
+            formula,
+            "",
+            False,
+            0.0,
+            network,
+            network_steps=steps,
+            chunks=chunks,
+        )
     within = _torus(op, topology.along_group(axes, inside), inside, topology, options, 1)
-    return Rates(
-        devices,
-        within.hops,
-        within.seconds_per_byte + network,
-        within.latency_seconds,
-        f"{within.formula} + {formula}",
-        within.latency_formula,
-        within.wraparound,
-        within.link_share,
-        network,
+    return replace(
+        within,
+        devices=devices,
+        seconds_per_byte=within.seconds_per_byte + network,
+        formula=f"{within.formula} + {formula}",
+        network_seconds_per_byte=network,
+        network_steps=steps,
+        chunks=chunks,
     )
 
 

@@ -49,6 +49,8 @@ _REQUIRED = {
 }
 
 
+_SHORT_MESSAGES = frozenset(("message_bytes", "message_shares", "chunk_bytes"))
+
 SMALLEST, LARGEST = 1e-30, 1e30
 """The range of a chip's figures, within which times do not overflow."""
 
@@ -78,6 +80,8 @@ class Hardware:
     """Chips on one switch."""
     node_bytes_per_second: float = 0.0
     """In one direction, out of a node."""
+    switch_reduces: bool = False
+    """Whether the switch of a node adds up what chips send, as NVLink SHARP does."""
     dcn_bytes_per_second: float = float("inf")
     """In one direction, from a chip of a torus out of its slice."""
     host_bytes_per_second: float | None = None
@@ -294,7 +298,9 @@ def _merged(base: dict[str, Any], table: dict[str, Any], filename: str) -> dict[
 
 
 def _merged_shares(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """The shares of ``base`` with those of ``table``."""
+    """The shares of ``base`` with those of ``table``; its figures of short messages replace all."""
+    if not _SHORT_MESSAGES.isdisjoint(table):
+        base = {key: value for key, value in base.items() if key not in _SHORT_MESSAGES}
     merged = {**base, **table}
     if isinstance(base.get("products"), dict) and isinstance(table.get("products"), dict):
         merged["products"] = {**base["products"], **table["products"]}
@@ -356,6 +362,9 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
         if not _is_count(values[key]):
             message = f"{key} of {name} is {shown(values[key])}, no whole number above 0"
             raise wrong(message, f"write {key} = 4", key)
+    if not isinstance(values.get("switch_reduces", False), bool):
+        message = f"switch_reduces of {name} is {shown(values['switch_reduces'])}"
+        raise wrong(message, "write switch_reduces = true or false", "switch_reduces")
     compiler = values.get("compiler", COMPILERS[0])
     if compiler not in COMPILERS:
         message = f"the compiler of {name} is {shown(compiler)}"

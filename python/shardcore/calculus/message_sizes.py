@@ -1,8 +1,8 @@
 """Bandwidth by the size of messages: from the figures of a chip, and from measurements.
 
 A message that is small, or a hop that is short, does not reach the bandwidth of a link. What is
-reached of it is :meth:`~shardcore.calculus.achieved.Achieved.message_share`, of the bytes that a
-device sends.
+reached of it is in :meth:`~shardcore.calculus.rates.Rates.moving_seconds`: of the bytes that a
+device sends, and of the chunks in which it sends them.
 
 Source: "How to Scale Your Model", chapter 3, "Empirical measurement of AllGather bandwidth".
 """
@@ -58,9 +58,9 @@ def by_size(
 def _of_size(found: Estimate, topology: Topology, rates: Rates, size: int) -> SizeTime:
     shift = found.collective.shift
     sent = wire_bytes(found.collective.op, size, rates.devices, shift=shift)
-    share = reached_share(topology, rates, sent)
-    seconds = size * rates.seconds_per_byte / share + rates.latency_seconds
-    return SizeTime(size, seconds, share)
+    share = reached_share(topology, rates, size, sent)
+    waiting = rates.waiting_seconds(topology.hardware.achieved)
+    return SizeTime(size, size * rates.seconds_per_byte / share + waiting, share)
 
 
 def measured(found: Estimate, chip: Hardware, runs: Iterable[tuple[float, float]]) -> Hardware:
@@ -89,9 +89,17 @@ def measured(found: Estimate, chip: Hardware, runs: Iterable[tuple[float, float]
         points[float(sent)] = min(max(num_bytes * rates.seconds_per_byte / moving, 1e-9), 1.0)
     if not points:
         raise _wrong("there are no measured runs")
-    # The runs say all of what is reached: the shares of long messages are in them.
+    # The runs say all of what is reached: shares of long messages and latencies are in them.
     shares = replace(
-        chip.achieved, links=1.0, network=1.0, message_shares=tuple(sorted(points.items()))
+        chip.achieved,
+        links=1.0,
+        network=1.0,
+        switch_reductions=1.0,
+        chunk_bytes=0.0,
+        collective_seconds=0.0,
+        link_step_seconds=0.0,
+        network_step_seconds=0.0,
+        message_shares=tuple(sorted(points.items())),
     )
     return replace(chip, achieved=shares)
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from shardcore.calculus.achieved import Achieved
 from shardcore.calculus.mistakes import mistake
 from shardcore.errors import CalculusError
 
 LEAST_EFFICIENCY = 1e-12
 """The smallest efficiency, with which times do not overflow."""
+
+RAMP = 0.6
+"""How fast collectives reach their bandwidth as chunks grow: of sixteen times as many bytes what
+is lost is 16**-0.6, a fifth. Fitted to public measurements, as ``docs/cost_evidence.md`` has it."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,60 @@ class Rates:
     link_share: float
     """The fraction of V that crosses the busiest link in one direction."""
     network_seconds_per_byte: float = 0.0
-    """The part of ``seconds_per_byte`` between slices or nodes."""
+    """Seconds per byte between slices or nodes; 0 within one."""
+    links_seconds_per_byte: float | None = None
+    """Seconds per byte within slices or nodes; ``None``: what is left of ``seconds_per_byte``."""
+    reduced_seconds_per_byte: float = math.inf
+    """Seconds per byte within nodes whose switches add up."""
+    overlaps_network: bool = False
+    """Whether devices send within nodes and between them at the same time."""
+    links_steps: int = 0
+    """Messages of a group within a slice or node that wait for each other."""
+    network_steps: int = 0
+    """Messages between slices or nodes that wait for each other."""
+    chunks: int = 1
+    """The parts of V that devices send in a step."""
 
     def seconds(self, num_bytes: float) -> float:
         """Return the time for V = ``num_bytes``."""
         return max(num_bytes * self.seconds_per_byte, self.latency_seconds)
+
+    def moving_seconds(self, num_bytes: float, sent: float, shares: Achieved) -> float:
+        """Return the time for V = ``num_bytes`` at the bandwidth that ``shares`` reach of it, of
+        which a device sends ``sent`` bytes; without latencies.
+        """
+        if not num_bytes or not sent:
+            return 0.0
+        links, network = self.links_seconds_per_byte, self.network_seconds_per_byte
+        if links is None:
+            links = self.seconds_per_byte - network
+        links = min(links, self.reduced_seconds_per_byte / shares.switch_reductions) / shares.links
+        network /= shares.network
+        moving = max(links, network) if self.overlaps_network else links + network
+        # What was measured, by the bytes that a device sends, holds for all chunks.
+        chunk = 0.0 if shares.message_shares else shares.chunk_bytes
+        lost: float = (chunk * self.chunks / num_bytes) ** RAMP
+        return num_bytes * moving * (1 + lost) / shares.message_share(sent)
+
+    def waiting_seconds(self, shares: Achieved) -> float:
+        """Return what a collective takes however few bytes it sends."""
+        steps = self.links_steps * shares.link_step_seconds
+        steps += self.network_steps * shares.network_step_seconds
+        return shares.collective_seconds + steps + self.latency_seconds
+
+
+def steps_of(op: str, members: int) -> int:
+    """Return how many messages among ``members`` wait for each other: an all-reduce goes up a tree
+    and down again, a gather around a ring, and an all-to-all to all at once.
+
+    >>> steps_of("all_reduce", 8), steps_of("all_gather", 8), steps_of("all_to_all", 8)
+    (6, 7, 1)
+    """
+    if op in ("permute", "all_to_all"):
+        return 1
+    return 2 * (members - 1).bit_length() if op == "all_reduce" else members - 1
+
+
+def chunks_of(op: str, devices: int) -> int:
+    """Return the number of parts of V of which each of ``devices`` sends one in a step."""
+    return 1 if op == "permute" else devices

@@ -5,13 +5,20 @@ in a node          ``V * (N - 1) / (N * W)``; AllToAll ``V * (N - 1) / (N**2 * W
 across M nodes     ``V / W_node``; AllToAll ``V * (M - 1) / (M**2 * W_node)``
 =================  ====================================================================
 
+An AllReduce is two of the first. Where the switch adds up (NVLink SHARP), a device of ``n`` in the
+node sends all of V into it, and its part of the sum out to the others: ``V * (1 + 1 / n) / W``,
+which ``exact`` takes where it is less. Gathers and scatters do not get shorter by that: what a
+device receives or sends is the same.
+
 Source: "How to Scale Your Model", chapter 12.
 """
 
 from __future__ import annotations
 
+import math
+
 from shardcore._core import AxisRef
-from shardcore.calculus.rates import Rates, TimeOptions
+from shardcore.calculus.rates import Rates, TimeOptions, chunks_of, steps_of
 from shardcore.calculus.topology import Topology
 from shardcore.units import format_seconds
 
@@ -24,12 +31,20 @@ def switched(
     nodes, inside = topology.nodes_of(axes)
     width = chip.link_bytes_per_second * options.efficiency
     out = chip.node_bytes_per_second * options.efficiency
-    share, formula = _in_node(op, devices, width)
+    times = 2 if op == "all_reduce" else 1
+    links = share, formula = _in_node(op, devices, width)
+    reduced = math.inf
+    if chip.switch_reduces and op == "all_reduce" and inside > 1:
+        reduced = (1 + 1 / inside) / width
+        if options.exact and reduced < times * share:
+            text = f"{{V}} B * {inside + 1}/{times * inside} / {width:.4g} B/s"
+            share, formula = reduced / times, text
+    network = 0.0
     if nodes > 1:
         across = _across(op, nodes, inside, out, topology, options)
+        network = times * across[0]
         # In the book traffic within nodes overlaps with that between nodes, and is not counted.
         share, formula = max(across, (share, formula)) if options.exact else across
-    times = 2 if op == "all_reduce" else 1
     prefix = "2 * " if times == 2 else ""
     hops = 1 if nodes == 1 else 2
     latency = times * hops * chip.hop_seconds
@@ -42,7 +57,13 @@ def switched(
         f"{prefix}{hops} * {format_seconds(chip.hop_seconds, 4)}" if latency else "",
         False,
         times * share * width,
-        times * share if nodes > 1 else 0.0,
+        network,
+        times * links[0] if options.exact or nodes == 1 else 0.0,
+        reduced,
+        overlaps_network=True,
+        links_steps=steps_of(op, inside),
+        network_steps=steps_of(op, nodes) if nodes > 1 else 0,
+        chunks=chunks_of(op, devices),
     )
 
 

@@ -163,7 +163,7 @@ def _show(found: Estimate, record: dict[str, Any]) -> None:
         print_text(
             f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B"
         )
-    if found.reached < 1:
+    if found.reached != 1:
         print_text(
             f"achieved   {format_seconds(found.achieved_seconds, 4)}, as messages of this size "
             f"reach {found.reached:.0%} of the bandwidth"

@@ -61,7 +61,8 @@ def add_hardware(
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="count that a device has its own block already: (N-1)/N on rings",
+        help="count that a device has its own block already, (N-1)/N on rings, and that switches "
+        "of nodes add up",
     )
     parser.add_argument(
         "--efficiency",

@@ -221,11 +221,8 @@ class Links:
         shares = self._chip.achieved
         # What a group has to share with others is no matter of choice.
         network = exact.network_seconds_per_byte
-        inside = (exact.seconds_per_byte - network) / shares.links + network / shares.network
-        message = shares.message_share(sent) if sent else 1.0
-        seconds = num_bytes * inside / message + exact.latency_seconds
-        if sent:
-            seconds += shares.collective_seconds
+        waiting = exact.waiting_seconds(shares) if sent else exact.latency_seconds
+        seconds = exact.moving_seconds(num_bytes, sent, shares) + waiting
         peak = rates.seconds(num_bytes)
         return Transfer(
             bytes=sent,

@@ -26,14 +26,16 @@ MEASURED_BY = {
     "scattered": "the transpose of a large array",
     "op_seconds": "a hundred small ops, one after the other",
     "sort_flops": "a sort of the program's sizes",
-    "links": "an all-reduce of 1 GiB within a node or slice",
+    "links": "a gather of 1 GiB within a node or slice",
+    "switch_reductions": "an all-reduce of 1 GiB within a node",
     "network": "an all-reduce of 1 GiB between nodes or slices",
+    "chunk_bytes": "an all-reduce of 16 MiB",
     "collective_seconds": "an all-reduce of 1 KiB",
     "contention": "a product beside a collective that does not wait for it",
 }
 """The figures that programs achieve, each with what measures it."""
 
-_TIMES = ("op_seconds", "collective_seconds", "contention")
+_TIMES = ("op_seconds", "collective_seconds", "chunk_bytes", "contention")
 """Figures that make a step longer as they grow; the others are rates."""
 
 _STEP = 0.95

@@ -1,0 +1,1 @@
+"""Public measurements of collectives, held against the figures of chips."""
