@@ -6,6 +6,7 @@
 //! Source: XLA's `GpuHloCostAnalysis`.
 
 use super::hero::Hero;
+use crate::inline_list::InlineList;
 
 /// No node.
 pub const NONE: u32 = u32::MAX;
@@ -30,7 +31,7 @@ pub struct Use {
     /// The node that defines it.
     pub node: u32,
     /// The indices of the roots that read it.
-    pub roots: Vec<u32>,
+    pub roots: InlineList<u32, 4>,
     /// Whether adjacent elements are read apart (uncoalesced).
     pub is_strided: bool,
     /// Seconds that fusing the node into this kernel saves, and whether it can be fused; both as last entered in the queue.
@@ -109,7 +110,7 @@ impl Expression {
                 known.is_strided |= is_strided;
             }
             Err(at) => {
-                let roots = vec![root];
+                let roots = InlineList::of(&[root]);
                 let (saved, can_fuse) = (0.0, false);
                 self.uses.insert(at, Use { node, roots, is_strided, saved, can_fuse });
             }

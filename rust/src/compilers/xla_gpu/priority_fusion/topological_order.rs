@@ -17,6 +17,9 @@ pub struct TopologicalOrder {
     members: Vec<Vec<u32>>,
     /// The nodes that depend on each group.
     needed_by: Vec<Vec<u32>>,
+    /// The last search that visited each place, and the number of searches.
+    visited: Vec<u32>,
+    num_searches: u32,
 }
 
 impl TopologicalOrder {
@@ -29,7 +32,16 @@ impl TopologicalOrder {
         }
         let all: Vec<u32> = (0..count as u32).collect();
         let members = all.iter().map(|&node| vec![node]).collect();
-        Self { places: all.clone(), at: all.clone(), group: all, members, needed_by }
+        let visited = vec![0; count];
+        Self {
+            places: all.clone(),
+            at: all.clone(),
+            group: all,
+            members,
+            needed_by,
+            visited,
+            num_searches: 0,
+        }
     }
     /// Merges the groups `one` and `other` as `one`, unless one depends on the other through a third, or they are too far apart.
     /// Returns whether it did.
@@ -41,43 +53,27 @@ impl TopologicalOrder {
         if to - from > MAX_BETWEEN {
             return false;
         }
-        // Which of those between need the first one.
-        let mut needs = vec![false; to - from + 1];
-        needs[0] = true;
-        for place in from..to {
-            if !needs[place - from] {
-                continue;
+        let Some(num_after) = self.visit_between(from, to) else { return false };
+        if num_after == 0 {
+            // Those between stay; both come behind them.
+            self.put(one, to);
+            self.put(other, from);
+        } else {
+            // Those that do not need the first one come first, then both as one, then the others.
+            let between: Vec<u32> = self.at[from + 1..to].to_vec();
+            let is_after: Vec<bool> =
+                (from + 1..to).map(|place| self.visited[place] == self.num_searches).collect();
+            let part = |wanted: bool| {
+                let all = between.iter().zip(&is_after);
+                all.filter(move |(_, &is_after)| is_after == wanted).map(|(&group, _)| group)
+            };
+            let order: Vec<u32> = part(false).chain([one]).chain(part(true)).collect();
+            for (place, group) in (from..).zip(order) {
+                self.put(group, place);
             }
-            for &user in &self.needed_by[self.at[place] as usize] {
-                let group = self.group[user as usize];
-                let at = self.places[group as usize] as usize;
-                if group == last {
-                    // The last one may read the first one itself.
-                    if place > from {
-                        return false;
-                    }
-                } else if at > from && at < to {
-                    needs[at - from] = true;
-                }
-            }
+            // The last place is free; what is there needs nothing.
+            self.put(other, to);
         }
-        // Those that do not need it come first, then both as one, then the others.
-        let between: Vec<u32> = self.at[from + 1..to].to_vec();
-        let is_after = |index: &usize| needs[index + 1];
-        let indices = 0..between.len();
-        let before = indices.clone().filter(|index| !is_after(index));
-        let after = indices.filter(is_after);
-        let order: Vec<u32> = (before.map(|index| between[index]))
-            .chain([one])
-            .chain(after.map(|index| between[index]))
-            .collect();
-        for (place, group) in (from..).zip(order) {
-            self.at[place] = group;
-            self.places[group as usize] = place as u32;
-        }
-        // The last place is free; what is there needs nothing.
-        self.at[to] = other;
-        self.places[other as usize] = to as u32;
         let moved = std::mem::take(&mut self.needed_by[other as usize]);
         self.needed_by[one as usize].extend(moved);
         let members = std::mem::take(&mut self.members[other as usize]);
@@ -86,6 +82,34 @@ impl TopologicalOrder {
         }
         self.members[one as usize].extend(members);
         true
+    }
+    /// Visits what lies between two places and needs the group at the first of them, and returns how many groups that are; `None`
+    /// if one of them is needed by the group at the last place.
+    fn visit_between(&mut self, from: usize, to: usize) -> Option<usize> {
+        self.num_searches += 1;
+        let last = self.at[to];
+        let (mut left, mut count) = (vec![from], 0);
+        while let Some(place) = left.pop() {
+            for &user in &self.needed_by[self.at[place] as usize] {
+                let group = self.group[user as usize];
+                let at = self.places[group as usize] as usize;
+                if group == last {
+                    // The last one may read the first one itself.
+                    if place > from {
+                        return None;
+                    }
+                } else if at > from && at < to && self.visited[at] != self.num_searches {
+                    self.visited[at] = self.num_searches;
+                    count += 1;
+                    left.push(at);
+                }
+            }
+        }
+        Some(count)
+    }
+    fn put(&mut self, group: u32, place: usize) {
+        self.at[place] = group;
+        self.places[group as usize] = place as u32;
     }
 }
 
