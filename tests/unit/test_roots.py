@@ -85,7 +85,7 @@ def test_the_root_leads_with_the_edit_that_keeps_the_axis(lost: Result) -> None:
     before = session.cost("tpu-v5p")
     session.set("%x0", '[{"fsdp"}, {}, {}]')
     after = session.cost("tpu-v5p")
-    saved = format_seconds(before.serial_seconds - after.serial_seconds)
+    saved = format_seconds(before.step_seconds - after.step_seconds)
     assert f"{saved} of the step" in root.message
     assert "axis-lost" not in {each.code for each in session.result.diagnostics("tpu-v5p")}
 

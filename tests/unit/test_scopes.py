@@ -97,6 +97,7 @@ def test_sums_by_scope_and_pass(cost: Cost) -> None:
     assert sum(row.flops for row in rows.values()) == cost.flops
     assert sum(row.bytes for row in rows.values()) == cost.hbm_bytes
     assert sum(row.seconds for row in rows.values()) == pytest.approx(cost.serial_seconds)
+    assert sum(row.step_seconds for row in rows.values()) == pytest.approx(cost.step_seconds)
 
 
 def test_repeated_layers_are_one(cost: Cost) -> None:

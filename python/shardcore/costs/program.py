@@ -227,8 +227,9 @@ class Cost:
         """Return what is in memory when, by value, source line and scope: the ops in the order in
         which :attr:`compiler` runs them, of which the largest is :attr:`peak_bytes`.
         """
-        chip = self.hardware
-        return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes)
+        chip, at = self.hardware, self.peak_op
+        peak = None if at is None else at.value
+        return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes, peak)
 
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
         """Return the ``n`` that take longest over all their runs, the longest first."""

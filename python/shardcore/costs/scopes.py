@@ -47,10 +47,13 @@ class ScopeCost:
     wire_bytes: int = 0
     """Bytes that the device sends."""
     comm_seconds: float = 0.0
+    step_seconds: float = 0.0
+    """The part of ``Cost.step_seconds`` that its ops take, and in which its collectives are
+    awaited."""
 
     @property
     def seconds(self) -> float:
-        """Seconds with nothing overlapped."""
+        """Seconds at the peak of the chip, with nothing overlapped."""
         return self.compute_seconds + self.comm_seconds
 
     def plus(self, other: ScopeCost) -> ScopeCost:
@@ -91,7 +94,7 @@ def merged(
         ScopeCost(name, direction, len(members[name, direction])).plus(row)
         for (name, direction), row in sums.items()
     )
-    return tuple(sorted(found, key=lambda row: -row.seconds))
+    return tuple(sorted(found, key=lambda row: -row.step_seconds))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -66,20 +66,21 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
 def scope_parts(cost: Cost, *, depth: int | None, merge: bool, top: int) -> list[Part]:
     """The parts of the report by scope, ``top`` rows of it."""
     rows = cost.by_scope(depth, merge=merge)
-    total = sum(row.seconds for row in rows)
+    total = sum(row.step_seconds for row in rows)
     cells = (
         (
             (row.scope or "(no scope)") + (f" x{row.layers}" if row.layers > 1 else ""),
             row.direction,
             format_seconds(row.compute_seconds),
             format_seconds(row.comm_seconds),
-            f"{row.seconds / total:.1%}" if total else "",
+            format_seconds(row.step_seconds),
+            f"{row.step_seconds / total:.1%}" if total else "",
             format_count(row.flops),
             format_bytes(row.wire_bytes),
         )
         for row in rows[:top]
     )
-    columns = ("scope", "pass", ">compute", ">comm", ">share", ">FLOPs", ">sent")
+    columns = ("scope", "pass", ">compute", ">comm", ">step", ">share", ">FLOPs", ">sent")
     parts: list[Part] = [paragraph(_overview(cost)), paragraph("\nby scope", is_title=True)]
     parts.append(table(columns, cells))
     left = len(rows) - top
