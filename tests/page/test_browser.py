@@ -360,7 +360,6 @@ def test_propagation_is_stepped_through(browser: Browser, small_page: Path) -> N
 
 
 def test_the_graph_shows_each_frame(browser: Browser, small_page: Path) -> None:
-    pytest.importorskip("fast_sugiyama")
     browser.open(small_page)
     assert {"%a", "%b", "%0", "dot_general"} <= set(texts(browser, "#graph .label"))
     assert len(browser.run("[...document.querySelectorAll('#graph .annotated')].map(String)")) == 1
@@ -392,7 +391,6 @@ def test_modules_have_their_costs(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_the_graph_of_a_large_program_is_there(gpt: Browser) -> None:
-    pytest.importorskip("fast_sugiyama")
     shown = texts(gpt, "#graph svg text")
     assert "gpt_step.py:77" in shown
     assert any(text.startswith("backward, 96 ops") for text in shown)

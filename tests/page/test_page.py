@@ -207,7 +207,6 @@ def test_a_source_that_is_not_found_is_one_block() -> None:
 
 
 def test_lines_of_the_graph_fit_their_boxes() -> None:
-    pytest.importorskip("fast_sugiyama")
     name = "a_very_long_path_of_a_parameter['that']['no']['box']['has']['room']['for']"
     text = TWO.replace("%b: tensor<16x32xf32>", f'%b: tensor<16x32xf32> loc("{name}")')
     nodes = data_of(Module.parse(text).propagate().show().html)["graph"]["nodes"]
@@ -260,7 +259,6 @@ def test_notebooks_show_it_in_a_frame() -> None:
 
 
 def test_the_graph_and_the_frames_of_propagation() -> None:
-    pytest.importorskip("fast_sugiyama")
     result = Module.parse(TWO).propagate()
     data = data_of(result.show().html)
     graph = result.graph()
@@ -276,7 +274,6 @@ def test_the_graph_and_the_frames_of_propagation() -> None:
 
 
 def test_the_graph_of_the_gpt_step_is_folded() -> None:
-    pytest.importorskip("fast_sugiyama")
     data = data_of(Module.from_file(EXAMPLES / "gpt_step.mlir").propagate().show().html)
     assert data["frames"]["left_out"] == 0
     graph = data["graph"]
