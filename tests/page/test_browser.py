@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -388,6 +389,14 @@ def test_modules_have_their_costs(browser: Browser, tmp_path: Path) -> None:
     assert browser.run(gone)
     browser.click("#modules > details > summary")
     assert not browser.run(gone)
+
+
+def test_without_scopes_functions_are_modules(gpt: Browser) -> None:
+    rows = texts(gpt, "#modules > .module")
+    assert "layer_norm" in [row.split()[0] for row in rows]
+    times = [int(share) for row in rows for share in re.findall(r"\((\d+) %\)", row)]
+    assert 90 <= sum(times) <= 101
+    assert times == sorted(times, reverse=True)
 
 
 def test_the_graph_of_a_large_program_is_there(gpt: Browser) -> None:

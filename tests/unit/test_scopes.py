@@ -44,6 +44,7 @@ def test_values_have_scopes_in_json(tmp_path: Path, capsys: pytest.CaptureFixtur
         ),
         ("jit(f)/transpose(jvp(net))/l_2/jvp(net)/l_2/checkpoint/a/mul", ("net/l_2/a", "backward")),
         ("jit(f)/vmap(a/b)/mul", ("a/b", "forward")),
+        ("jit(f)/jvp(mlp)/bd,df->bf/dot_general", ("mlp", "forward")),
         ("jit(f", ("", "forward")),
         ("a)/b/c", ("a)/b", "forward")),
     ],

@@ -19,6 +19,9 @@ PASSES = ("forward", "backward", "recomputed")
 _DROPPED = frozenset({"jit", "pjit"})
 """Transformations whose argument is the name of a function, which is no scope."""
 
+_EQUATION = "->"
+"""In the names that JAX gives to an einsum."""
+
 _STRUCTURE = re.compile(
     r"(while|body|cond|scan|closed_call|checkpoint|remat2?|rematted_computation|core_call|shard_map"
     r"|branch_\d+_fun|custom_jvp_call|custom_vjp_call|custom_lin|pjit|jit|xla_pmap)\Z"
@@ -143,7 +146,7 @@ def _unwrap(part: str, names: list[str], wrappers: set[str]) -> None:
             return
     if _STRUCTURE.match(part):
         wrappers.add(part)
-    elif part:
+    elif part and _EQUATION not in part:
         names.append(part)
 
 
