@@ -59,6 +59,12 @@ class Rows:
         where it lies on several slices or nodes."""
 
     @property
+    def trial(self) -> Trial | None:
+        """What its collectives ask why they are there; ``None`` of a copy that was pickled."""
+        found: Trial | None = vars(self).get("_trial")
+        return found
+
+    @property
     def sent_bytes(self) -> int:
         """The bytes that a device sends, in all runs of all collectives."""
         return sum(kind.count * sent for kind, sent in self._traffic)

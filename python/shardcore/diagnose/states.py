@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.layouts import best
@@ -15,6 +15,8 @@ from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Port, Result, TensorSharding, Value
+
+_Value = TypeVar("_Value", "Port", "Value")
 
 
 def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
@@ -113,16 +115,16 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
         elif op.name == "func.return" and op.function == "main":
             returned.update(value.qualified_name for value in op.operands)
     values: list[tuple[str, Port | Value, list[Port], str | None]] = []
-    for port in result.arguments():
+    for port in _large(result.arguments()):
         twins = [each for each in parameters.of_state(port) if each.shape == port.shape]
         values.append((port.label or port.name, port, twins, None))
-    for port in result.results():
+    for port in _large(result.results()):
         named = [each for each in parameters.of_state(port) if each.shape == port.shape]
         # Of results that are replicated it is said where that begins.
         is_sharded = _axes(port.sharding)
         twins = named or (by_shape.get(port.shape or (), []) if is_sharded else [])
         values.append((port.label or port.name, port, twins, None))
-    for value in loops:
+    for value in _large(loops):
         if value.qualified_name not in returned:
             same = by_shape.get(value.shape or (), [])
             values.append((value.qualified_name, value, same, value.location))
@@ -130,6 +132,10 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
         parameter = _parameter(each, twins)
         if parameter is not None:
             yield _finding(name, each, parameter, location)
+
+
+def _large(values: Iterable[_Value]) -> list[_Value]:
+    return [value for value in values if (value.bytes_per_device or 0) >= LARGE_BYTES]
 
 
 def _is_named(port: Port) -> bool:
@@ -146,8 +152,8 @@ def _axes(sharding: TensorSharding | None) -> tuple[tuple[str, ...], ...]:
 
 
 def _parameter(value: Port | Value, twins: list[Port]) -> Port | None:
-    """Which of ``twins`` has all axes of a large ``value`` and more; ``None`` if one is like it."""
-    if (value.bytes_per_device or 0) < LARGE_BYTES or not twins:
+    """Which of ``twins`` has all axes of ``value`` and more; ``None`` if one is like it."""
+    if not twins:
         return None
     own = _axes(value.sharding) or ((),) * len(value.shape or ())
     known = [(twin, _axes(twin.sharding)) for twin in twins]

@@ -47,13 +47,14 @@ def cost_record(
         row_of_value: the rows of values by name.
         edits: how many changes of annotations are sought.
         arguments: those of the program.
-        is_large: whether what is made op by op is left out: the timeline, and memory over time.
+        is_large: whether what is made op by op is left out: the timeline, memory over time, and why
+            collectives are there.
     """
     rows, row_of = _collectives(cost.collectives, tables)
     tried = changes(cost, edits)
     removing = {row_of[at]: edit for at, edit in tried.removing.items()}
     ranked = sorted(range(len(rows)), key=lambda row: -rows[row]["seconds"])
-    for row in {*ranked[:MAX_WHYS], *removing}:
+    for row in {*(() if is_large else ranked[:MAX_WHYS]), *removing}:
         first = cost.collectives[row_of.index(row)]
         rows[row]["why"] = whys.of_collective(first, removing.get(row))
     usage = cost.usage
