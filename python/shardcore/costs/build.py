@@ -69,7 +69,7 @@ def build(
         passes = [collective_passes(compiler), "" if improve is None else check_passes(improve)]
         local = improved(local, ",".join(filter(None, passes)))
         links = Links(known, topology, mapping, options, slices)
-        links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
+        links.check(mesh for mesh in local.meshes if not mesh.is_maximal)
         found = timed(local, known, links, count, (limits_of(combine, known, compiler), compiler))
         return found if tokens is None else replace(found, tokens=tokens)
 

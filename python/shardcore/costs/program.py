@@ -317,7 +317,13 @@ class Cost:
 
 
 def _totals(pairs: Iterable[tuple[Any, CollectiveCost]]) -> dict[Any, Totals]:
-    sums: dict[Any, Totals] = {}
+    sums: dict[Any, list[Any]] = {}
     for key, row in pairs:
-        sums[key] = sums.get(key, Totals()).plus(row)
-    return sums
+        known = sums.setdefault(key, [0, 0, 0, 0.0, 0.0])
+        count = row.count
+        known[0] += count
+        known[1] += row.bytes * count
+        known[2] += row.wire_bytes * count
+        known[3] += row.seconds * count
+        known[4] += row.exposed_seconds
+    return {key: Totals(*found) for key, found in sums.items()}

@@ -43,16 +43,6 @@ class Totals:
     exposed_seconds: float = 0.0
     """The sum of the times in which the device waits for them and computes nothing."""
 
-    def plus(self, collective: CollectiveCost) -> Totals:
-        """Return the sums with ``collective`` added."""
-        return Totals(
-            self.count + collective.count,
-            self.bytes + collective.total_bytes,
-            self.wire_bytes + collective.total_wire_bytes,
-            self.seconds + collective.total_seconds,
-            self.exposed_seconds + collective.exposed_seconds,
-        )
-
 
 @dataclass(frozen=True)
 class CollectiveCost:
