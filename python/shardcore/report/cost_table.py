@@ -159,7 +159,7 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
         )
         for key, row in sums.items()
     )
-    return table((name, ">count", ">total bytes", ">total sent", ">total time"), rows)
+    return table((name, ">count", ">total bytes", ">total sent", ">time at peak"), rows)
 
 
 # An order that saves less of the peak than this is not worth a line.
@@ -175,7 +175,7 @@ COLLECTIVE_COLUMNS = (
     "axes",
     ">count",
     ">total bytes",
-    ">total time",
+    ">time at peak",
     "shardings",
     "because of",
     "source",
@@ -218,7 +218,7 @@ def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:
         )
         for site, sums in sites
     )
-    columns = ("kind", "axes", ">count", ">sent", ">time", ">exposed", "because of", "source")
+    columns = ("kind", "axes", ">count", ">sent", ">at peak", ">exposed", "because of", "source")
     return table(columns, rows)
 
 
@@ -236,7 +236,7 @@ def _ops(ops: Iterable[OpCost]) -> Part:
         for row in ops
     )
     return table(
-        ("op", ">runs", ">total flops", ">total moved", ">total time", "bound", "source"), rows
+        ("op", ">runs", ">total flops", ">total moved", ">time at peak", "bound", "source"), rows
     )
 
 
