@@ -241,7 +241,7 @@ class Rows:
         first = again = shared = other = 0
         stacks, _ = self._figures.name_stacks()
         # Where nothing is sharded, all devices of the mesh run what one would.
-        meshes = self._trial.local.meshes if self._trial else ()
+        meshes = self._trial.local.result.module.meshes.values() if self._trial else ()
         wholes = self._figures.whole_ops(max([mesh.num_devices for mesh in meshes], default=1))
         for stack, row, whole in zip(stacks, self._figures.ops(), wholes, strict=True):
             kind, _ = self._work[row["kind"]]

@@ -27,7 +27,6 @@ from shardcore.rules.shards import shard_rules
 from shardcore.units import plural
 
 if TYPE_CHECKING:
-    from shardcore._core import Mesh
     from shardcore.costs.records import CollectiveCost
     from shardcore.simulate import Simulator
 
@@ -112,11 +111,6 @@ class Partitioned:
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
         self._simulators: dict[str | None, Simulator] = {}
-
-    @property
-    def meshes(self) -> list[Mesh]:
-        """The meshes of the program, of which :attr:`source` may have to be made again."""
-        return list(self.result.module.meshes.values())
 
     @property
     def arguments(self) -> list[Port]:
