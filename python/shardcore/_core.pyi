@@ -1278,8 +1278,8 @@ class Result:
         :attr:`Graph.folding` says how, :attr:`Graph.hint` how to see more.
 
         Args:
-            path: where it is written, if anywhere: a ``.svg`` file, which needs ``fast-sugiyama``
-                (``pip install 'shardcore[graph]'``), or ``.dot`` or ``.gv``, text for Graphviz.
+            path: where it is written, if anywhere: a ``.svg`` file, or ``.dot`` or ``.gv``, text
+                for Graphviz.
             around: only what is near this value: ``"%12"``, or the path of an argument. Nothing is
                 folded then.
             hops: how many ops away from it.
@@ -1289,7 +1289,6 @@ class Result:
             max_nodes: fold until there are at most so many tensors and ops.
 
         Raises:
-            ImportError: the layout library for SVG is not installed.
             LocationError: no tensor is called ``around``, or nothing ``scope``
                 (``unknown-location``).
             OSError: the file cannot be written.

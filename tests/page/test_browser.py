@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -360,7 +361,6 @@ def test_propagation_is_stepped_through(browser: Browser, small_page: Path) -> N
 
 
 def test_the_graph_shows_each_frame(browser: Browser, small_page: Path) -> None:
-    pytest.importorskip("fast_sugiyama")
     browser.open(small_page)
     assert {"%a", "%b", "%0", "dot_general"} <= set(texts(browser, "#graph .label"))
     assert len(browser.run("[...document.querySelectorAll('#graph .annotated')].map(String)")) == 1
@@ -391,8 +391,15 @@ def test_modules_have_their_costs(browser: Browser, tmp_path: Path) -> None:
     assert not browser.run(gone)
 
 
+def test_without_scopes_functions_are_modules(gpt: Browser) -> None:
+    rows = texts(gpt, "#modules > .module")
+    assert "layer_norm" in [row.split()[0] for row in rows]
+    times = [int(share) for row in rows for share in re.findall(r"\((\d+) %\)", row)]
+    assert 90 <= sum(times) <= 101
+    assert times == sorted(times, reverse=True)
+
+
 def test_the_graph_of_a_large_program_is_there(gpt: Browser) -> None:
-    pytest.importorskip("fast_sugiyama")
     shown = texts(gpt, "#graph svg text")
     assert "gpt_step.py:77" in shown
     assert any(text.startswith("backward, 96 ops") for text in shown)

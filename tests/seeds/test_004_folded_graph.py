@@ -46,7 +46,6 @@ def layers(count: int, *, has_scopes: bool) -> str:
 
 
 def test_004_051_the_gpt_step_is_folded_by_source_line(gpt: Result, tmp_path: Path) -> None:
-    pytest.importorskip("fast_sugiyama")
     graph = gpt.graph(tmp_path / "out.svg")
     assert graph.folding == "by source line"
     assert 50 < len(graph.nodes) <= 250

@@ -68,7 +68,6 @@ def test_004_128_dot_text(result: Result, tmp_path: Path, capsys) -> None:
 
 
 def test_004_173_a_picture(result: Result, tmp_path: Path, capsys) -> None:
-    pytest.importorskip("fast_sugiyama")
     path = tmp_path / "model.mlir"
     path.write_text(PERCEPTRON)
     assert main(["graph", str(path), "-o", str(tmp_path / "out.svg")]) == 0

@@ -62,6 +62,7 @@ HOLDS: list[dict[str, Any]] = [
     },
     {"collectives": {"max_bytes": {"model": SENT, "data": 0}, "max_count": {"model": 2}}},
     {"memory": {"peak": "64 MiB", "arguments": 10_000_000}},
+    {"hardware": "h100", "memory": {"peak": "64 MiB"}},
     {"replicated": {"max_bytes": "1 KiB"}},
     {"replicated": {"max_bytes": 0, "allow": ["u", "result 1", "%4"]}},
     {"divisible": {"all": True, "allow": ["m.py:9", "last", "result 1"]}},

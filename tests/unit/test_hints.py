@@ -39,7 +39,7 @@ def check(found: Result, hint: str | None, chip: str = "tpu-v5p") -> dict[str, s
     before = session.cost(chip)
     session.set(match["target"], match["sharding"])
     after = session.cost(chip)
-    step = after.serial_seconds / before.serial_seconds if before.serial_seconds else 1.0
+    step = after.step_seconds / before.step_seconds if before.step_seconds else 1.0
     assert step * after.peak_bytes / before.peak_bytes < 1
     change = after.peak_bytes - before.peak_bytes
     peak = _PEAK.search(match["effect"])

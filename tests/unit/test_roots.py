@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from shardcore import Module, Result
 from shardcore.cli import main
+from shardcore.diagnose import diagnostics
 from shardcore.diagnose.flow import Flow
 from shardcore.labels import named_together
 from shardcore.units import format_seconds
@@ -85,9 +86,20 @@ def test_the_root_leads_with_the_edit_that_keeps_the_axis(lost: Result) -> None:
     before = session.cost("tpu-v5p")
     session.set("%x0", '[{"fsdp"}, {}, {}]')
     after = session.cost("tpu-v5p")
-    saved = format_seconds(before.serial_seconds - after.serial_seconds)
+    saved = format_seconds(before.step_seconds - after.step_seconds)
     assert f"{saved} of the step" in root.message
     assert "axis-lost" not in {each.code for each in session.result.diagnostics("tpu-v5p")}
+
+
+def test_edits_are_costed_as_the_cost_that_is_given(lost: Result) -> None:
+    told = [lost.diagnostics("tpu-v5p")]
+    for options in ({}, {"efficiency": 0.01}):
+        cost = lost.cost("tpu-v5p", **options)
+        told.append(diagnostics(lost, cost.hardware, cost=cost))
+    assert told[1] == told[0]
+    # Where links are slow, the same edit saves more.
+    assert told[2][0].code == told[1][0].code == "axis-lost"
+    assert told[2][0].hint != told[1][0].hint
 
 
 def test_through_a_loop_and_a_call() -> None:

@@ -44,6 +44,7 @@ def test_values_have_scopes_in_json(tmp_path: Path, capsys: pytest.CaptureFixtur
         ),
         ("jit(f)/transpose(jvp(net))/l_2/jvp(net)/l_2/checkpoint/a/mul", ("net/l_2/a", "backward")),
         ("jit(f)/vmap(a/b)/mul", ("a/b", "forward")),
+        ("jit(f)/jvp(mlp)/bd,df->bf/dot_general", ("mlp", "forward")),
         ("jit(f", ("", "forward")),
         ("a)/b/c", ("a)/b", "forward")),
     ],
@@ -97,6 +98,7 @@ def test_sums_by_scope_and_pass(cost: Cost) -> None:
     assert sum(row.flops for row in rows.values()) == cost.flops
     assert sum(row.bytes for row in rows.values()) == cost.hbm_bytes
     assert sum(row.seconds for row in rows.values()) == pytest.approx(cost.serial_seconds)
+    assert sum(row.step_seconds for row in rows.values()) == pytest.approx(cost.step_seconds)
 
 
 def test_repeated_layers_are_one(cost: Cost) -> None:

@@ -88,7 +88,8 @@ def test_a_result_that_is_annotated_otherwise(cost: Cost) -> None:
     assert why.edit is not None
     assert (why.edit.target, why.edit.sharding) == ("result", '<@mesh, [{"data"}, {}]>')
     assert str(why).endswith(
-        'annotate result with [{"data"}, {}]:\n   this all_gather goes (step -1 us, peak -2.0 KiB)'
+        'annotate result with [{"data"}, {}]:\n'
+        "   this all_gather goes (step -4.24 us, peak -2.0 KiB)"
     )
 
 
@@ -209,7 +210,7 @@ def test_edits_remove_what_they_say() -> None:
             after = session.cost("tpu-v5p")
             kind = row.kind if why.edit.is_replaced else None
             assert _runs(after, row, kind) <= _runs(cost, row, kind) - row.count, (name, why)
-            change = after.serial_seconds - cost.serial_seconds
+            change = after.step_seconds - cost.step_seconds
             assert change == pytest.approx(why.edit.seconds), (name, why)
             assert after.peak_bytes - cost.peak_bytes == why.edit.peak_bytes, (name, why)
     assert asked > NUM_MODULES // 2

@@ -125,15 +125,17 @@ def run(options: argparse.Namespace) -> int:
 
     if len(costs) == 1:
         [result] = results
-        known = {"hardware_file": options.hardware_file}
         if options.memory:
             _memory(costs[0], options)
         elif options.kernels:
             _kernels(costs[0], options)
         elif options.json:
-            listed = result.diagnostics(options.hardware, ignore=options.ignore, **known)
-            diagnostics = [each.record() for each in listed]
-            print_json({**costs[0].record(), "diagnostics": diagnostics})
+            from shardcore.diagnose import diagnostics
+
+            chip = costs[0].hardware
+            found = diagnostics(result, chip, ignore=options.ignore, cost=costs[0])
+            listed = [each.record() for each in found]
+            print_json({**costs[0].record(), "diagnostics": listed})
         elif options.by == "scope":
             from shardcore.report.cost_table import scope_parts
 
@@ -143,15 +145,15 @@ def run(options: argparse.Namespace) -> int:
             from shardcore.report.cost_table import cost_parts
 
             show(cost_parts(costs[0], top=options.top))
-            show_diagnostics(result, options.ignore, options.hardware, **known)
+            show_diagnostics(result, options.ignore, costs[0])
         return 0
     from shardcore.report.comparison_table import comparison_parts
 
-    found = shardcore.compare(*costs)
+    compared = shardcore.compare(*costs)
     if options.json:
-        print_json(found.record())
+        print_json(compared.record())
     else:
-        show(comparison_parts(found, top=options.top))
+        show(comparison_parts(compared, top=options.top))
     return 0
 
 

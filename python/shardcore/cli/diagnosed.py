@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
 import shardcore
 from shardcore.cli.options import print_fitted, print_text
-from shardcore.diagnose import DIAGNOSTICS
+from shardcore.diagnose import DIAGNOSTICS, diagnostics
 from shardcore.units import plural
 
 MOST_OPS = 100_000
@@ -31,16 +30,18 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
 
 
 def show_diagnostics(
-    result: shardcore.Result, ignore: Sequence[str], hardware: Any = None, **given: Any
+    result: shardcore.Result, ignore: Sequence[str], cost: shardcore.Cost | None = None
 ) -> None:
-    """Print what a person should look at, but for the warnings, which are printed already."""
+    """Print what a person should look at, but for the warnings, which are printed already; edits
+    are costed as ``cost`` was.
+    """
     if result.summary()["ops"] > MOST_OPS:
         print_text(f"\ndiagnostics of programs above {MOST_OPS} ops: result.diagnostics()")
         return
     known = set(result.warnings)
-    found = [
-        each for each in result.diagnostics(hardware, ignore=ignore, **given) if each not in known
-    ]
+    hardware = None if cost is None else cost.hardware
+    every = diagnostics(result, hardware, ignore=ignore, cost=cost)
+    found = [each for each in every if each not in known]
     for each in found[:MOST_SHOWN]:
         print_fitted(f"\n{each}")
     if len(found) > MOST_SHOWN:

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         graph = result.graph(path, **how)
     except ShardcoreError:
         raise
-    except (ImportError, ValueError) as error:
+    except ValueError as error:
         options.parser.error(str(error))
     if path is None:
         print_text(graph.dot(), end="")

@@ -26,6 +26,7 @@ from shardcore.costs.rates import MATRIX_UNITS, Rates, Times
 from shardcore.costs.records import LoopTrips, UncountedOp
 from shardcore.costs.residence import is_in_cache, mapping_seconds
 from shardcore.costs.rows import Rows
+from shardcore.costs.schedule import Schedule
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.why.trial import Trial
 
@@ -68,7 +69,9 @@ def build(
         passes = [collective_passes(compiler), "" if improve is None else check_passes(improve)]
         local = improved(local, ",".join(filter(None, passes)))
         links = Links(known, topology, mapping, options, slices)
-        links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
+        # Of a large program the source would be made again to ask it for its meshes.
+        meshes = local.result.module.meshes.values()
+        links.check(mesh for mesh in meshes if not mesh.is_maximal)
         found = timed(local, known, links, count, (limits_of(combine, known, compiler), compiler))
         return found if tokens is None else replace(found, tokens=tokens)
 
@@ -102,12 +105,13 @@ def timed(
         sum(map(mul, [at.least_memory for at in times], counts)),
     )
     mapping = mapping_seconds(local, figures, chip)
-    computation = _Computation(least, [at.achieved for at in times], mapping)
+    achieved = [at.achieved for at in times]
+    computation = _Computation(least, achieved, sum(map(mul, achieved, counts)), mapping)
     host = host_cost(figures, chip)
     step = _step(figures, computation, runs, (rates.chip, host))
     arguments, outputs, aliased = figures.memory(False)
     trial, slowest = Trial(local, count), _over_slowest(sent, links)
-    rows = Rows(figures, work, traffic, trial, step.exposed, runs, slowest, compiler, rates)
+    rows = Rows(figures, work, traffic, trial, step, runs, slowest, compiler, rates)
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
@@ -186,22 +190,10 @@ class _Computation:
     """Seconds that all of them take at least."""
     achieved: list[float]
     """Seconds of one run of each kind of ops."""
+    total: float
+    """Seconds of all their runs."""
     mapping: float
     """Seconds in which memory is mapped."""
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The time of a step."""
-
-    communication: float
-    """Seconds of all collectives at the full bandwidth."""
-    lower: float
-    seconds: float
-    exposed: list[float]
-    """Exposed seconds of each row of collectives, over all their runs."""
-    host_exposed: list[float]
-    """Those of each transfer to or from the host."""
 
 
 def _step(
@@ -209,7 +201,7 @@ def _step(
     computation: _Computation,
     runs: Runs,
     chip_and_host: tuple[Hardware, HostCost],
-) -> _Step:
+) -> Schedule:
     """Schedule the program, and bound its time from below."""
     chip, host = chip_and_host
     shares = chip.achieved
@@ -222,10 +214,18 @@ def _step(
     )
     busy = [computation.least, host.busy_seconds]
     busy += [runs.total(partial(_fastest_on, stream)) for stream in (LINKS, NETWORK)]
-    seconds = shares.step_seconds + computation.mapping + point
-    communication = runs.total(lambda run: run.seconds)
-    # Where nothing but one resource is used the two are equal, but for rounding.
-    return _Step(communication, min(max(busy), seconds), seconds, exposed, host_exposed)
+    start = shares.step_seconds + computation.mapping
+    seconds = start + point
+    return Schedule(
+        seconds,
+        # Where nothing but one resource is used the two are equal, but for rounding.
+        min(max(busy), seconds),
+        runs.total(lambda run: run.seconds),
+        start,
+        computation.total,
+        exposed,
+        host_exposed,
+    )
 
 
 def _in_products(kinds: Iterable[WorkKind], times: Iterable[Times]) -> float:

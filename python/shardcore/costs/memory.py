@@ -76,14 +76,18 @@ class MemoryTimeline:
     """The ops, in the order in which they run."""
     values: tuple[Lifetime, ...]
     """Arguments, then outputs, then others in the order in which they come into memory."""
+    peak_value: str | None = None
+    """The first result of the op that the peak is said to be at."""
 
     @cached_property
     def peak(self) -> int:
-        """The place in :attr:`points` of the first op at which most bytes are in memory; 0 if
-        there are no ops.
+        """The place in :attr:`points` of an op at which most bytes are in memory: that of
+        :attr:`peak_value`, or the first one; 0 if there are no ops.
         """
-        sizes = [point.bytes for point in self.points]
-        return sizes.index(max(sizes)) if sizes else 0
+        most = max((point.bytes for point in self.points), default=0)
+        places = [place for place, point in enumerate(self.points) if point.bytes == most]
+        named = (place for place in places if self.points[place].value == self.peak_value)
+        return next(named, places[0] if places else 0)
 
     def live(self, place: int) -> tuple[Lifetime, ...]:
         """Return the values in memory at a place in :attr:`points`, the largest first."""

@@ -227,8 +227,9 @@ class Cost:
         """Return what is in memory when, by value, source line and scope: the ops in the order in
         which :attr:`compiler` runs them, of which the largest is :attr:`peak_bytes`.
         """
-        chip = self.hardware
-        return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes)
+        chip, at = self.hardware, self.peak_op
+        peak = None if at is None else at.value
+        return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes, peak)
 
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
         """Return the ``n`` that take longest over all their runs, the longest first."""
@@ -316,7 +317,13 @@ class Cost:
 
 
 def _totals(pairs: Iterable[tuple[Any, CollectiveCost]]) -> dict[Any, Totals]:
-    sums: dict[Any, Totals] = {}
+    sums: dict[Any, list[Any]] = {}
     for key, row in pairs:
-        sums[key] = sums.get(key, Totals()).plus(row)
-    return sums
+        known = sums.setdefault(key, [0, 0, 0, 0.0, 0.0])
+        count = row.count
+        known[0] += count
+        known[1] += row.bytes * count
+        known[2] += row.wire_bytes * count
+        known[3] += row.seconds * count
+        known[4] += row.exposed_seconds
+    return {key: Totals(*found) for key, found in sums.items()}

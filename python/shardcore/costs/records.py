@@ -43,16 +43,6 @@ class Totals:
     exposed_seconds: float = 0.0
     """The sum of the times in which the device waits for them and computes nothing."""
 
-    def plus(self, collective: CollectiveCost) -> Totals:
-        """Return the sums with ``collective`` added."""
-        return Totals(
-            self.count + collective.count,
-            self.bytes + collective.total_bytes,
-            self.wire_bytes + collective.total_wire_bytes,
-            self.seconds + collective.total_seconds,
-            self.exposed_seconds + collective.exposed_seconds,
-        )
-
 
 @dataclass(frozen=True)
 class CollectiveCost:
@@ -185,6 +175,8 @@ class OpCost:
     memory_seconds: float
     count: int
     """Number of runs of such ops."""
+    step_seconds: float = 0.0
+    """The part of ``Cost.step_seconds`` that they take, at the rates that programs achieve."""
 
     @property
     def bound(self) -> str:
@@ -198,10 +190,12 @@ class OpCost:
 
 @dataclass(frozen=True)
 class TimedStep:
-    """An op that takes time or sends data, at its place in the order in which ops run."""
+    """A part of a step, at its place in the order in which ops run: an op that takes time or sends
+    data, what it takes to start, or the copies of a value to or from the host.
+    """
 
     name: str
-    """Its name, ``stablehlo.add``."""
+    """The name of the op, ``stablehlo.add``."""
     value: str | None
     """Name of its first result, in the per-device program if the source program lacks it."""
     location: str | None
@@ -210,16 +204,12 @@ class TimedStep:
     count: int
     """Number of its runs."""
     seconds: float
-    """Seconds of one run."""
+    """Seconds of all runs that are a part of ``Cost.step_seconds``: of a collective those in which
+    the device waits for it and computes nothing."""
     live_bytes: int
     """The most bytes that are live, besides the arguments, since the step before."""
     link: str | None
     """The mesh axes along which a collective communicates, if they are known."""
-
-    @property
-    def total_seconds(self) -> float:
-        """``seconds`` of all runs."""
-        return self.seconds * self.count
 
 
 @dataclass(frozen=True)

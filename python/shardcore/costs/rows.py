@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
+from shardcore.costs.host import DIRECTIONS
 from shardcore.costs.kernels import Kernel, kernels_of
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.rates import MATRIX_UNITS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from shardcore.costs.combine import Runs
     from shardcore.costs.figures import TrafficKind, WorkKind
     from shardcore.costs.rates import Rates, Times
+    from shardcore.costs.schedule import Schedule
     from shardcore.why.trial import Trial
 
 
@@ -28,8 +30,8 @@ class Rows:
 
     ``work`` has the times of one run of each kind of op, ``traffic`` the bytes that a device sends
     in one run of each kind of collective. ``trial`` is what collectives ask why they are there;
-    ``exposed`` has their exposed seconds and ``runs`` the time of one run, row by row. ``compiler``
-    is the one whose kernels are in memory.
+    ``schedule`` has their exposed seconds, ``runs`` the time of one run, row by row.
+    ``compiler`` is the one whose kernels are in memory.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class Rows:
         work: Sequence[tuple[WorkKind, Times]],
         traffic: Sequence[tuple[TrafficKind, int]],
         trial: Trial | None = None,
-        exposed: Sequence[float] = (),
+        schedule: Schedule | None = None,
         runs: Runs | None = None,
         slowest_link_bytes: int = 0,
         compiler: str = "none",
@@ -51,10 +53,16 @@ class Rows:
         self._traffic = traffic
         self._runs = runs
         self._trial = trial
-        self._exposed = exposed
+        self._schedule = schedule
         self.slowest_link_bytes = slowest_link_bytes
         """The bytes that a device sends over the slowest links that the mesh has: the network
         where it lies on several slices or nodes."""
+
+    @property
+    def trial(self) -> Trial | None:
+        """What its collectives ask why they are there; ``None`` of a copy that was pickled."""
+        found: Trial | None = vars(self).get("_trial")
+        return found
 
     @property
     def sent_bytes(self) -> int:
@@ -69,7 +77,7 @@ class Rows:
     @cached_property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives, in program order."""
-        known = self._runs
+        known, schedule = self._runs, self._schedule
         axes = [tuple(kind.axes or ()) for kind, _ in self._traffic]
         found = []
         for place, fields in enumerate(self._figures.collectives()):
@@ -82,7 +90,7 @@ class Rows:
             at = 0 if known is None else known.of_rows[place]
             fields["seconds"] = 0.0 if known is None else known.runs[at].seconds
             fields["combined"] = 1 if known is None else known.sizes[at]
-            fields["exposed_seconds"] = self._exposed[place] if self._exposed else 0.0
+            fields["exposed_seconds"] = 0.0 if schedule is None else schedule.exposed[place]
             fields["trial"] = self._trial
             found.append(CollectiveCost.of(fields))
         return tuple(found)
@@ -96,9 +104,10 @@ class Rows:
     def ops(self) -> tuple[OpCost, ...]:
         """The ops by name and place, the longest first."""
         sums: dict[tuple[str, str | None], _OpSums] = defaultdict(_OpSums)
+        slowdown = self._slowdown
         for row in self._figures.ops():
             kind, times = self._work[row["kind"]]
-            sums[row["name"], row["location"]].add(kind, row["count"], times)
+            sums[row["name"], row["location"]].add(kind, row["count"], times, slowdown)
         found = [OpCost(name, place, **vars(total)) for (name, place), total in sums.items()]
         return tuple(sorted(found, key=lambda row: -row.seconds))
 
@@ -165,25 +174,39 @@ class Rows:
 
     @cached_property
     def steps(self) -> tuple[TimedStep, ...]:
-        """The ops that take time or send data, in the order in which they run."""
-        found = []
+        """The parts of a step: what it takes to start; the ops that take time or send data, in the
+        order in which they run; and copies to and from the host. Their seconds add up to the step.
+        """
+        found, schedule = [], self._schedule
         for row in self._figures.steps(self._compiler):
             work, traffic = row.pop("work"), row.pop("traffic")
-            seconds = 0.0 if work is None else self._work[work][1].peak
-            link = None
+            seconds, link = 0.0, None
+            if work is not None:
+                seconds = self._work[work][1].achieved * row["count"] * self._slowdown
             if traffic is not None:
                 kind, _ = self._traffic[traffic]
-                if self._runs is not None:
-                    run = self._runs.of_rows[row["collective"]]
-                    seconds += self._runs.runs[run].seconds
+                seconds += 0.0 if schedule is None else schedule.exposed[row["collective"]]
                 link = ", ".join(dict.fromkeys(axis.name for axis in kind.axes or ())) or None
             found.append(TimedStep(seconds=seconds, link=link, **row))
-        return tuple(found)
+        if schedule is None:
+            return tuple(found)
+        copies = zip(self._figures.host_copies(), schedule.host_exposed, strict=True)
+        for row, seconds in copies:
+            name = DIRECTIONS[row["to_host"]]
+            found.append(_outside(name, row["value"], row["location"], row["count"], seconds))
+        start = [_outside("start", None, None, 1, schedule.start)] if schedule.start else []
+        return (*start, *found)
+
+    @property
+    def _slowdown(self) -> float:
+        """How many times as long ops take as at the rates that programs achieve."""
+        return 1.0 if self._schedule is None else self._schedule.slowdown
 
     @cached_property
     def scopes(self) -> tuple[ScopeCost, ...]:
         """The costs by scope and direction, each scope by itself."""
         sums: dict[tuple[str, str], ScopeCost] = {}
+        slowdown = self._slowdown
 
         def add(stack: str, **figures: Any) -> None:
             key = scope_of(stack)
@@ -195,13 +218,20 @@ class Rows:
             kind, times = self._work[row["kind"]]
             count = row["count"]
             seconds = times.peak * count
-            add(stack, flops=kind.flops * count, bytes=kind.bytes * count, compute_seconds=seconds)
+            add(
+                stack,
+                flops=kind.flops * count,
+                bytes=kind.bytes * count,
+                compute_seconds=seconds,
+                step_seconds=times.achieved * count * slowdown,
+            )
         for stack, collective in zip(required, self.collectives, strict=True):
             add(
                 stack,
                 collectives=collective.count,
                 wire_bytes=collective.total_wire_bytes,
                 comm_seconds=collective.total_seconds,
+                step_seconds=collective.exposed_seconds,
             )
         return tuple(sums.values())
 
@@ -211,7 +241,7 @@ class Rows:
         first = again = shared = other = 0
         stacks, _ = self._figures.name_stacks()
         # Where nothing is sharded, all devices of the mesh run what one would.
-        meshes = self._trial.local.source.meshes.values() if self._trial else ()
+        meshes = self._trial.local.result.module.meshes.values() if self._trial else ()
         wholes = self._figures.whole_ops(max([mesh.num_devices for mesh in meshes], default=1))
         for stack, row, whole in zip(stacks, self._figures.ops(), wholes, strict=True):
             kind, _ = self._work[row["kind"]]
@@ -242,6 +272,13 @@ class Rows:
         hosts = self.xla_cpu_peak_bytes, self.flops_counting_loops_once
         on_host = self.host_memory_peak_bytes, self.host_live_at_peak
         return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host, self.kernels)
+
+
+def _outside(
+    name: str, value: str | None, location: str | None, count: int, seconds: float
+) -> TimedStep:
+    """A part of a step that is no op."""
+    return TimedStep(name, value, location, None, count, seconds, 0, None)
 
 
 def _rows(
@@ -286,8 +323,12 @@ class _OpSums:
     compute_seconds: float = 0.0
     memory_seconds: float = 0.0
 
-    def add(self, kind: WorkKind, count: int, times: Times) -> None:
-        """Add ``count`` runs of ops of ``kind``, one of which takes these times."""
+    step_seconds: float = 0.0
+
+    def add(self, kind: WorkKind, count: int, times: Times, slowdown: float) -> None:
+        """Add ``count`` runs of ops of ``kind``, one of which takes these times, in a step
+        ``slowdown`` times as long as at the rates that programs achieve.
+        """
         self.flops += kind.flops * count
         self.transcendentals += kind.transcendentals * count
         self.bytes += kind.bytes * count
@@ -295,3 +336,4 @@ class _OpSums:
         self.seconds += times.peak * count
         self.compute_seconds += times.compute * count
         self.memory_seconds += times.memory * count
+        self.step_seconds += times.achieved * count * slowdown

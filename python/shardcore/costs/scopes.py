@@ -19,6 +19,9 @@ PASSES = ("forward", "backward", "recomputed")
 _DROPPED = frozenset({"jit", "pjit"})
 """Transformations whose argument is the name of a function, which is no scope."""
 
+_EQUATION = "->"
+"""In the names that JAX gives to an einsum."""
+
 _STRUCTURE = re.compile(
     r"(while|body|cond|scan|closed_call|checkpoint|remat2?|rematted_computation|core_call|shard_map"
     r"|branch_\d+_fun|custom_jvp_call|custom_vjp_call|custom_lin|pjit|jit|xla_pmap)\Z"
@@ -47,10 +50,13 @@ class ScopeCost:
     wire_bytes: int = 0
     """Bytes that the device sends."""
     comm_seconds: float = 0.0
+    step_seconds: float = 0.0
+    """The part of ``Cost.step_seconds`` that its ops take, and in which its collectives are
+    awaited."""
 
     @property
     def seconds(self) -> float:
-        """Seconds with nothing overlapped."""
+        """Seconds at the peak of the chip, with nothing overlapped."""
         return self.compute_seconds + self.comm_seconds
 
     def plus(self, other: ScopeCost) -> ScopeCost:
@@ -91,7 +97,7 @@ def merged(
         ScopeCost(name, direction, len(members[name, direction])).plus(row)
         for (name, direction), row in sums.items()
     )
-    return tuple(sorted(found, key=lambda row: -row.seconds))
+    return tuple(sorted(found, key=lambda row: -row.step_seconds))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -140,7 +146,7 @@ def _unwrap(part: str, names: list[str], wrappers: set[str]) -> None:
             return
     if _STRUCTURE.match(part):
         wrappers.add(part)
-    elif part:
+    elif part and _EQUATION not in part:
         names.append(part)
 
 

@@ -38,12 +38,12 @@ from shardcore.diagnose.traffic import memory_findings, traffic_findings
 from shardcore.diagnose.values import value_findings
 from shardcore.errors import Diagnostic, PartitionError
 from shardcore.expected import expect
+from shardcore.why.trial import Trial
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
     from shardcore.partition.partitioned import Partitioned
-    from shardcore.why.trial import Trial
 
 __all__ = ["DIAGNOSTICS", "diagnostics"]
 
@@ -74,15 +74,23 @@ def diagnostics(
     *,
     ignore: Iterable[str] = (),
     hardware_file: str | Path | None = None,
+    cost: Cost | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """Return what a person should look at; see :meth:`shardcore.Result.diagnostics`."""
+    """Return what a person should look at; see :meth:`shardcore.Result.diagnostics`.
+
+    ``cost`` is that of ``result`` on ``hardware``, if it is known: edits are costed as it was.
+    """
     expect(result, Result)
     ignored = {ignore} if isinstance(ignore, str) else set(items(ignore, "codes"))
     unknown = ignored - DIAGNOSTICS.keys()
     if unknown:
         known = ", ".join(DIAGNOSTICS)
         raise ValueError(f"no diagnostic is called {shown(min(unknown, key=shown))}, of {known}")
-    trial = _trial(result, hardware, hardware_file)
+    trial = None
+    # What XLA does is diagnosed, whatever made the program that was costed.
+    if cost is not None and cost.policy == "xla":
+        trial = Trial.of_cost(cost)
+    trial = trial or _trial(result, hardware, hardware_file)
     # XLA legalizes CHLO before it propagates.
     ops = result._legalized().ops()
     order = {code: place for place, code in enumerate(DIAGNOSTICS) if code not in ignored}
@@ -94,7 +102,8 @@ def diagnostics(
     found = kept(result, trial)
     roots: list[Hinted] = []
     most = min(MOST_OPS_TRIED // max(len(ops), 1), MOST_TRIED)
-    root = root_of(found, trial, kept, most) if trial and "axis-lost" in order else None
+    is_sought = trial is not None and most > 0 and "axis-lost" in order
+    root = root_of(found, trial, kept, most) if trial and is_sought else None
     if root is not None:
         roots = [(root.product, root.diagnostic)]
         found = [each for each in found if key(each.diagnostic) not in root.follows]
@@ -113,7 +122,7 @@ def _findings(result: Result, trial: Trial | None, *, is_chip_given: bool) -> li
         *annotation_findings(result),
         *op_findings(result),
         *state_findings(result, ops),
-        *(traffic_findings(result, ops, trial.local) if trial else ()),
+        *(traffic_findings(result, ops, trial) if trial else ()),
         *(memory_findings(trial.cost, layouts) if trial and is_chip_given else ()),
         *map(Finding, result.warnings),
     ]
@@ -132,7 +141,6 @@ def _trial(
     """The program of one device, to be costed with other annotations; ``None`` if it has none."""
     from shardcore.costs import cost
     from shardcore.partition.counted import counted
-    from shardcore.why.trial import Trial
 
     def count(local: Partitioned) -> Cost:
         return cost(local, hardware or _HARDWARE, hardware_file=hardware_file)

@@ -54,7 +54,7 @@ def checkup(
         tell("trying edits", (1 + done) / (2 + len(longest)))
         collectives.append(row.why.record() | {"total_seconds": row.total_seconds})
     tell("diagnostics", (1 + len(longest)) / (2 + len(longest)))
-    found = diagnostics(result, hardware, hardware_file=hardware_file)
+    found = diagnostics(result, cost.hardware, cost=cost)
     module = result.module
     ports = result.arguments()
     return {

@@ -68,7 +68,7 @@ def _with_hint(found: Finding, trial: Trial, most: int) -> Hinted | None:
 def effect(edit: Remedy, before: Cost) -> str:
     """Return what ``edit`` changes: ``the step gets 3 ms shorter and the peak 1.0 GiB lower``."""
     sent = sum(row.total_wire_bytes for row in before.collectives)
-    step = "the step gets", edit.seconds, before.serial_seconds, format_seconds
+    step = "the step gets", edit.seconds, before.step_seconds, format_seconds
     peak = "the peak gets", edit.peak_bytes, before.peak_bytes, format_bytes
     wire = "a device sends", edit.wire_bytes, sent, format_bytes
     words = ("longer", "shorter"), ("higher", "lower"), ("more", "less")

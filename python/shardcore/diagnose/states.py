@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.layouts import best
@@ -15,6 +15,8 @@ from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Port, Result, TensorSharding, Value
+
+_Value = TypeVar("_Value", "Port", "Value")
 
 
 def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
@@ -33,7 +35,7 @@ def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
 def _moved(result: Result, named: set[str | None]) -> Iterator[Finding]:
     """Findings about results that are sharded otherwise than the arguments that they replace or are
     the gradients of, but for those ``named`` already."""
-    arguments = [port for port in result.arguments() if port.shape]
+    arguments = _Arguments(port for port in result.arguments() if port.shape)
     alike: dict[tuple[tuple[tuple[str, ...], ...], ...], list[tuple[Port, Port]]] = {}
     for port in result.results():
         before = _before(port, arguments)
@@ -62,19 +64,46 @@ def _moved(result: Result, named: set[str | None]) -> Iterator[Finding]:
         yield Finding(found, partial(best, edits))
 
 
-def _before(port: Port, arguments: list[Port]) -> Port | None:
+def _before(port: Port, arguments: _Arguments) -> Port | None:
     """The argument whose next value ``port``, a result, is: the one whose memory it takes, or that
     of the same shape whose path ends as its own does, but for the first step."""
-    same = [each for each in arguments if (each.shape, each.dtype) == (port.shape, port.dtype)]
-    for each in same:
-        if each.attributes.get("tf.aliasing_output", "").partition(" ")[0] == str(port.index):
-            return each
-    named = [each for each in same if _is_state(port, each) and _is_named(each)]
+    donated = arguments.donated.get(str(port.index))
+    if donated is not None and _is_alike(donated, port):
+        return donated
+    named = (each for each in arguments.of_state(port) if _is_alike(each, port) and _is_named(each))
     return max(named, key=lambda each: len(steps(each.label or "")), default=None)
+
+
+def _is_alike(port: Port, other: Port) -> bool:
+    return (port.shape, port.dtype) == (other.shape, other.dtype)
+
+
+class _Arguments:
+    """The arguments of a program by the ends of their paths."""
+
+    def __init__(self, ports: Iterable[Port]) -> None:
+        self._of_tail: dict[tuple[str, ...], list[tuple[int, Port]]] = {}
+        self.donated: dict[str, Port] = {}
+        """Those whose memory a result takes, by the number of the result; the first of several."""
+        for at, port in enumerate(ports):
+            result = port.attributes.get("tf.aliasing_output", "").partition(" ")[0]
+            if result:
+                self.donated.setdefault(result, port)
+            if port.label:
+                path = steps(port.label)
+                self._of_tail.setdefault(path[1:] or path, []).append((at, port))
+
+    def of_state(self, port: Port) -> list[Port]:
+        """Return, in order, those whose path without its first step ends that of ``port``."""
+        path = steps(port.label or "")
+        tails = (self._of_tail.get(path[start:], ()) for start in range(1, len(path)))
+        found = sorted((each for tail in tails for each in tail), key=lambda each: each[0])
+        return [each for _, each in found if each.name != port.name]
 
 
 def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
     arguments = [port for port in result.arguments() if port.shape and _axes(port.sharding)]
+    parameters = _Arguments(arguments)
     by_shape: dict[tuple[int | None, ...], list[Port]] = {}
     for port in arguments:
         by_shape.setdefault(port.shape or (), []).append(port)
@@ -86,16 +115,16 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
         elif op.name == "func.return" and op.function == "main":
             returned.update(value.qualified_name for value in op.operands)
     values: list[tuple[str, Port | Value, list[Port], str | None]] = []
-    for port in result.arguments():
-        twins = [each for each in by_shape.get(port.shape or (), ()) if _is_state(port, each)]
+    for port in _large(result.arguments()):
+        twins = [each for each in parameters.of_state(port) if each.shape == port.shape]
         values.append((port.label or port.name, port, twins, None))
-    for port in result.results():
-        same = by_shape.get(port.shape or (), [])
-        named = [each for each in same if _is_state(port, each)]
+    for port in _large(result.results()):
+        named = [each for each in parameters.of_state(port) if each.shape == port.shape]
         # Of results that are replicated it is said where that begins.
-        twins = named or (same if _axes(port.sharding) else [])
+        is_sharded = _axes(port.sharding)
+        twins = named or (by_shape.get(port.shape or (), []) if is_sharded else [])
         values.append((port.label or port.name, port, twins, None))
-    for value in loops:
+    for value in _large(loops):
         if value.qualified_name not in returned:
             same = by_shape.get(value.shape or (), [])
             values.append((value.qualified_name, value, same, value.location))
@@ -105,18 +134,13 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
             yield _finding(name, each, parameter, location)
 
 
+def _large(values: Iterable[_Value]) -> list[_Value]:
+    return [value for value in values if (value.bytes_per_device or 0) >= LARGE_BYTES]
+
+
 def _is_named(port: Port) -> bool:
     """Whether the path of ``port`` has more than numbers after its first step."""
     return any(not step.strip("[]").isdecimal() for step in steps(port.label or "")[1:])
-
-
-def _is_state(port: Port, parameter: Port) -> bool:
-    """Whether the path of ``port`` ends as that of ``parameter`` does after its first step."""
-    if port.name == parameter.name or not port.label or not parameter.label:
-        return False
-    own, other = steps(port.label), steps(parameter.label)
-    tail = other[1:] or other
-    return own[-len(tail) :] == tail and len(own) > len(tail)
 
 
 def _axes(sharding: TensorSharding | None) -> tuple[tuple[str, ...], ...]:
@@ -128,8 +152,8 @@ def _axes(sharding: TensorSharding | None) -> tuple[tuple[str, ...], ...]:
 
 
 def _parameter(value: Port | Value, twins: list[Port]) -> Port | None:
-    """Which of ``twins`` has all axes of a large ``value`` and more; ``None`` if one is like it."""
-    if (value.bytes_per_device or 0) < LARGE_BYTES or not twins:
+    """Which of ``twins`` has all axes of ``value`` and more; ``None`` if one is like it."""
+    if not twins:
         return None
     own = _axes(value.sharding) or ((),) * len(value.shape or ())
     known = [(twin, _axes(twin.sharding)) for twin in twins]

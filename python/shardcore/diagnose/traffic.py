@@ -18,7 +18,6 @@ from shardcore.units import format_bytes
 if TYPE_CHECKING:
     from shardcore._core import Op, Result
     from shardcore.costs import CollectiveCost, Cost
-    from shardcore.partition.partitioned import Partitioned
     from shardcore.why.collective import Side
     from shardcore.why.remedy import Edit, Remedy
     from shardcore.why.trial import Trial
@@ -33,12 +32,13 @@ _FEW_STEPS = 4
 """The ops within which a value still is its argument, cast or transposed."""
 
 
-def traffic_findings(result: Result, ops: list[Op], local: Partitioned) -> list[Finding]:
+def traffic_findings(result: Result, ops: list[Op], trial: Trial) -> list[Finding]:
     """Return findings about collectives, and ops of which every device computes all."""
+    rows = trial.cost.collectives
     return [
-        *first_of(list(_rematerialized(result, local.collectives))),
-        *first_of([*computed_whole(local), *random_bits(ops)]),
-        *first_of(list(_resharded(result, local.collectives))),
+        *first_of(list(_rematerialized(result, rows))),
+        *first_of([*computed_whole(trial.local, rows), *random_bits(ops)]),
+        *first_of(list(_resharded(result, rows))),
     ]
 
 

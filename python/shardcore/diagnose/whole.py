@@ -56,10 +56,10 @@ def _name(row: CollectiveCost) -> str:
     return (row.cause or "").partition(".")[2]
 
 
-def computed_whole(local: Partitioned) -> Iterator[Finding]:
-    """Findings about ops for which large operands are gathered, the largest first."""
+def computed_whole(local: Partitioned, rows: Iterable[CollectiveCost]) -> Iterator[Finding]:
+    """Findings about ops for which large operands are gathered by ``rows``, the largest first."""
     largest: dict[int, CollectiveCost] = {}
-    for row in local.collectives:
+    for row in rows:
         if row.cause_op is None or row.rematerializes or not is_for_whole_op(local, row):
             continue
         op = local.origin.original(row.cause_op)

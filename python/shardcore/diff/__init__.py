@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Result
 from shardcore.costs.compare import Comparison, compare
+from shardcore.diagnose import diagnostics
 from shardcore.diff.same_lines import same_lines
 from shardcore.diff.shardings import LineShardings, PortChange, line_shardings, port_changes
 from shardcore.expected import expect as expect_type
@@ -133,11 +134,10 @@ def diff(
     tell("costs", 0.1)
     lines = same_lines(before, after)
     old, new = (result.cost(hardware, policy, **options) for result in (before, after))
-    known = {"hardware_file": options.get("hardware_file")}
     tell("diagnostics", 0.3)
-    warned = before.diagnostics(hardware, **known)
+    warned = diagnostics(before, old.hardware, cost=old)
     tell("diagnostics", 0.6)
-    appeared, gone = _apart(warned, after.diagnostics(hardware, **known), lines)
+    appeared, gone = _apart(warned, diagnostics(after, new.hardware, cost=new), lines)
     tell("shardings", 0.9)
     return Diff(
         names=(before.module.filename, after.module.filename),

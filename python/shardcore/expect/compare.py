@@ -33,8 +33,8 @@ class Comparison:
 
     @cached_property
     def cost(self) -> Cost:
-        """The cost of the result; no figure that is compared here depends on the chip."""
-        return self.result.cost(policy=self.expected.policy)
+        """The cost of the result, on the chip whose memory is compared."""
+        return self.result.cost(self.expected.hardware, self.expected.policy)
 
     def failures(self) -> list[Failure]:
         """Every expectation that does not hold, in the order of the sections."""
@@ -219,7 +219,7 @@ class Comparison:
         expected = self.expected
         if not expected.diagnostics:
             return
-        found = self.result.diagnostics(expected.hardware)
+        found = self.result.diagnostics(expected.diagnostics_hardware or expected.hardware)
         every = [one for each in found for one in (each, *each.follows)]
         left = [each for each in every if each.code not in expected.diagnostics_allow]
         for number, code in enumerate(expected.diagnostics):

@@ -3,6 +3,7 @@
 =================  ==========================================================================
 ``policy``         the policy that makes the per-device program whose collectives and memory are
                    compared: ``"xla"``, which it is without this key, ``"shardy"`` or ``"least"``
+``hardware``       the chip whose memory is compared, and that diagnostics are asked for
 ``[mesh]``         the axes of the mesh in order with their sizes; axes of size 1 make no
                    difference
 ``[shapes]``       for a name the shape that it has, ``[512, 128]``
@@ -17,7 +18,7 @@
 ``[replicated]``   ``max_bytes``: of a value that every device holds whole; ``allow``: names
 ``[divisible]``    ``all = true``: no dim is padded; ``allow``: names
 ``[diagnostics]``  ``forbid``: codes that ``result.diagnostics()`` may not find, or ``["all"]``;
-                   ``allow``: codes that it may; ``hardware``: the chip that it is asked for
+                   ``allow``: codes that it may; ``hardware``: another chip that it is asked for
 =================  ==========================================================================
 
 Bytes are numbers, or text with a unit, ``"1.5 GiB"``.
@@ -83,6 +84,7 @@ class Expectations:
     divisible_allow: list[str] = field(default_factory=list)
     diagnostics: list[str] = field(default_factory=list)
     diagnostics_allow: list[str] = field(default_factory=list)
+    diagnostics_hardware: str | None = None
     hardware: str | None = None
     policy: str = "xla"
 
@@ -110,6 +112,7 @@ class _Reader:
     def sections(self) -> Mapping[str, Callable[[Path, Any], None]]:
         return {
             "policy": self.into("policy", self.policy),
+            "hardware": self.into("hardware", self.chip),
             "mesh": self.rows(self.found.mesh, self.number),
             "shardings": self.rows(self.found.shardings, self.sharding),
             "shapes": self.rows(self.found.shapes, self.shape),
@@ -147,7 +150,7 @@ class _Reader:
                 {
                     "forbid": self.into("diagnostics", self.codes),
                     "allow": self.into("diagnostics_allow", self.codes),
-                    "hardware": self.into("hardware", self.chip),
+                    "hardware": self.into("diagnostics_hardware", self.chip),
                 }
             ),
         }

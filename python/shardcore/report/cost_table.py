@@ -66,20 +66,21 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
 def scope_parts(cost: Cost, *, depth: int | None, merge: bool, top: int) -> list[Part]:
     """The parts of the report by scope, ``top`` rows of it."""
     rows = cost.by_scope(depth, merge=merge)
-    total = sum(row.seconds for row in rows)
+    total = sum(row.step_seconds for row in rows)
     cells = (
         (
             (row.scope or "(no scope)") + (f" x{row.layers}" if row.layers > 1 else ""),
             row.direction,
             format_seconds(row.compute_seconds),
             format_seconds(row.comm_seconds),
-            f"{row.seconds / total:.1%}" if total else "",
+            format_seconds(row.step_seconds),
+            f"{row.step_seconds / total:.1%}" if total else "",
             format_count(row.flops),
             format_bytes(row.wire_bytes),
         )
         for row in rows[:top]
     )
-    columns = ("scope", "pass", ">compute", ">comm", ">share", ">FLOPs", ">sent")
+    columns = ("scope", "pass", ">compute", ">comm", ">step", ">share", ">FLOPs", ">sent")
     parts: list[Part] = [paragraph(_overview(cost)), paragraph("\nby scope", is_title=True)]
     parts.append(table(columns, cells))
     left = len(rows) - top
@@ -158,7 +159,7 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
         )
         for key, row in sums.items()
     )
-    return table((name, ">count", ">total bytes", ">total sent", ">total time"), rows)
+    return table((name, ">count", ">total bytes", ">total sent", ">time at peak"), rows)
 
 
 # An order that saves less of the peak than this is not worth a line.
@@ -174,7 +175,7 @@ COLLECTIVE_COLUMNS = (
     "axes",
     ">count",
     ">total bytes",
-    ">total time",
+    ">time at peak",
     "shardings",
     "because of",
     "source",
@@ -217,7 +218,7 @@ def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:
         )
         for site, sums in sites
     )
-    columns = ("kind", "axes", ">count", ">sent", ">time", ">exposed", "because of", "source")
+    columns = ("kind", "axes", ">count", ">sent", ">at peak", ">exposed", "because of", "source")
     return table(columns, rows)
 
 
@@ -235,7 +236,7 @@ def _ops(ops: Iterable[OpCost]) -> Part:
         for row in ops
     )
     return table(
-        ("op", ">runs", ">total flops", ">total moved", ">total time", "bound", "source"), rows
+        ("op", ">runs", ">total flops", ">total moved", ">time at peak", "bound", "source"), rows
     )
 
 

@@ -191,12 +191,12 @@ def node_data(result: Result, cost: Cost) -> dict[str, Graphs]:
     """Return the node data of ``result``: ``sharding``, ``bytes`` and ``seconds``.
 
     Bytes are those of the first result of an op, or of an argument, on one device. Seconds are
-    those of all runs, of ops that the per-device program has under the same name.
+    parts of the step, of ops that the per-device program has under the same name.
     """
     seconds: dict[str, float] = {}
     for step in cost.rows.steps:
         if step.value is not None:
-            seconds[step.value] = seconds.get(step.value, 0.0) + step.total_seconds
+            seconds[step.value] = seconds.get(step.value, 0.0) + step.seconds
     found: dict[str, Graphs] = {"sharding": {}, "bytes": {}, "seconds": {}}
     colours: dict[str, str] = {}
     for value in _first_values(result):

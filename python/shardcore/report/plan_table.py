@@ -31,9 +31,11 @@ def plan_parts(plan: Plan) -> list[Part]:
     cost = plan.cost
     lines = [
         f"{plan.kind} over {_mesh(plan.mesh.shape)}, on {cost.hardware.name}, policy {cost.policy}",
-        f"  step         {format_seconds(cost.serial_seconds)}: "
+        f"  step         {format_seconds(cost.step_seconds)}, at least "
+        f"{format_seconds(cost.step_seconds_lower)}",
+        f"  at the peak  {format_seconds(cost.serial_seconds)}: "
         f"{format_seconds(cost.compute_seconds)} of ops and "
-        f"{format_seconds(cost.comm_seconds)} of collectives",
+        f"{format_seconds(cost.comm_seconds)} of collectives, nothing overlapped",
         f"  {_bound(plan)}",
         f"  peak memory  {format_bytes(cost.peak_bytes)} of {format_bytes(plan.limit)}",
         f"  tried        {plan.evaluations}; {_ENDS[plan.stopped]}",
@@ -77,7 +79,8 @@ def _made(constraint: Constraint) -> str:
 def _bound(plan: Plan) -> str:
     """How far the plan is from what no plan can do better than."""
     if plan.objective == "time":
-        value, bound = format_seconds(plan.value), format_seconds(plan.bound)
+        value = format_seconds(plan.value)
+        bound = f"{format_seconds(plan.bound)} at the peak"
     else:
         value, bound = format_bytes(plan.value), format_bytes(plan.bound)
     gap = "" if plan.gap is None else f"; {value} is {plan.gap:.1%} above it"
@@ -91,7 +94,7 @@ def _alternatives(plan: Plan) -> list[tuple[str, ...]]:
         figures = ("", "", "", "")
         if found.error is None:
             figures = (
-                format_seconds(found.serial_seconds or 0.0),
+                format_seconds(found.step_seconds or 0.0),
                 format_seconds(found.compute_seconds or 0.0),
                 format_seconds(found.comm_seconds or 0.0),
                 format_bytes(found.peak_bytes or 0),

@@ -1,8 +1,8 @@
 """The predicted step as a Chrome trace, for Perfetto and ``chrome://tracing``.
 
-Computation and the links of each set of mesh axes are tracks; steps follow each other in the order
-of the program, with nothing overlapped, as in ``Cost.serial_seconds``. Live memory is a
-counter.
+Computation and the links of each set of mesh axes are tracks; the parts of a step follow each other
+in the order of the program, and end at ``Cost.step_seconds``: of a collective that is the time in
+which the device waits for it. Live memory is a counter.
 
 Source: "Trace Event Format" (Google, 2016): complete events (``X``), counters (``C``) and metadata
 (``M``); times are in microseconds.
@@ -30,7 +30,7 @@ def trace(cost: Cost, title: str = "step") -> dict[str, Any]:
     for step in cost.rows.steps:
         name = _COMPUTE if step.collective is None else f"{step.link or 'links'} (predicted)"
         track = tracks.setdefault(name, len(tracks))
-        duration = step.total_seconds * 1e6
+        duration = step.seconds * 1e6
         events.append(
             {
                 "name": step.name.removeprefix("stablehlo."),
@@ -65,6 +65,7 @@ def _details(cost: Cost, step: TimedStep) -> dict[str, Any]:
         **details,
         "axes": ", ".join(row.axes),
         "sent bytes": row.total_wire_bytes,
+        "seconds at the peak": row.total_seconds,
         "because of": row.cause,
         "from": sharding_text(row.operand_sharding),
         "to": sharding_text(row.result_sharding),

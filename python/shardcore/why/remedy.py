@@ -39,7 +39,7 @@ class Remedy:
     sharding: str
     """The annotation, likewise."""
     seconds: float
-    """What is added to the step, nothing overlapped; negative if it gets shorter."""
+    """What is added to :attr:`shardcore.Cost.step_seconds`; negative if it gets shorter."""
     peak_bytes: int
     """What is added to the peak memory."""
     wire_bytes: int
@@ -53,7 +53,7 @@ class Remedy:
 
     def product(self, before: Cost) -> float:
         """Return step time times peak memory after the edit, as a share of that ``before``."""
-        step = _share(self.seconds, before.serial_seconds)
+        step = _share(self.seconds, before.step_seconds)
         return step * _share(self.peak_bytes, before.peak_bytes)
 
     def rank(self) -> tuple[bool, bool, float, int, int]:
@@ -68,7 +68,7 @@ class Remedy:
         return Remedy(
             target,
             _text(sharding),
-            after.serial_seconds - before.serial_seconds,
+            after.step_seconds - before.step_seconds,
             after.peak_bytes - before.peak_bytes,
             _sent(after) - _sent(before),
             is_replaced,

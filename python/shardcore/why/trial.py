@@ -25,6 +25,16 @@ class Trial:
     count: Callable[[Partitioned], Cost]
     """Counts a per-device program as this one was counted."""
 
+    @staticmethod
+    def of_cost(cost: Cost) -> Trial | None:
+        """Return that of the program that ``cost`` is of; ``None`` if it was pickled."""
+        kept = cost.rows.trial
+        if kept is None:
+            return None
+        found = Trial(kept.local, kept.count)
+        vars(found)["cost"] = cost
+        return found
+
     @cached_property
     def result(self) -> Result:
         """The result that was partitioned: with ops of CHLO sharded as the ops that XLA legalizes

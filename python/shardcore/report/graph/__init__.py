@@ -9,7 +9,8 @@
 :mod:`~.folding`      which of these is done, so that a graph can be read
 :mod:`~.nearby`       what is near a value, and what is in a scope
 :mod:`~.dot`          as text for Graphviz
-:mod:`~.layout`       places of nodes, by ``fast-sugiyama``
+:mod:`~.ordering`     rows of nodes, and the order in each of them
+:mod:`~.layout`       places of nodes
 :mod:`~.rows`         places along the rows of a layout
 :mod:`~.svg`          as a picture
 ====================  ==========================================================================

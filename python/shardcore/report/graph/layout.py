@@ -1,18 +1,14 @@
 """Places of the nodes of a graph, in rows from top to bottom.
 
-Rows and the order in them are those of ``fast-sugiyama``; an edge that passes rows has a place in
-each of them.
-
-Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
-structures".
+An edge that passes rows has a place in each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from shardcore.report.graph.ordering import Rows, parts
 from shardcore.report.graph.rows import places as places_in_rows
 
 if TYPE_CHECKING:
@@ -22,9 +18,6 @@ GAP_X, GAP_Y = 24.0, 34.0
 """Between nodes, in pixels."""
 WAY = 14.0
 """Width of an edge that passes a row, with the gap beside it."""
-MAX_TRANSPOSED = 200
-"""The most edges for which crossings are also removed by exchanging neighbours, which takes three
-times as long."""
 
 Point = tuple[float, float]
 
@@ -41,18 +34,14 @@ class Layout(NamedTuple):
 
 
 def layout(graph: Graph, sizes: Sequence[tuple[float, float]]) -> Layout:
-    """Return places for the nodes of ``graph``, whose widths and heights are ``sizes``.
-
-    Raises:
-        ImportError: ``fast-sugiyama`` is not installed.
-    """
+    """Return places for the nodes of ``graph``, whose widths and heights are ``sizes``."""
     forward = [edge for edge in graph.edges if edge[0] < edge[1]]
     joined = sorted({number for edge in forward for number in edge})
     dense = {number: index for index, number in enumerate(joined)}
     places: dict[int, Point] = {}
     paths: dict[tuple[int, int], list[Point]] = {}
     left = height = 0.0
-    for rows, edges in _parts([(dense[a], dense[b]) for a, b in forward]):
+    for rows, edges in parts([(dense[a], dense[b]) for a, b in forward], len(joined)):
         of_part = [sizes[number] for number in joined]
         moved, right, bottom = _placed(rows, edges, of_part, left)
         left, height = right, max(height, bottom)
@@ -66,11 +55,6 @@ def layout(graph: Graph, sizes: Sequence[tuple[float, float]]) -> Layout:
     centers = [places[number] for number in range(len(graph.nodes))]
     ways = [paths.get((a, b), [places[a], places[b]]) for a, b in graph.edges]
     return Layout(centers, ways, left, height)
-
-
-Rows = list[list[int]]
-"""The nodes of each row, in their order; higher numbers than those of nodes are places where an
-edge passes a row."""
 
 
 def _placed(
@@ -90,30 +74,6 @@ def _placed(
         found.update((item, (left + across[item] - first, top + high / 2)) for item in row)
         top += high
     return found, left + right - first, top
-
-
-def _parts(edges: list[tuple[int, int]]) -> Iterator[tuple[Rows, list[tuple[int, int]]]]:
-    """Yield the connected parts of a graph of nodes 0, 1, ..., each as rows and as edges that are
-    cut at each row.
-    """
-    try:
-        from fast_sugiyama import from_edges
-    except ImportError as error:
-        message = "drawing needs fast-sugiyama: pip install 'shardcore[graph]'; .dot does not"
-        raise ImportError(message) from error
-    if not edges:
-        return
-    found = from_edges(
-        edges,
-        vertex_spacing=1.0,
-        dummy_vertices=True,
-        dummy_size=1.0,
-        transpose=len(edges) <= MAX_TRANSPOSED,
-    )
-    for positions, _, _, cut in found:
-        ordered = sorted((-float(y), float(x), int(item)) for item, (x, y) in positions)
-        rows = [[item for _, _, item in row] for _, row in groupby(ordered, key=lambda at: at[0])]
-        yield rows, [(int(a), int(b)) for a, b in cut or ()]
 
 
 def _paths(

@@ -114,7 +114,6 @@ class Graph:
         """Return the graph as a picture, an element of SVG.
 
         Raises:
-            ImportError: ``fast-sugiyama`` is not installed: ``pip install 'shardcore[graph]'``.
             ValueError: the graph is too large: draw a part of it.
         """
         from shardcore.report.graph.svg import svg
@@ -172,12 +171,7 @@ class Graph:
         return f"<Graph {self}>"
 
     def _repr_svg_(self) -> str | None:
-        if len(self.nodes) > MAX_SHOWN:
-            return None
-        try:
-            return self.svg()
-        except ImportError:
-            return None
+        return None if len(self.nodes) > MAX_SHOWN else self.svg()
 
 
 def build(result: Result) -> Graph:

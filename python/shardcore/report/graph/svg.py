@@ -60,7 +60,6 @@ def shapes(graph: Graph) -> Shapes:
     """Return what ``graph`` is drawn from.
 
     Raises:
-        ImportError: ``fast-sugiyama`` is not installed.
         ValueError: the graph has more than :data:`MAX_NODES` nodes.
     """
     if len(graph.nodes) > MAX_NODES:
@@ -85,7 +84,7 @@ def svg(graph: Graph) -> str:
     """Return ``graph`` as an element of SVG.
 
     Raises:
-        ImportError, ValueError: as for :func:`shapes`.
+        ValueError: as for :func:`shapes`.
     """
     drawn = shapes(graph)
     width, height = drawn.width + 2 * _MARGIN, drawn.height + 2 * _MARGIN

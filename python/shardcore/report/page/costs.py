@@ -47,22 +47,20 @@ def cost_record(
         row_of_value: the rows of values by name.
         edits: how many changes of annotations are sought.
         arguments: those of the program.
-        is_large: whether what is made op by op is left out: the timeline, and memory over time.
+        is_large: whether what is made op by op is left out: the timeline, memory over time, and why
+            collectives are there.
     """
     rows, row_of = _collectives(cost.collectives, tables)
     tried = changes(cost, edits)
     removing = {row_of[at]: edit for at, edit in tried.removing.items()}
     ranked = sorted(range(len(rows)), key=lambda row: -rows[row]["seconds"])
-    for row in {*ranked[:MAX_WHYS], *removing}:
+    for row in {*(() if is_large else ranked[:MAX_WHYS]), *removing}:
         first = cost.collectives[row_of.index(row)]
         rows[row]["why"] = whys.of_collective(first, removing.get(row))
     usage = cost.usage
     missing = cost.not_in_step
     steps = () if is_large else cost.rows.steps
-    if is_large:
-        times = _times_of_ops(cost, rows, tables)
-    else:
-        times = _sums((tables.place(step.location), step.total_seconds) for step in steps)
+    times = _times(cost, tables)
     live = sorted(cost.live_at_peak, key=lambda row: -row.bytes)
     return {
         "hardware": cost.hardware.name,
@@ -109,7 +107,7 @@ def cost_record(
                 "scope": row.scope,
                 "pass": row.direction,
                 "layers": row.layers,
-                "seconds": row.seconds,
+                "seconds": row.step_seconds,
                 "collectives": row.collectives,
                 "bytes": row.wire_bytes,
             }
@@ -173,18 +171,15 @@ def _before(
     return found
 
 
-def _sums(pairs: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """The seconds of each place."""
+def _times(cost: Cost, tables: Tables) -> dict[int, float]:
+    """The part of the step that each place takes, for ops and for collectives that are awaited."""
     found: dict[int, float] = {}
-    for place, seconds in pairs:
+    ops = ((row.location, row.step_seconds) for row in cost.ops)
+    sent = ((row.cause_location or row.location, row.exposed_seconds) for row in cost.collectives)
+    for location, seconds in (*ops, *sent):
+        place = tables.place(location)
         found[place] = found.get(place, 0.0) + seconds
     return found
-
-
-def _times_of_ops(cost: Cost, rows: Sequence[dict[str, Any]], tables: Tables) -> dict[int, float]:
-    """The seconds of each place, of ops and of the collectives of ``rows``."""
-    ops = ((tables.place(row.location), row.seconds) for row in cost.ops)
-    return _sums([*ops, *((row["place"], row["seconds"]) for row in rows)])
 
 
 @dataclass
@@ -238,7 +233,7 @@ def _pieces(
                 lanes.append(name)
             lane = lanes.index(name)
         place = tables.place(step.location)
-        yield _Piece(lane, step.name, place, step.total_seconds, step.live_bytes, row)
+        yield _Piece(lane, step.name, place, step.seconds, step.live_bytes, row)
 
 
 def _joined(pieces: Iterable[_Piece], can_join: Any) -> Iterator[_Piece]:

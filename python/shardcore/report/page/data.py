@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shardcore.diagnose import diagnostics
 from shardcore.errors import ShardcoreError
 from shardcore.report.page.changes import Before, costs_record
 from shardcore.report.page.costs import cost_record
@@ -70,17 +71,17 @@ def page_data(
         if cost is None
         else cost_record(cost, tables, whys, values.of_entry(), edits, inputs, is_large=is_large),
         "no_cost": reason,
-        "diagnostics": _diagnostics(result, hardware, options, tables),
+        "diagnostics": _diagnostics(result, hardware, cost, tables),
         "graph": {"reason": _TOO_LARGE} if is_large else graph_record(result),
         "frames": {"steps": [], "left_out": 0} if is_large else frames(result, tables),
         "changes": None if against is None else _changes(against, cost, hardware, options),
     }
     files = sources(result.module, tables)
-    is_read = any(file["is_read"] for file in files)
+    has_text = not is_large and not any(file["is_read"] for file in files)
     return {
         **record,
         "files": files,
-        "listing": None if is_read else listing(result.module, values.entry, values.row_of),
+        "listing": listing(result.module, values.entry, values.row_of) if has_text else None,
         "links": whys.record(),
         "has_all_whys": whys.is_complete,
         **tables.record(),
@@ -111,11 +112,12 @@ def _changes(
 
 
 def _diagnostics(
-    result: Result, hardware: str | Hardware | None, options: dict[str, Any], tables: Tables
+    result: Result, hardware: str | Hardware | None, cost: Cost | None, tables: Tables
 ) -> list[dict[str, Any]]:
     """What a person should look at, what matters most first."""
     found = []
-    for each in result.diagnostics(hardware, hardware_file=options.get("hardware_file")):
+    chip = hardware if cost is None or hardware is None else cost.hardware
+    for each in diagnostics(result, chip, cost=cost):
         row = each.record()
         place = row.pop("location")
         found.append({**row, "place": tables.place(place)})

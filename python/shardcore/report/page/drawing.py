@@ -22,7 +22,7 @@ def graph_record(result: Result) -> dict[str, Any]:
         return {"reason": "it has no tensors and no ops"}
     try:
         drawn = shapes(graph)
-    except (ImportError, ValueError) as error:
+    except ValueError as error:
         return {"reason": str(error)}
     return {
         "hint": graph.hint,

@@ -1,4 +1,4 @@
-// Time and collectives by module: a tree of the scopes that the user's program names.
+// Time and collectives by module: a tree of the scopes that the user's program names, else its functions.
 
 const PASSES = ["forward", "backward", "recomputed"];
 
@@ -28,9 +28,22 @@ function moduleTree() {
 }
 
 function modulesSection() {
-  if (!data.cost?.scopes.some(({ scope }) => scope)) return null;
+  if (!data.cost?.scopes.some(({ scope }) => scope)) return functionsSection();
   const root = moduleTree();
   return section("modules", "Modules", ...branches(root, root.seconds, 0));
+}
+
+function functionsSection() {
+  const notes = byLine();
+  const rows = data.files.flatMap(({ name: file, blocks }) => blocks.map(({ name, first, lines }) => {
+    const times = lines.map((_, at) => notes.get(lineId(file, first + at))?.seconds ?? 0);
+    return { name, first, file, seconds: times.reduce((a, b) => a + b, 0) };
+  })).filter(({ name, seconds }) => name && seconds >= LEAST_SECONDS).sort((a, b) => b.seconds - a.seconds);
+  if (!rows.length) return null;
+  return section("modules", "Modules", element("p", { class: "quiet" },
+    "The program names no scopes: these are its functions. jax.named_scope names others."),
+  ...rows.map(({ name, first, file, seconds }) => element("div", { class: "module" }, element("b", { class: "mono" }, name),
+    ` ${moduleText({ seconds, passes: new Map() }, data.cost.step)}, ${lineText([file, first])}`)));
 }
 
 function branches({ inner }, whole, depth) {

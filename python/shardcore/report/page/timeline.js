@@ -1,4 +1,4 @@
-// The predicted timeline and the memory over it. Nothing overlaps: pieces follow each other in the order of the program.
+// The predicted timeline and the memory over it. Pieces follow each other in the order of the program, and add up to the step.
 
 const LANE = 22;
 const MEMORY = 120;
@@ -135,7 +135,7 @@ function timelineSection() {
   draw();
   const button = (label, act, name) => element("button", { type: "button", click: act, "aria-label": name }, label);
   return section("timeline", "Predicted timeline and memory",
-    element("p", { class: "quiet" }, "Computation and collectives in the order of the program, nothing overlapped. "
+    element("p", { class: "quiet" }, "The step in the order of the program: ops, and collectives while the device waits for them. "
       + "Ctrl and wheel, or + and -, zoom."),
     element("p", { class: "tools" }, button("+", () => zoom(0.5), "zoom in"), button("−", () => zoom(2), "zoom out"),
       button("←", () => move(view[0] - (view[1] - view[0]) / 4), "earlier"),
