@@ -25,7 +25,7 @@ from tests.deep import sampled
 from tests.shardy.programs import registry as registry  # makes eight devices
 from tests.shardy.xla.models import catalog
 
-CHIPS = ("tpu-v5e", "tpu-v5p", "tpu-v6e")
+CHIPS = ("tpu-v5e", "tpu-v5p", "tpu-v6e", "h100")
 NAMES = catalog.names()
 Figures = dict[str, Any]
 

@@ -90,10 +90,10 @@ impl<'a> Count<'a> {
         local: Local<'a>,
         inlined: &'a Inlined<'a>,
         estimates: &Estimates,
-        compiler: Compiler,
+        chip: Chip,
     ) -> Sequence {
-        let count = Self::new(local, inlined, estimates, None);
-        count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry, compiler))
+        let count = Self::new(local, inlined, estimates, Some(chip));
+        count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry, chip.0))
     }
     /// The sums over all ops, and the entry function, if there is one.
     fn new(

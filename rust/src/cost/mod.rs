@@ -190,8 +190,8 @@ pub struct Sequence {
 
 /// The figures that depend on the order of the ops of `local`, with the parameters of [`local_cost`]. They are computed separately
 /// since they take half of the time of that, and are rarely needed.
-pub fn sequence(local: Local<'_>, estimates: &Estimates, compiler: Compiler) -> Sequence {
-    Count::sequence(local, &inlined(local.program), estimates, compiler)
+pub fn sequence(local: Local<'_>, estimates: &Estimates, chip: Chip) -> Sequence {
+    Count::sequence(local, &inlined(local.program), estimates, chip)
 }
 
 fn inlined_cost(

@@ -45,7 +45,8 @@ impl Compiled {
         compiler: &str,
     ) -> &Sequence {
         let compiler = compiler_named(compiler);
-        self.sequences[compiler as usize].get_or_init(|| sequence(local, estimates, compiler))
+        let make = || sequence(local, estimates, (compiler, self.cache_bytes));
+        self.sequences[compiler as usize].get_or_init(make)
     }
     /// Its kernels.
     pub(super) fn kernels(
