@@ -155,3 +155,59 @@ def experts(
 
     shape = jax.ShapeDtypeStruct((batch, time, width), dtype)
     return Model(loss, True, (stacked(layers, own), shape))
+
+
+def rotated(x: jax.Array) -> jax.Array:
+    half = x.shape[-1] // 2
+    angles = jnp.arange(x.shape[1])[:, None, None] * 1e4 ** (-jnp.arange(half) / half)
+    cos, sin = jnp.cos(angles).astype(x.dtype), jnp.sin(angles).astype(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def llama(
+    layers: int = 24,
+    width: int = 2048,
+    heads: int = 16,
+    groups: int = 4,
+    inner: int = 5632,
+    batch: int = 4,
+    time: int = 2048,
+    vocab: int = 32000,
+    dtype: Any = jnp.bfloat16,
+    *,
+    is_scan: bool = True,
+) -> Model:
+    """A decoder with gates, rotated queries and keys, and several heads for each key."""
+    each = width // heads
+    own = of(
+        dtype, q=(width, groups, heads // groups, each), out=(groups, heads // groups, each, width)
+    )
+    own |= of(dtype, k=(width, groups, each), v=(width, groups, each))
+    own |= of(dtype, norm=(width,), last=(width,))
+    own |= of(dtype, gate=(width, inner), up=(width, inner), down=(inner, width))
+
+    def attend(y: jax.Array, p: Any) -> jax.Array:
+        q = jnp.einsum("btw,wgnd->btgnd", y, p["q"])
+        q = rotated(q.reshape(*q.shape[:2], heads, each)).reshape(q.shape)
+        k = rotated(jnp.einsum("btw,wgd->btgd", y, p["k"]))
+        v = jnp.einsum("btw,wgd->btgd", y, p["v"])
+        scores = jnp.einsum("btgnd,bsgd->bgnts", q, k) * each**-0.5
+        mask = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+        weights = jax.nn.softmax(jnp.where(mask, scores, -1e9).astype(jnp.float32))
+        context = jnp.einsum("bgnts,bsgd->btgnd", weights.astype(y.dtype), v)
+        return jnp.einsum("btgnd,gndw->btw", context, p["out"])
+
+    def layer(x: jax.Array, p: Any) -> jax.Array:
+        x = x + attend(norm(x, p["norm"]), p)
+        y = norm(x, p["last"])
+        gate, up = y @ p["gate"], y @ p["up"]
+        return x + (jax.nn.silu(gate) * up) @ p["down"]
+
+    def loss(wrap: Wrap, params: Any, tokens: jax.Array) -> jax.Array:
+        x = run(wrap(layer), params["table"][tokens], params["layers"])
+        return cross_entropy(x @ params["head"], tokens)
+
+    every = stacked(layers, own) if is_scan else [own] * layers
+    params = {"layers": every, **of(dtype, table=(vocab, width), head=(width, vocab))}
+    return Model(loss, is_scan, (params, jax.ShapeDtypeStruct((batch, time), jnp.int32)))
