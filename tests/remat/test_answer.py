@@ -15,7 +15,8 @@ import shardcore
 from jax.sharding import PartitionSpec as P
 from shardcore import PlanError, Remat
 from shardcore.cli import main
-from shardcore.remat.choices import Choice
+from shardcore.remat.choices import Choice, uniform
+from shardcore.remat.loss import Loss
 
 from tests.remat import models, oracle
 
@@ -190,6 +191,34 @@ def test_mistakes(name: str) -> None:
         shardcore.remat(loss, *shapes, hardware="h100")
     assert raised.value.code == code
     assert hint in (raised.value.hint or "")
+
+
+def test_the_host_keeps_what_layers_start_with() -> None:
+    """Less is then in memory than where all is computed anew from that."""
+    model = models.gpt(8, vocab=128)
+    loss = Loss(model.plain)
+    loss.program(model.shapes, {})
+    nothing, less = (
+        oracle.cost(loss.with_setting(uniform(choice, [8])), model, "h100")
+        for choice in (Choice(), Choice.of_names([], ["layer_input"]))
+    )
+    size = 8 * 512 * 512 * 2
+    assert nothing.peak_bytes - 8 * size <= less.peak_bytes <= nothing.peak_bytes - 6 * size
+    assert less.host_memory_peak_bytes == 8 * size
+    assert nothing.host_memory_peak_bytes == 0
+
+
+def test_the_host_helps_where_nothing_else_fits() -> None:
+    model = models.gpt(vocab=128)
+    kept = [row for row in oracle.tried(model, "h100") if not row.policy.startswith("offload")]
+    least = min(row.peak_bytes for row in kept)
+    found = shardcore.remat(
+        model.plain, *model.shapes, hardware="h100", memory=int(0.97 * least), seconds=MANY
+    )
+    [(_, choice)] = found.setting[0]
+    assert choice.offloaded
+    assert found.best.host_bytes > 0
+    assert found.best.peak_bytes <= 0.97 * least
 
 
 def test_what_does_not_fit() -> None:

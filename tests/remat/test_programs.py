@@ -105,3 +105,21 @@ def test_one_line_in_a_loop_is_one_name() -> None:
     assert product.bytes == 3 * 8 * 16 * 4
     # JAX names the arrays of a list, too.
     assert product.line == 'parts = checkpoint_name(parts, "parts")'
+
+
+def test_what_comes_from_the_layer_before() -> None:
+    """It has a name for the host to keep it; parameters and what all layers share have none."""
+
+    def loss(x: jax.Array, shared: jax.Array, weights: list[jax.Array]) -> jax.Array:
+        shared = jnp.sin(shared)
+        for w in weights:
+            x = jnp.tanh(x @ w) * shared
+        return jnp.mean(x)
+
+    program = traced(loss, ROWS, ROWS, [SQUARE] * 3)
+    [value] = [value for value in program.values[0] if value.is_input]
+    assert (value.name, value.type) == ("layer_input", "float32[8,16]")
+    assert value.line == 'x = checkpoint_name(x, "layer_input")'
+    model = models.gpt()
+    [value] = [v for v in traced(model.plain, *model.shapes).values[0] if v.is_input]
+    assert value.type == "bfloat16[8,512,512]"

@@ -94,6 +94,12 @@ class Choice:
             found = policies.nothing_saveable
         return found
 
+    @staticmethod
+    def of_names(kept: Iterable[str], offloaded: Iterable[str]) -> Choice:
+        """Return the choice of names, ``nothing_saveable`` if there are none."""
+        found = Choice(NAMES, frozenset(kept), frozenset(offloaded))
+        return found if found.names else Choice("nothing_saveable")
+
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {

@@ -48,6 +48,8 @@ def _naming(values: tuple[Value, ...]) -> list[str]:
         text = f"{where}{value.type}, {format_bytes(value.bytes)} a layer"
         if value.is_given:
             lines.append(f"# {value.name} is named: {text}")
+        elif value.is_input:
+            lines += [f"# first in the layer: {text}", value.line]
         elif value.site is not None and value.site.name is None:
             lines += [f"# in place of the expression: {text}", value.line]
         else:

@@ -46,6 +46,20 @@ class Program:
             return self.jaxpr.eqns[stack.starts[0]].params["jaxpr"].jaxpr
         return block_of(self.jaxpr, stack.starts[0], stack.size)
 
+    def inputs(self, number: int) -> list[int]:
+        """Return which arguments of a layer of the stack ``number`` come from the layer before."""
+        stack = self.stacks[number]
+        if stack.is_scan:
+            params = self.jaxpr.eqns[stack.starts[0]].params
+            first = params["num_consts"]
+            return list(range(first, first + params["num_carry"]))
+        first, second = stack.starts[:2]
+        made = {
+            variable for equation in self.jaxpr.eqns[first:second] for variable in equation.outvars
+        }
+        arguments = block_of(self.jaxpr, second, stack.size).invars
+        return [at for at, variable in enumerate(arguments) if variable in made]
+
     def with_setting(self, setting: Setting) -> Callable[..., list[Any]]:
         """Return the function on flat arguments whose layers keep what ``setting`` says."""
         if setting not in self.changed:
@@ -111,7 +125,9 @@ class Loss:
             raise PlanError(Diagnostic("no-layers", message, hint))
         structure = jax.tree.structure(shapes)
         program = Program(jaxpr, tuple(made.consts), structure, found, ())
-        values = tuple(values_of(program.layer(number)) for number in range(len(found)))
+        values = tuple(
+            values_of(program.layer(number), program.inputs(number)) for number in range(len(found))
+        )
         return Program(jaxpr, program.constants, structure, found, values)
 
 

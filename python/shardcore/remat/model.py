@@ -84,13 +84,14 @@ class LayerModel:
 
     def estimate(self, kept: frozenset[str], offloaded: frozenset[str]) -> tuple[float, int]:
         """Return the seconds that these choices take over a layer for which nothing has to be done
-        but its two passes, and the bytes that it keeps on the device besides its arguments.
+        but its two passes, and the bytes that it keeps on the device besides its arguments: fewer
+        than none where these are on the host.
         """
         seen: set[Any] = set()
         left = list(self._residuals)
         again = 0.0
         held = {True: 0, False: 0}
-        copied = 0
+        copied = left_out = 0
         nodes = set()
         while left:
             atom = left.pop()
@@ -100,6 +101,9 @@ class LayerModel:
             seen.add(atom)
             if node.name in kept or node.name in offloaded:
                 held[node.name in kept] += node.bytes
+                if node.operands and node.operands[0] not in self._makers:
+                    # What a layer starts with, which is kept in any case.
+                    left_out += node.bytes
                 copied += node.bytes * (self._copies + (not node.is_written))
                 continue
             if node not in nodes:
@@ -113,7 +117,7 @@ class LayerModel:
             # Copies overlap with the pass that they are in.
             one_way = held[False] / (rate * chip.achieved.links)
             moved += 2 * max(0.0, one_way - self.forward_seconds)
-        return again + moved, held[True]
+        return again + moved, held[True] - left_out
 
 
 def _is_written(equation: Any, makers: dict[Any, _Node]) -> bool:

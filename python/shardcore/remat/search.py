@@ -13,7 +13,6 @@ from typing import NamedTuple
 from shardcore.remat.answer import Trial
 from shardcore.remat.choices import (
     KEEPING,
-    NAMES,
     NONE,
     OFFLOADING,
     Choice,
@@ -55,10 +54,10 @@ class State:
     def choice(self, stack: int) -> Choice:
         """Return what layers of ``stack`` keep."""
         kept, offloaded = (
-            frozenset(each.name for each in names if each.stack == stack)
+            [each.name for each in names if each.stack == stack]
             for names in (self.kept, self.offloaded)
         )
-        return Choice(NAMES, kept, offloaded)
+        return Choice.of_names(kept, offloaded)
 
     def moved(self, value: Named, where: str) -> State:
         """Return it with ``value`` kept, offloaded or computed anew: ``"kept"``, ``"offloaded"``
@@ -84,6 +83,13 @@ class Search:
             for number, values in enumerate(program.values)
             for value in values
         ]
+        self.inputs = {
+            Named(number, value.name)
+            for number, values in enumerate(program.values)
+            for value in values
+            if value.is_input
+        }
+        """Those that are kept in any case, if not on the host."""
         self.models = [
             LayerModel(program.layer(number), values, trials.chip, is_scan=stack.is_scan)
             for number, (values, stack) in enumerate(
@@ -104,7 +110,7 @@ class Search:
             trials.run(uniform(Choice(policy), self.counts))
             for policy in ("nothing_saveable", "dots_saveable")
         )
-        self.base = trials.run(self.setting(State()))
+        self.base = nothing
         self._scale(nothing, dots)
         self._climb(self._filled())
         self._mix()
@@ -144,7 +150,7 @@ class Search:
     def _filled(self) -> State:
         """Keep values, those first that save most seconds for their bytes, while they fit."""
         trials, state = self.trials, State()
-        open_values = list(self.values)
+        open_values = [value for value in self.values if value not in self.inputs]
         while open_values and not trials.is_late:
             seconds, held = self.estimate(state)
             found = []
@@ -188,7 +194,9 @@ class Search:
 
     def _moves(self, state: State) -> list[State]:
         """The most promising changes of ``state``, the best first."""
-        limit, seconds = self.trials.limits[0] * _SLACK, self.estimate(state)[0]
+        # What does not fit may come nearer by steps.
+        limit = max(self.trials.limits[0] * _SLACK, self._peak(state))
+        seconds = self.estimate(state)[0]
         found: dict[State, tuple[float, bool]] = {}
         for other, is_offload in self._neighbours(state):
             if self.setting(other) in self.trials.known or self._peak(other) > limit:
@@ -206,7 +214,9 @@ class Search:
             where = {"kept"} if value in state.kept else set()
             where |= {"offloaded"} if value in state.offloaded else set()
             for to in {"kept", "offloaded", ""} - (where or {""}):
-                if to == "offloaded" and not self.can_offload:
+                if (to == "offloaded" and not self.can_offload) or (
+                    to == "kept" and value in self.inputs
+                ):
                     continue
                 other = state.moved(value, to)
                 yield other, to == "offloaded"
@@ -281,4 +291,6 @@ class Search:
 
 def _without(runs: Runs, name: str) -> Iterator[tuple[int, Choice]]:
     for count, choice in runs:
-        yield count, Choice(choice.policy, choice.kept - {name}, choice.offloaded - {name})
+        if name in choice.names:
+            choice = Choice.of_names(choice.kept - {name}, choice.offloaded - {name})
+        yield count, choice

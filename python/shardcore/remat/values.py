@@ -22,6 +22,9 @@ from shardcore.source_lines import Site, site
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 """Folders whose files are not the user's."""
+INPUTS = -1
+"""The place of the arguments of a layer, where others have an equation."""
+_INPUT = "layer_input"
 _SMALLEST = 1 << 12
 """Values of so many times fewer bytes than the largest are not worth a name."""
 
@@ -45,6 +48,8 @@ class Value:
     """Where the user's program makes it, ``file:line:column``."""
     site: Site | None
     """The expression that makes it, if the file can be read."""
+    is_input: bool = False
+    """Whether it comes from the layer before, which is kept in any case, if not on the host."""
 
     @property
     def line(self) -> str:
@@ -75,8 +80,13 @@ class Value:
         }
 
 
-def values_of(layer: Any) -> tuple[Value, ...]:
-    """Return the values of a layer, a jaxpr, that can be named, those with names first."""
+def values_of(layer: Any, inputs: Iterable[int]) -> tuple[Value, ...]:
+    """Return the values of a layer that can be named, those with names first.
+
+    Args:
+        layer: a jaxpr.
+        inputs: those of its arguments that come from the layer before.
+    """
     equations = layer.eqns
     results = {atom for atom in layer.outvars if not isinstance(atom, Literal)}
     given: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -97,6 +107,12 @@ def values_of(layer: Any) -> tuple[Value, ...]:
                 made[where].append((place, at))
     found = [_value(layer, name, True, places) for name, places in given.items()]
     taken = set(given)
+    for at in inputs:
+        variable = layer.invars[at]
+        if variable in users and variable not in covered - results and size_of(variable.aval):
+            name = _free(_INPUT, taken)
+            taken.add(name)
+            found.append(_value(layer, name, False, [(INPUTS, at)]))
     for where, places in made.items():
         primitive = equations[places[0][0]].primitive.name
         name = _free(_name(where, primitive), taken)
@@ -148,21 +164,26 @@ def _value(
     places: list[tuple[int, int]],
     where: Call | None = None,
 ) -> Value:
-    variables = [layer.eqns[place].outvars[at] for place, at in places]
-    equation = layer.eqns[places[0][0]]
-    if where is None:
-        where = next(iter(calls_of(equation)), None)
+    is_input = places[0][0] == INPUTS
+    if is_input:
+        variables, primitive = [layer.invars[at] for _, at in places], ""
+    else:
+        variables = [layer.eqns[place].outvars[at] for place, at in places]
+        equation = layer.eqns[places[0][0]]
+        primitive = equation.primitive.name
+        where = where or next(iter(calls_of(equation)), None)
     aval = variables[0].aval
     return Value(
         name,
         is_given,
         tuple(places),
         sum(size_of(each.aval) for each in variables),
-        equation.primitive.name,
+        primitive,
         tuple(aval.shape),
         str(aval.dtype),
         None if where is None else str(where),
         None if where is None else _expression(where),
+        is_input,
     )
 
 

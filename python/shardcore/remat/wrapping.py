@@ -13,6 +13,7 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from shardcore.remat.alike import are_alike
 from shardcore.remat.choices import Choice, Setting, each
 from shardcore.remat.programs import Stack
+from shardcore.remat.values import INPUTS
 
 Names = Mapping[tuple[int, int], str]
 """The names of values of a layer: the place of the equation, and of the result."""
@@ -86,24 +87,29 @@ def named(block: Any, chosen: frozenset[str], names: Names) -> Any:
     def renamed(atom: Any) -> Any:
         return atom if isinstance(atom, Literal) else others.get(atom, atom)
 
-    equations = []
+    equations: list[Any] = []
+
+    def name_it(place: int, at: int, variable: Any, info: Any) -> None:
+        name = names.get((place, at))
+        if name is not None and name in chosen:
+            others[variable] = copy.copy(variable)
+            made = _naming(variable.aval, name)
+            made = made.replace(invars=[variable], outvars=[others[variable]])
+            equations.append(made if info is None else made.replace(source_info=info))
+
+    for at, variable in enumerate(block.invars):
+        name_it(INPUTS, at, variable, None)
     for place, equation in enumerate(block.eqns):
         equations.append(equation.replace(invars=[renamed(atom) for atom in equation.invars]))
-        for at, variable in enumerate(equation.outvars):
-            name = names.get((place, at))
-            if name in chosen and equation.primitive.name != "name":
-                other = copy.copy(variable)
-                made = _naming(variable.aval, name)
-                info = equation.source_info
-                made = made.replace(invars=[variable], outvars=[other], source_info=info)
-                equations.append(made)
-                others[variable] = other
+        if equation.primitive.name != "name":
+            for at, variable in enumerate(equation.outvars):
+                name_it(place, at, variable, equation.source_info)
     return block.replace(eqns=equations, outvars=[renamed(atom) for atom in block.outvars])
 
 
 def _naming(aval: Any, name: str) -> Any:
-    name_it: Any = checkpoint_name
-    [equation] = jax.make_jaxpr(lambda x: name_it(x, name))(aval).eqns
+    give_name: Any = checkpoint_name
+    [equation] = jax.make_jaxpr(lambda x: give_name(x, name))(aval).eqns
     return equation
 
 
