@@ -10,13 +10,13 @@ from tests.deep import IS_DEEP
 from tests.remat import models, oracle
 
 MODELS = {
-    "gpt, scanned": (models.gpt(), "h100"),
-    "mlp, unrolled": (models.mlp(), "tpu-v5p"),
-    "experts, scanned": (models.experts(), "tpu-v5p"),
+    "gpt, scanned": (models.gpt(3), "h100"),
+    "mlp, unrolled": (models.mlp(4), "tpu-v5p"),
+    "experts, scanned": (models.experts(2), "tpu-v5p"),
 }
 SLOWER = 1.05
 """How many times the step of the best of JAX's that of what is chosen may take."""
-SECONDS = 60 if IS_DEEP else 2
+SECONDS = 60 if IS_DEEP else 1
 
 
 @pytest.mark.parametrize("name", MODELS)

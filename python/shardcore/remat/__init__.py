@@ -18,11 +18,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from shardcore.bounded import shown
-from shardcore.errors import Diagnostic, PlanError
+from shardcore.errors import Diagnostic, LoweringError, PlanError
 from shardcore.expected import expect
 from shardcore.remat.answer import Remat, Trial
 from shardcore.units import format_bytes, parse_bytes
@@ -76,9 +77,14 @@ def remat(
     Raises:
         PlanError: it is no loss (``not-a-loss``), has no layers (``no-layers``), or nothing fits
             (``does-not-fit``).
+        LoweringError: JAX is not installed (``lowering``).
         ValueError: ``memory``, ``host_memory`` or ``seconds`` is none of these.
         ShardcoreError: as for :func:`shardcore.jax.lower` and :func:`shardcore.cost`.
     """
+    if find_spec("jax") is None:
+        message = "layers are functions of JAX, which is not installed"
+        hint = "pip install 'shardcore[jax]', on Python 3.11 or later"
+        raise LoweringError(Diagnostic("lowering", message, hint))
     # The calculus and JAX are not imported with the package.
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
@@ -134,7 +140,7 @@ def remat(
         chip,
         limit,
         host_limit,
-        "seconds" if trials.is_late else "done",
+        "seconds" if trials.was_cut else "done",
         trials.loss,
     )
 

@@ -27,6 +27,8 @@ _TRIES = 8
 """The changes that are tried of a choice, the most promising ones, before it is left."""
 _OFFLOADS = 3
 """How many of these have the host keep something else, where there are so many."""
+_CLIMBING = 0.7
+"""The part of the time after which single values are not changed any more."""
 _MIXES = 4
 """The pairs of choices for unrolled layers that are tried."""
 _BETTER = 0.999
@@ -151,7 +153,7 @@ class Search:
         """Keep values, those first that save most seconds for their bytes, while they fit."""
         trials, state = self.trials, State()
         open_values = [value for value in self.values if value not in self.inputs]
-        while open_values and not trials.is_late:
+        while open_values and not trials.is_late(_CLIMBING):
             seconds, held = self.estimate(state)
             found = []
             for value in open_values:
@@ -175,16 +177,16 @@ class Search:
         """Change one value, or two, at a time as long as that is better."""
         trials = self.trials
         trial = trials.run(self.setting(state))
-        while not trials.is_late:
+        is_better = True
+        while is_better:
+            is_better = False
             for other in self._moves(state):
-                if trials.is_late:
+                if trials.is_late(_CLIMBING):
                     return
                 found = trials.run(self.setting(other))
                 if self._is_better(found, trial):
-                    state, trial = other, found
+                    state, trial, is_better = other, found, True
                     break
-            else:
-                return
 
     def _is_better(self, one: Trial, other: Trial) -> bool:
         trials = self.trials
@@ -211,19 +213,20 @@ class Search:
 
     def _neighbours(self, state: State) -> Iterator[tuple[State, bool]]:
         for value in self.values:
-            where = {"kept"} if value in state.kept else set()
-            where |= {"offloaded"} if value in state.offloaded else set()
-            for to in {"kept", "offloaded", ""} - (where or {""}):
-                if (to == "offloaded" and not self.can_offload) or (
-                    to == "kept" and value in self.inputs
+            where = "kept" if value in state.kept else ""
+            where = "offloaded" if value in state.offloaded else where
+            for to in ("", "kept", "offloaded"):
+                if (
+                    to == where
+                    or (to == "offloaded" and not self.can_offload)
+                    or (to == "kept" and value in self.inputs)
                 ):
                     continue
                 other = state.moved(value, to)
                 yield other, to == "offloaded"
-                if to != "kept":
-                    continue
-                for out in state.kept - {value}:
-                    yield other.moved(out, ""), False
+                if to == "kept":
+                    for out in sorted(state.kept - {value}):
+                        yield other.moved(out, ""), False
 
     def _mix(self) -> None:
         """Where layers are unrolled: have the last ones keep more, as many as fit.
@@ -263,7 +266,7 @@ class Search:
         trials = self.trials
         [(count, first)], [(_, last)] = less[at], more[at]
         was_above = was_below = False
-        while 0 < number < count and not trials.is_late:
+        while 0 < number < count and not trials.is_late():
             runs: Runs = ((count - number, first), (number, last))
             if trials.fits(trials.run((*less[:at], runs, *less[at + 1 :]))):
                 was_below, number = True, number + 1
@@ -284,7 +287,7 @@ class Search:
         }
         for name in sorted(names):
             best = trials.best
-            if best is None or best.setting is None or trials.is_late:
+            if best is None or best.setting is None or trials.is_late():
                 return
             trials.run(tuple(tuple(_without(runs, name)) for runs in best.setting))
 

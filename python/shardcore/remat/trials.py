@@ -40,6 +40,8 @@ class Trials:
         self._lowering, self._costing = lowering, costing
         self._progress, self._start, self._seconds = progress, time.monotonic(), seconds
         self.known: dict[Setting | None, Trial] = {}
+        self.was_cut = False
+        """Whether the time decided what was tried."""
         platform = "tpu" if chip.is_torus else "cpu" if chip.compiler == "xla-cpu" else "cuda"
         self._lowering.setdefault("platform", platform)
         if step is None:
@@ -56,10 +58,11 @@ class Trials:
         }
         """Names that the program has, with their stacks."""
 
-    @property
-    def is_late(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() - self._start > self._seconds
+    def is_late(self, share: float = 1.0) -> bool:
+        """Return whether this part of the time is up, which then cuts the search short."""
+        is_late = time.monotonic() - self._start > self._seconds * share
+        self.was_cut = self.was_cut or is_late
+        return is_late
 
     def run(self, setting: Setting | None) -> Trial:
         """Return what the program costs whose layers keep what ``setting`` says; ``None`` is the
