@@ -60,6 +60,7 @@ from shardcore.explain import Explained, explain
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.plan import Plan, plan
+from shardcore.remat import Remat, remat
 from shardcore.rules import (
     CostEstimate,
     PartitionRule,
@@ -118,6 +119,7 @@ __all__ = [
     "ProgramTooLargeError",
     "Proof",
     "PropagationError",
+    "Remat",
     "ReshardPlans",
     "Result",
     "Session",
@@ -144,6 +146,7 @@ __all__ = [
     "partition_rule",
     "plan",
     "prove",
+    "remat",
     "rule",
 ]
 

@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,35 @@ def program_text(file: str, name: str) -> bytes:
         LoweringError: the function fails, or returns nothing that can be lowered
             (``lowering``), or makes a mistake that :mod:`shardcore` has a code for.
     """
+    return _made(file, name)
+
+
+def remat(file: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the layers of the loss should keep that the function ``name`` of ``file``
+    returns, with arguments: the ``record`` and the ``text`` of a :class:`shardcore.Remat`.
+
+    Args:
+        file: a Python file.
+        name: a function in it.
+        options: those of :func:`shardcore.remat`, as plain data, over what the function returns.
+
+    Raises:
+        OSError: the file cannot be read.
+        LoweringError: as for :func:`program_text`, or another mistake that :mod:`shardcore` has a
+            code for.
+    """
+    found: dict[str, Any] = json.loads(_made(file, name, json.dumps(options)))
+    return found
+
+
+def _made(file: str, name: str, *options: str) -> bytes:
+    """What the runner writes for a function; ``options`` are more of its arguments."""
     # A file that is not there is the usual mistake.
     files.read(file)
     runner = Path(__file__).with_name("entry_point_runner.py")
     with tempfile.TemporaryDirectory(prefix="shardcore-") as folder:
         output = Path(folder, "program.mlir")
-        command = [sys.executable, str(runner), os.path.abspath(file), name, str(output)]
+        command = [sys.executable, str(runner), os.path.abspath(file), name, str(output), *options]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=_STANDARD_ERROR)
         if done.returncode == 0 and output.exists():
             return files.read(output)

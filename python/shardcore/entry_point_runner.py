@@ -1,8 +1,9 @@
 """Runs a Python file, calls a function of it, and writes the program that it returns as text.
 
-It is run as a program by :mod:`shardcore.entry_point`: file, function, output. If it fails the exit
-code is 1, and the output is JSON: the ``reason``, or the ``diagnostics`` of an error of this
-package. Where the user's code raised, the traceback is on standard error.
+It is run as a program by :mod:`shardcore.entry_point`: file, function, output. With options of
+:func:`shardcore.remat` as JSON behind them it writes what layers should keep instead. If it fails
+the exit code is 1, and the output is JSON: the ``reason``, or the ``diagnostics`` of an error of
+this package. Where the user's code raised, the traceback is on standard error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -25,13 +27,16 @@ class _NoProgramError(Exception):
     """What the function returned is no program."""
 
 
-def main(file: str, name: str, output: str) -> int:
-    """Write the program that ``name`` of ``file`` makes to ``output``; return the exit code."""
+def main(file: str, name: str, output: str, options: str | None = None) -> int:
+    """Write what is made of what ``name`` of ``file`` returns to ``output``; return the exit code:
+    the program, or what its layers should keep where there are ``options`` for that.
+    """
     # As if the file were run: its folder comes first, not that of this one.
     sys.path[0] = os.path.dirname(file)
     sys.argv[:] = [file]
     try:
-        text = _text(_built(_imported(file), name))
+        built = _built(_imported(file), name)
+        text = _text(built) if options is None else _remat(built, json.loads(options))
     except _NoProgramError as error:
         return _fail(output, reason=str(error))
     except Exception as error:
@@ -117,6 +122,29 @@ def _text(found: Any) -> str:
         return str(found.module)
     if isinstance(found, shardcore.jax.JaxResult):
         return str(found.result._given())
+    found, arguments, options = _parts(found, shardcore.jax.lower)
+    return str(shardcore.jax.lower(found, *arguments, **options).module)
+
+
+def _remat(found: Any, options: dict[str, Any]) -> str:
+    """What the layers of the loss ``found`` should keep, as JSON.
+
+    Raises:
+        _NoProgramError: it is no function.
+    """
+    from shardcore.remat import remat
+
+    loss, arguments, own = _parts(found, remat)
+    made = remat(loss, *arguments, **{**own, **options})
+    return json.dumps({"record": made.record(), "text": str(made)})
+
+
+def _parts(found: Any, by: Callable[..., Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """A function, its arguments and the options of ``by`` in what was returned.
+
+    Raises:
+        _NoProgramError: there is no function.
+    """
     options: dict[str, Any] = {}
     arguments: tuple[Any, ...] = ()
     if isinstance(found, tuple):
@@ -126,22 +154,22 @@ def _text(found: Any) -> str:
         if (
             len(given) == 2
             and isinstance(given[0], (tuple, list))
-            and _are_keywords(given[1], found)
+            and _are_keywords(given[1], found, by)
         ):
             options = dict(given.pop())
         is_joined = len(given) == 1 and isinstance(given[0], (tuple, list))
         arguments = tuple(given[0] if is_joined else given)
     elif not callable(found) and not hasattr(found, "as_text"):
         raise _NoProgramError(f"it returned an object of type {type(found).__name__}")
-    return str(shardcore.jax.lower(found, *arguments, **options).module)
+    return found, arguments, options
 
 
-def _are_keywords(given: object, function: object) -> bool:
-    """Whether ``given`` are keywords of :func:`shardcore.jax.lower` or of ``function``."""
+def _are_keywords(given: object, function: object, by: object) -> bool:
+    """Whether ``given`` are keywords of :func:`shardcore.jax.lower`, ``function`` or ``by``."""
     import shardcore.jax
 
     names: set[object] = set()
-    for takes in (shardcore.jax.lower, function):
+    for takes in (shardcore.jax.lower, function, by):
         try:
             own = inspect.signature(takes).parameters  # type: ignore[arg-type]
         except (TypeError, ValueError):

@@ -64,9 +64,10 @@ def parts(location: str) -> tuple[str, int, int] | None:
     return file, int(line), int(rest)
 
 
-def site(location: str, op: str) -> Site | None:
-    """Return the expression that begins at ``location`` and ends with the op called ``op``;
-    ``None`` where the file cannot be read, or nothing begins there."""
+def site(location: str, op: str, end: tuple[int, int] | None = None) -> Site | None:
+    """Return the expression that begins at ``location`` and ends with the op called ``op``, or at
+    the line and column ``end`` where these are known; ``None`` where the file cannot be read, or
+    nothing begins there."""
     known = parts(location)
     if known is None:
         return None
@@ -77,10 +78,15 @@ def site(location: str, op: str) -> Site | None:
     found = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.expr) and (node.lineno, node.col_offset) == (line, column)
+        if isinstance(node, ast.expr)
+        and (node.lineno, node.col_offset) == (line, column)
+        and not isinstance(getattr(node, "ctx", None), ast.Store)
     ]
     found.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
-    wanted = [node for node in found if isinstance(node, _kind(op))] or found
+    if end is None:
+        wanted = [node for node in found if isinstance(node, _kind(op))] or found
+    else:
+        wanted = [node for node in found if (node.end_lineno, node.end_col_offset) == end]
     if not wanted:
         return None
     return _site(file, text, tree, wanted[-1])

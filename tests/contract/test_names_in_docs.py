@@ -26,6 +26,7 @@ PAGES = [
 COMMANDS = ["propagate", "opt", "cost", "partition", "array", "collective", "matmul"]
 COMMANDS += ["diff", "mcp", "check", "show", "sweep", "why", "report", "plan", "steps", "graph"]
 COMMANDS += ["bench", "explain", "explain-time", "maxtext", "measure", "pipeline"]
+COMMANDS += ["remat"]
 CODE = re.compile(r"``([^`\n]+)``|`([^`\n]+)`")
 NO_PASSES = {
     # Labels of canonicalization patterns.

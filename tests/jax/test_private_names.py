@@ -241,3 +241,27 @@ def test_an_equation_says_where_it_was_made() -> None:
     place = private.place_of(equation)
     assert place is not None
     assert re.fullmatch(rf"{re.escape(__file__)}:\d+:\d+", place)
+
+
+def test_an_equation_says_the_calls_that_it_is_in() -> None:
+    def inner(x: Any) -> Any:
+        return jnp.sin(x)
+
+    [equation] = jax.make_jaxpr(lambda x: inner(x))(1.0).eqns
+    first, second, *_ = private.calls_of(equation)
+    assert str(first) == private.place_of(equation)
+    assert first.file == second.file == __file__
+    assert first.end[0] == first.line < second.line
+    assert first.end[1] > first.column
+
+
+def test_gradients_are_told_apart() -> None:
+    def loss(x: Any) -> Any:
+        return jnp.sum(jnp.sin(x))
+
+    def is_backward(function: Any) -> bool:
+        equations = jax.make_jaxpr(function)(jnp.ones(3)).eqns
+        return any(map(private.is_of_backward_pass, equations))
+
+    assert not is_backward(loss)
+    assert is_backward(jax.grad(loss))

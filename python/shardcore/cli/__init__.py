@@ -50,6 +50,8 @@ examples:
                                                   the best shardings, found
   shardcore pipeline model.mlir --hardware tpu-v5p
                                                   stages and a schedule
+  shardcore remat model.py:build --hardware h100
+                                                  what layers keep
   shardcore check model.mlir --expect expected.toml
   shardcore mcp                                   a server for agents, editors
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
@@ -174,6 +176,7 @@ def _parser() -> Parser:
         pipeline,
         plan,
         propagate,
+        remat,
         report,
         show,
         steps,
@@ -205,6 +208,7 @@ def _parser() -> Parser:
     sweep.add(commands)
     plan.add(commands)
     pipeline.add(commands)
+    remat.add(commands)
     why.add(commands)
     doctor.add(commands)
     explain.add(commands)

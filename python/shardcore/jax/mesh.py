@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
-import shardcore
+from shardcore._core import Mesh
 from shardcore.bounded import items
 from shardcore.errors import ShardcoreError
 from shardcore.expected import expect
 from shardcore.jax.mistakes import mistake
 
-MeshLike: TypeAlias = "shardcore.Mesh | AbstractMesh | jax.sharding.Mesh | Mapping[str, int] | None"
+MeshLike: TypeAlias = "Mesh | AbstractMesh | jax.sharding.Mesh | Mapping[str, int] | None"
 """A mesh of either library, or sizes by name."""
 
 
@@ -33,11 +33,11 @@ def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
         return mesh
     if isinstance(mesh, Mapping):
         try:
-            mesh = shardcore.Mesh(mesh)
+            mesh = Mesh(mesh)
         except (ShardcoreError, TypeError) as error:
             first = error.message if isinstance(error, ShardcoreError) else str(error)
             raise mistake("invalid-mesh", first, 'write {"data": 8, "model": 4}') from None
-    if not isinstance(mesh, shardcore.Mesh):
+    if not isinstance(mesh, Mesh):
         raise mistake(
             "invalid-mesh",
             f"a {type(mesh).__name__} is no mesh",
@@ -54,9 +54,7 @@ def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
     return abstract_mesh(mesh)
 
 
-def abstract_mesh(
-    mesh: shardcore.Mesh, like: AbstractMesh | jax.sharding.Mesh | None = None
-) -> AbstractMesh:
+def abstract_mesh(mesh: Mesh, like: AbstractMesh | jax.sharding.Mesh | None = None) -> AbstractMesh:
     """Return ``mesh`` without devices; its axes have the types they have in ``like``, else auto."""
     types = dict(zip(like.axis_names, like.axis_types, strict=True)) if like is not None else {}
     return AbstractMesh(
@@ -66,13 +64,13 @@ def abstract_mesh(
     )
 
 
-def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> shardcore.Mesh:
+def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> Mesh:
     """Return ``mesh`` as a :class:`shardcore.Mesh`, with the order of its devices, if any."""
     ids = None
     if isinstance(mesh, jax.sharding.Mesh):
         ids = [device.id for device in mesh.devices.flat]
         ids = ids if sorted(ids) == list(range(len(ids))) else None
-    return shardcore.Mesh(dict(mesh.shape), device_ids=ids)
+    return Mesh(dict(mesh.shape), device_ids=ids)
 
 
 def mesh_with_devices(shardings: Iterable[object]) -> jax.sharding.Mesh | None:
@@ -83,7 +81,7 @@ def mesh_with_devices(shardings: Iterable[object]) -> jax.sharding.Mesh | None:
     return None
 
 
-def is_same_mesh(mesh: shardcore.Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:
+def is_same_mesh(mesh: Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:
     """Whether both have the same axes, in the same order."""
     return list(mesh.shape.items()) == list(other.shape.items())
 

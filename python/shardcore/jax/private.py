@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import AbstractMesh
@@ -198,3 +198,39 @@ def place_of(equation: Any) -> str | None:
     except AttributeError:
         frame = source_info_util.user_frame(info)
     return f"{frame.file_name}:{frame.start_line}:{frame.start_column}" if frame else None
+
+
+class Call(NamedTuple):
+    """An expression of the user's program that an equation comes from; columns count bytes."""
+
+    file: str
+    line: int
+    column: int
+    end: tuple[int, int]
+    """Line and column where it ends."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+def calls_of(equation: Any) -> tuple[Call, ...]:
+    """Return the calls of the user's program that an equation of a jaxpr comes from, the innermost
+    first.
+    """
+    from jax._src import source_info_util
+
+    info = equation.source_info
+    # JAX before 0.8 takes the whole of it.
+    try:
+        frames = list(source_info_util.user_frames(info.traceback))
+    except AttributeError:
+        frames = list(source_info_util.user_frames(info))
+    return tuple(
+        Call(one.file_name, one.start_line, one.start_column, (one.end_line, one.end_column))
+        for one in frames
+    )
+
+
+def is_of_backward_pass(equation: Any) -> bool:
+    """Whether an equation of a jaxpr was made by transposing a function, as gradients are."""
+    return "transpose(" in str(equation.source_info.name_stack)

@@ -111,13 +111,16 @@ def _canonical(text: str) -> str:
     return _NAME.sub("%", _LOCATION.sub("", text))
 
 
-def runs(texts: Sequence[str], least: int = LEAST_LAYERS - 2) -> Iterator[Run]:
-    """Yield runs of ``least`` or more equal blocks of ``texts`` that do not overlap, the longest
-    first.
+def runs(
+    texts: Sequence[str], least: int = LEAST_LAYERS - 2, shortest: int = _SHORTEST
+) -> Iterator[Run]:
+    """Yield runs of ``least`` or more equal blocks of ``texts``, each of ``shortest`` or more, that
+    do not overlap, the longest first.
     """
     numbers: dict[str, int] = {}
     ids = [numbers.setdefault(text, len(numbers)) for text in texts]
-    found = sorted(_all_runs(ids, least), key=lambda run: (-(run.end - run.start), run.period))
+    every = _all_runs(ids, least, shortest)
+    found = sorted(every, key=lambda run: (-(run.end - run.start), run.period))
     taken = bytearray(len(ids))
     for run in found:
         if not any(taken[run.start : run.end]):
@@ -125,7 +128,7 @@ def runs(texts: Sequence[str], least: int = LEAST_LAYERS - 2) -> Iterator[Run]:
             yield run
 
 
-def _all_runs(ids: Sequence[int], least: int) -> Iterator[Run]:
+def _all_runs(ids: Sequence[int], least: int, shortest: int) -> Iterator[Run]:
     """Yield, for the likeliest lengths of blocks, the runs of ``least`` or more of that length."""
     last: dict[int, int] = {}
     distances: Counter[int] = Counter()
@@ -135,7 +138,7 @@ def _all_runs(ids: Sequence[int], least: int) -> Iterator[Run]:
         last[number] = place
     listed = np.array(ids)
     for period, _ in distances.most_common(_MOST_PERIODS):
-        if period < _SHORTEST:
+        if period < shortest:
             continue
         # Where an op is not the one a block later, runs end.
         ends = np.flatnonzero(listed[:-period] != listed[period:])
