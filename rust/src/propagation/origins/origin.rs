@@ -21,9 +21,9 @@ impl Settings {
     }
 }
 
-/// The user's sharding that an axis came from. Positions are among the arguments or results of the
-/// function or manual computation; constraints and manual computations are counted on their own, in
-/// the order of ends of ops.
+/// The user's sharding that an axis came from. Indices are those of arguments or results of the
+/// function or manual computation; constraints and manual computations are numbered separately, in
+/// the order of a post-order walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// An argument of the function.
