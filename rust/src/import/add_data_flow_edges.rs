@@ -1,4 +1,5 @@
-//! `sdy-add-data-flow-edges`: an `sdy.data_flow_edge` on every value that owns a data-flow edge.
+//! `sdy-add-data-flow-edges`: inserts an `sdy.data_flow_edge` on every value that owns a data-flow
+//! edge.
 //!
 //! The edge op takes the sharding of the owner and represents all targets of the edge from here on.
 
