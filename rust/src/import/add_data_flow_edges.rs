@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::index::{OpId, ValueId};
 use crate::ir::{EdgeOwners, Program};
 
-/// Runs the pass: inner ops first; block arguments before results.
+/// Runs the pass: inner ops first, and block arguments before results.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     for op in program.ops_with_edges_in_post_order() {
         let Some(spec) = context.rules.edges(program, op) else { continue };

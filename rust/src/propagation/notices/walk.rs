@@ -111,7 +111,6 @@ impl<'a> Walk<'a> {
     /// Uses a stack of uses to continue with instead of recursion. Each crossing is made once: with
     /// a function that passes its argument on to another call of itself, a value would cross the
     /// same call without end, and notify the same ops again.
-    /// crossing there again would notify the same ops again, which changes nothing, without end.
     fn cross(&mut self, first: Continuation) {
         let mut crossed = FxHashSet::default();
         crossed.insert((first.func, first.index, first.is_return));
