@@ -1,4 +1,4 @@
-"""Converts meshes between shardcore and JAX; JAX's may be without devices."""
+"""Converts meshes between shardcore and JAX; a JAX mesh may be abstract, without devices."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from shardcore.expected import expect
 from shardcore.jax.mistakes import mistake
 
 MeshLike: TypeAlias = "shardcore.Mesh | AbstractMesh | jax.sharding.Mesh | Mapping[str, int] | None"
-"""A mesh of either library, or sizes by name."""
+"""A mesh of shardcore or JAX, or sizes by axis name."""
 
 
 def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
-    """Return ``mesh`` as a mesh of JAX; one without axis types has automatic axes.
+    """Return ``mesh`` as a JAX mesh; a mesh without axis types gets automatic axes.
 
-    ``None`` is the mesh of the context, ``jax.set_mesh(mesh)``, if there is one.
+    ``None`` stands for the mesh of the context, ``jax.set_mesh(mesh)``, if there is one.
 
     Raises:
-        LoweringError: it is no mesh, or JAX has no such meshes (``invalid-mesh``).
+        LoweringError: it is no mesh, or JAX cannot have such a mesh (``invalid-mesh``).
     """
     if mesh is None:
         context = jax.sharding.get_abstract_mesh()
@@ -57,7 +57,7 @@ def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
 def abstract_mesh(
     mesh: shardcore.Mesh, like: AbstractMesh | jax.sharding.Mesh | None = None
 ) -> AbstractMesh:
-    """Return ``mesh`` without devices; its axes have the types they have in ``like``, else auto."""
+    """Return ``mesh`` as an abstract mesh; axis types are those in ``like``, else automatic."""
     types = dict(zip(like.axis_names, like.axis_types, strict=True)) if like is not None else {}
     return AbstractMesh(
         tuple(mesh.shape.values()),
@@ -67,7 +67,7 @@ def abstract_mesh(
 
 
 def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> shardcore.Mesh:
-    """Return ``mesh`` as a :class:`shardcore.Mesh`, with the order of its devices, if any."""
+    """Return ``mesh`` as a :class:`shardcore.Mesh`, with the order of its devices if it has any."""
     ids = None
     if isinstance(mesh, jax.sharding.Mesh):
         ids = [device.id for device in mesh.devices.flat]
@@ -76,7 +76,7 @@ def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> shardcore.Mesh:
 
 
 def mesh_with_devices(shardings: Iterable[object]) -> jax.sharding.Mesh | None:
-    """Return the first mesh with devices that one of ``shardings`` is over."""
+    """Return the first mesh with devices among those of ``shardings``."""
     for sharding in shardings:
         if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
             return sharding.mesh
@@ -89,10 +89,10 @@ def is_same_mesh(mesh: shardcore.Mesh, other: AbstractMesh | jax.sharding.Mesh) 
 
 
 def chosen_devices(devices: Sequence[Any] | None, count: int) -> list[Any]:
-    """Return ``devices``, or the first of JAX's, if they are ``count``.
+    """Return ``devices``, or the first ``count`` of ``jax.devices()``.
 
     Raises:
-        LoweringError: they are not (``devices``).
+        LoweringError: there are not ``count`` of them (``devices``).
     """
     found = jax.devices()[:count] if devices is None else list(items(devices, "devices"))
     for device in found:
