@@ -1,7 +1,7 @@
 """The predicted step as a Chrome trace, for Perfetto and ``chrome://tracing``.
 
-Computation and the links of each set of mesh axes are tracks; steps follow each other in the order
-of the program, with nothing overlapped, as in ``Cost.serial_seconds``. Live memory is a
+Computation is one track, and the links of each set of mesh axes are one each; steps follow each
+other in program order, with nothing overlapped, as in ``Cost.serial_seconds``. Live memory is a
 counter.
 
 Source: "Trace Event Format" (Google, 2016): complete events (``X``), counters (``C``) and metadata
@@ -23,7 +23,7 @@ _COMPUTE = "compute (predicted)"
 
 
 def trace(cost: Cost, title: str = "step") -> dict[str, Any]:
-    """Return the predicted step as the data of a trace; ``title`` names the program."""
+    """Return the predicted step as trace data; ``title`` names the program."""
     tracks = {_COMPUTE: 0}
     events: list[dict[str, Any]] = []
     now = 0.0

@@ -1,7 +1,7 @@
-"""Places of the nodes of a graph, in rows from top to bottom.
+"""Places the nodes of a graph in rows from top to bottom.
 
-Rows and the order in them are those of ``fast-sugiyama``; an edge that passes rows has a place in
-each of them.
+The rows, and the order in them, come from ``fast-sugiyama``; an edge that crosses rows has a place
+in each of them.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
 structures".
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from shardcore.report.graph.model import Graph
 
 GAP_X, GAP_Y = 24.0, 34.0
-"""Between nodes, in pixels."""
+"""The gaps between nodes, in pixels."""
 WAY = 14.0
-"""Width of an edge that passes a row, with the gap beside it."""
+"""The width reserved for an edge that crosses a row, including the gap beside it."""
 MAX_TRANSPOSED = 200
-"""The most edges for which crossings are also removed by exchanging neighbours, which takes three
-times as long."""
+"""For graphs with at most this many edges, crossings are also removed by exchanging neighbours,
+which takes three times as long."""
 
 Point = tuple[float, float]
 
 
 class Layout(NamedTuple):
-    """Where nodes and edges are, in pixels from the top left corner."""
+    """The positions of nodes and edges, in pixels from the top left corner."""
 
     centers: list[Point]
-    """Of each node."""
+    """The centre of each node."""
     ways: list[list[Point]]
-    """Of each edge the points that it goes through, from node to node."""
+    """For each edge the points that it goes through, from node to node."""
     width: float
     height: float
 
@@ -69,14 +69,15 @@ def layout(graph: Graph, sizes: Sequence[tuple[float, float]]) -> Layout:
 
 
 Rows = list[list[int]]
-"""The nodes of each row, in their order; higher numbers than those of nodes are places where an
-edge passes a row."""
+"""The nodes of each row, in order; numbers above those of nodes are places where an edge crosses
+the row."""
 
 
 def _placed(
     rows: Rows, edges: list[tuple[int, int]], sizes: Sequence[tuple[float, float]], left: float
 ) -> tuple[dict[int, Point], float, float]:
-    """Return the middles of what is in ``rows``, from ``left`` on, and the right and lower end."""
+    """Return the centres of the items in ``rows``, starting at ``left``, and the right and lower
+    end."""
     widths = {
         item: sizes[item][0] + GAP_X if item < len(sizes) else WAY for row in rows for item in row
     }
@@ -93,8 +94,8 @@ def _placed(
 
 
 def _parts(edges: list[tuple[int, int]]) -> Iterator[tuple[Rows, list[tuple[int, int]]]]:
-    """Yield the connected parts of a graph of nodes 0, 1, ..., each as rows and as edges that are
-    cut at each row.
+    """Yield the connected parts of a graph of nodes 0, 1, ..., each as rows, and as edges that are
+    split at each row.
     """
     try:
         from fast_sugiyama import from_edges
@@ -119,7 +120,8 @@ def _parts(edges: list[tuple[int, int]]) -> Iterator[tuple[Rows, list[tuple[int,
 def _paths(
     edges: list[tuple[int, int]], places: dict[int, Point], num_nodes: int
 ) -> Iterator[tuple[list[int], list[Point]]]:
-    """Yield for each edge between nodes the numbers that it passes, and their places."""
+    """Yield for each edge between nodes the numbers of the items that it passes, and their
+    places."""
     after = {source: target for source, target in edges if source >= num_nodes}
     for source, target in edges:
         if source >= num_nodes:
