@@ -1,4 +1,4 @@
-"""Gradients and states of optimizers that lack an axis of their parameter."""
+"""Gradients and optimizer states that lack an axis of their parameter."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
-    """Return findings about values that are sharded over less than the argument whose gradient,
-    state or next value they seem to be.
+    """Return findings about values that are sharded over fewer axes than the argument whose
+    gradient, optimizer state or next value they seem to be.
 
     Such a value has the shape of the argument and, on each dim, some of its axes. Results of the
-    program and of loops are compared with all arguments, arguments with those that end with the
-    same path, as ``opt_state.mu['w']`` and ``params['w']`` do.
+    program and of loops are compared with all arguments; arguments are compared with those whose
+    paths end alike, such as ``opt_state.mu['w']`` and ``params['w']``.
     """
     found = first_of(sorted(_lacking(result, ops), key=lambda each: -each.size))
     named = {each.diagnostic.value for each in found}
@@ -31,8 +31,8 @@ def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
 
 
 def _moved(result: Result, named: set[str | None]) -> Iterator[Finding]:
-    """Findings about results that are sharded otherwise than the arguments that they replace or are
-    the gradients of, but for those ``named`` already."""
+    """Findings about results that are sharded differently from the arguments that they replace, or
+    whose gradients they are; those ``named`` already are left out."""
     arguments = [port for port in result.arguments() if port.shape]
     alike: dict[tuple[tuple[tuple[str, ...], ...], ...], list[tuple[Port, Port]]] = {}
     for port in result.results():
@@ -63,8 +63,8 @@ def _moved(result: Result, named: set[str | None]) -> Iterator[Finding]:
 
 
 def _before(port: Port, arguments: list[Port]) -> Port | None:
-    """The argument whose next value ``port``, a result, is: the one whose memory it takes, or that
-    of the same shape whose path ends as its own does, but for the first step."""
+    """The argument whose next value the result ``port`` is: the one whose memory it reuses, or the
+    one of equal shape whose path is equal except for the first step."""
     same = [each for each in arguments if (each.shape, each.dtype) == (port.shape, port.dtype)]
     for each in same:
         if each.attributes.get("tf.aliasing_output", "").partition(" ")[0] == str(port.index):
@@ -92,7 +92,7 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
     for port in result.results():
         same = by_shape.get(port.shape or (), [])
         named = [each for each in same if _is_state(port, each)]
-        # Of results that are replicated it is said where that begins.
+        # For replicated results, another finding says where the replication begins.
         twins = named or (same if _axes(port.sharding) else [])
         values.append((port.label or port.name, port, twins, None))
     for value in loops:
@@ -111,7 +111,7 @@ def _is_named(port: Port) -> bool:
 
 
 def _is_state(port: Port, parameter: Port) -> bool:
-    """Whether the path of ``port`` ends as that of ``parameter`` does after its first step."""
+    """Whether the path of ``port`` ends like the path of ``parameter`` after its first step."""
     if port.name == parameter.name or not port.label or not parameter.label:
         return False
     own, other = steps(port.label), steps(parameter.label)
@@ -128,7 +128,8 @@ def _axes(sharding: TensorSharding | None) -> tuple[tuple[str, ...], ...]:
 
 
 def _parameter(value: Port | Value, twins: list[Port]) -> Port | None:
-    """Which of ``twins`` has all axes of a large ``value`` and more; ``None`` if one is like it."""
+    """The one of ``twins`` with all axes of a large ``value`` and more; ``None`` if one is
+    equal."""
     if (value.bytes_per_device or 0) < LARGE_BYTES or not twins:
         return None
     own = _axes(value.sharding) or ((),) * len(value.shape or ())
