@@ -1,8 +1,8 @@
 """Runs a Python file, calls a function of it, and writes the program that it returns as text.
 
-It is run as a program by :mod:`shardcore.entry_point`: file, function, output. If it fails the exit
-code is 1, and the output is JSON: the ``reason``, or the ``diagnostics`` of an error of this
-package. Where the user's code raised, the traceback is on standard error.
+:mod:`shardcore.entry_point` runs it as a program with the arguments file, function, output. If it
+fails, the exit code is 1 and the output is JSON: the ``reason``, or the ``diagnostics`` of one of
+this package's errors. If the user's code raised, the traceback is on standard error.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from types import ModuleType
 from typing import Any
 
 _OWN = (os.path.dirname(__file__), os.path.dirname(importlib.util.__file__))
-"""The folders whose frames are not the user's."""
+"""Folders whose stack frames are not the user's."""
 
 
 class _NoProgramError(Exception):
-    """What the function returned is no program."""
+    """The function returned nothing that is a program."""
 
 
 def main(file: str, name: str, output: str) -> int:
-    """Write the program that ``name`` of ``file`` makes to ``output``; return the exit code."""
-    # As if the file were run: its folder comes first, not that of this one.
+    """Write the program that ``name`` of ``file`` returns to ``output``; return the exit code."""
+    # As if the file were run: its folder comes first in the search path, not that of this one.
     sys.path[0] = os.path.dirname(file)
     sys.argv[:] = [file]
     try:
@@ -47,10 +47,10 @@ def main(file: str, name: str, output: str) -> int:
 
 
 def _built(module: ModuleType, name: str) -> Any:
-    """What the function called ``name`` returns.
+    """The return value of the function called ``name``.
 
     Raises:
-        _NoProgramError: there is none, or it needs arguments.
+        _NoProgramError: there is no such function, or it needs arguments.
     """
     build = getattr(module, name, None)
     if not callable(build):
@@ -65,13 +65,13 @@ def _built(module: ModuleType, name: str) -> Any:
     except TypeError as error:
         raise _NoProgramError(f"calling it fails: {error}") from None
     except ValueError:
-        # Some builtin functions have no signature.
+        # Some built-in functions have no signature.
         pass
     return build()
 
 
 def _say(error: Exception) -> None:
-    """Print the traceback of what the user's code raised, without the frames of this package."""
+    """Print the traceback of an exception of the user's code, without frames of this package."""
     shown = traceback.TracebackException.from_exception(error)
     kept = [frame for frame in shown.stack if not frame.filename.startswith(_OWN)]
     shown.stack = traceback.StackSummary.from_list(kept)
@@ -103,7 +103,7 @@ def _text(found: Any) -> str:
     """The text of the program ``found``.
 
     Raises:
-        _NoProgramError: it is none.
+        _NoProgramError: ``found`` is no program.
     """
     from shardcore import Module, Result
 
@@ -137,7 +137,7 @@ def _text(found: Any) -> str:
 
 
 def _are_keywords(given: object, function: object) -> bool:
-    """Whether ``given`` are keywords of :func:`shardcore.jax.lower` or of ``function``."""
+    """Whether ``given`` are keyword arguments of :func:`shardcore.jax.lower` or of ``function``."""
     import shardcore.jax
 
     names: set[object] = set()
@@ -151,7 +151,7 @@ def _are_keywords(given: object, function: object) -> bool:
             for name, each in own.items()
             if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
         }
-    # One that is misspelt is a mistake among others.
+    # A single unknown key is taken for a misspelt keyword.
     return isinstance(given, dict) and (not given or bool(given.keys() & names))
 
 

@@ -12,10 +12,10 @@ from shardcore.diagnose import DIAGNOSTICS
 from shardcore.units import plural
 
 MOST_OPS = 100_000
-"""The ops of a program up to which its tables end with its diagnostics."""
+"""Tables of programs with at most this many ops end with diagnostics."""
 
 MOST_SHOWN = 5
-"""The diagnostics that are shown, those whose edits save most."""
+"""How many diagnostics are shown: those whose edits save most."""
 
 
 def add_ignore(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
 def show_diagnostics(
     result: shardcore.Result, ignore: Sequence[str], hardware: Any = None, **given: Any
 ) -> None:
-    """Print what a person should look at, but for the warnings, which are printed already."""
+    """Print the diagnostics, except warnings, which are printed already."""
     if result.summary()["ops"] > MOST_OPS:
         print_text(f"\ndiagnostics of programs above {MOST_OPS} ops: result.diagnostics()")
         return

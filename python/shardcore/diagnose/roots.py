@@ -38,7 +38,7 @@ _LEAST_GAIN = 0.05
 
 
 _ALONE_GAIN = 0.2
-"""The same, if no warning disappears, but collectives do."""
+"""The least share if no warning disappears, but collectives do."""
 
 _MOST_COLLECTIVES = 4
 """How many locations, those with the longest collectives, axes are followed from."""

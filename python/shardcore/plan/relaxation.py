@@ -34,13 +34,13 @@ MOST_AXES = 3
 _MOST_ENTRIES = 12_000_000
 """How many pairs of degrees are considered; further links are left out."""
 _ENTRIES_A_SECOND = 60_000
-"""The same for each second of planning time: takes about a fifth of it, mostly in the solver."""
+"""How many pairs are considered per second of planning time: about a fifth of it, mostly solving."""
 _PAIRS_A_SECOND = 20_000
 """How many pairs of degrees are compared per second of planning time: about a tenth of it."""
 _MOST_CHOICES = 512
 """If a product or argument has more degrees, there is no relaxation."""
 _CHOICES_A_SECOND = 30
-"""The same for each second of planning time: the solver compares them pairwise."""
+"""How many degrees are allowed per second of planning time: the solver compares them pairwise."""
 _ROUNDS = 2
 _SCALE = 1e9
 """Costs are scaled so that they sum to this, a size that suits the solver."""

@@ -21,16 +21,16 @@ from shardcore.plan.trials import Shardings, Trial, Trials, apart, price_of
 _STARTS = 2
 """How many of the best evaluations local search starts from."""
 _STARTS_BY_BYTES = 3
-"""The same, if memory or bytes are minimized."""
+"""How many it starts from if memory or bytes are minimized."""
 _MOST_STARTS = 3
-"""The same, while nothing fits."""
+"""How many it starts from while nothing fits."""
 _STARTS_BOUND = 3
-"""The same, for evaluations that do not fit, if one that is much better than the best does not fit
+"""How many it starts from that do not fit, if one that is much better than the best does not fit
 either."""
 _MUCH = 0.2
 """By how much it has to be better."""
 _STARTS_OVER = 3
-"""The same, for evaluations that are better than the best, but do not fit."""
+"""How many it starts from that are better than the best, but do not fit."""
 _STARTS_LEAN = 4
 """How many layouts a search for the least memory starts from."""
 _CANDIDATES_SHARE = 0.5
