@@ -14,7 +14,8 @@ LEAST_EFFICIENCY = 1e-12
 
 RAMP = 0.6
 """The exponent by which collectives approach their bandwidth as chunks grow: with 16 times as many
-bytes, the loss falls to 16**-0.6, a fifth. Fitted to public measurements, as ``docs/cost_evidence.md`` has it."""
+bytes, the loss falls to 16**-0.6, a fifth. Fitted to public
+measurements; see ``docs/cost_evidence.md``."""
 
 
 @dataclass(frozen=True)
