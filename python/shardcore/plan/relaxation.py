@@ -34,7 +34,7 @@ MOST_AXES = 3
 _MOST_ENTRIES = 12_000_000
 """How many pairs of degrees are considered; further links are left out."""
 _ENTRIES_A_SECOND = 60_000
-"""How many pairs are considered per second of planning time: about a fifth of it, mostly solving."""
+"""How many pairs are considered per second of planning time: about a fifth of it."""
 _PAIRS_A_SECOND = 20_000
 """How many pairs of degrees are compared per second of planning time: about a tenth of it."""
 _MOST_CHOICES = 512
